@@ -1,0 +1,34 @@
+# The menu: everything is configured in pyproject.toml.
+SHELL := /bin/bash
+UV := $(or $(shell command -v uv),.uv/bin/uv)
+RUN := $(UV) run --frozen --quiet
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint types imports bench
+
+help: ## Print this menu
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.uv/bin/uv:
+	@python3 -m venv .uv && .uv/bin/pip install --quiet --disable-pip-version-check uv
+
+install: $(UV) ## Install everything that the other targets need into .venv
+	@$(UV) sync --frozen --quiet
+
+demo: install ## Run berth against a real etcd and kube-apiserver and watch it place 1 000 pods
+	@$(RUN) python -m tests.demo $(ARGS)
+
+test: install ## Run all tests, those against a real control plane included
+	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler >/dev/null
+	@$(RUN) pytest $(ARGS)
+
+lint: install ## Check style and format
+	@$(RUN) ruff check . && $(RUN) ruff format --check .
+
+types: install ## Check types
+	@$(RUN) mypy
+
+imports: install ## Check that cache <- plugins <- scheduler holds
+	@$(RUN) lint-imports
+
+bench: install ## Measure pods/s against the real API server, beside kube-scheduler
+	@$(RUN) python -m tests.bench $(ARGS)

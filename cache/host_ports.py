@@ -1,0 +1,128 @@
+"""Ports that pods take on their node, and which of them exclude each other.
+
+Two host ports conflict when protocol and number agree and either of them is on all addresses
+(``0.0.0.0``) or both are on the same one.
+
+Source: kube-scheduler 1.36, pkg/scheduler/util/utils.go (GetHostPorts) and
+k8s.io/kube-scheduler framework/types.go (HostPortInfo).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cache.resources import is_restartable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cache.objects import Pod
+
+ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 - compared with, never bound
+"""The address that overlaps with every other, ``::`` and IPv6 addresses included."""
+
+
+class HostPort(NamedTuple):
+    """A port on a node; an empty address and protocol were replaced by their defaults."""
+
+    ip: str
+    protocol: str
+    port: int
+
+
+def host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    """Return the host ports that the pod holds for as long as it runs.
+
+    Sidecars come first, then containers, each in the order of the spec; ordinary init
+    containers hold none. A pod on the host's network is no special case: the API server writes
+    its container ports as host ports.
+    """
+    spec = pod.spec
+    found: list[HostPort] = []
+    for container in spec.init_containers:
+        if container.ports and is_restartable(container):
+            found += [
+                HostPort(port.host_ip or ALL_ADDRESSES, port.protocol or "TCP", port.host_port)
+                for port in container.ports
+                if port.host_port > 0
+            ]
+    for container in spec.containers:
+        if container.ports:
+            found += [
+                HostPort(port.host_ip or ALL_ADDRESSES, port.protocol or "TCP", port.host_port)
+                for port in container.ports
+                if port.host_port > 0
+            ]
+    return tuple(found)
+
+
+class UsedHostPorts:
+    """The host ports in use on one node, counted.
+
+    # Differs: kube-scheduler keeps a set, so that of two pods with the same port (which can
+    only come about by binding past the scheduler) the first to leave frees it for both.
+
+    Concurrency: not thread-safe; guarded by the owner's lock.
+    """
+
+    __slots__ = ("_addresses", "_users")
+
+    def __init__(self) -> None:
+        self._users: dict[HostPort, int] = {}
+        self._addresses: dict[tuple[str, int], set[str]] = {}
+
+    def add(self, port: HostPort) -> None:
+        """Count one more user of ``port``."""
+        users = self._users.get(port, 0)
+        self._users[port] = users + 1
+        if not users:
+            self._addresses.setdefault((port.protocol, port.port), set()).add(port.ip)
+
+    def remove(self, port: HostPort) -> None:
+        """Count one user of ``port`` less; a port that nobody uses is left alone."""
+        users = self._users.get(port, 0)
+        if users > 1:
+            self._users[port] = users - 1
+        elif users:
+            del self._users[port]
+            key = (port.protocol, port.port)
+            addresses = self._addresses[key]
+            addresses.remove(port.ip)
+            if not addresses:
+                del self._addresses[key]
+
+    def conflicts(self, port: HostPort) -> bool:
+        """Return whether a pod with ``port`` cannot run beside those counted here.
+
+        Cost: constant, whatever the number of ports in use.
+        """
+        addresses = self._addresses.get((port.protocol, port.port))
+        if not addresses:
+            return False
+        return port.ip == ALL_ADDRESSES or port.ip in addresses or ALL_ADDRESSES in addresses
+
+    def copy(self) -> UsedHostPorts:
+        """Return an independent copy."""
+        other = UsedHostPorts()
+        if self._users:
+            other._users = self._users.copy()
+            other._addresses = {key: set(ips) for key, ips in self._addresses.items()}
+        return other
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, UsedHostPorts):
+            return NotImplemented
+        return self._users == other._users
+
+    __hash__ = None  # type: ignore[assignment] # it changes
+
+    def __len__(self) -> int:
+        """Return the number of different ports in use."""
+        return len(self._users)
+
+    def __iter__(self) -> Iterator[HostPort]:
+        """Iterate over the different ports in use, in the order in which they were first used."""
+        return iter(self._users)
+
+    def __repr__(self) -> str:
+        return f"UsedHostPorts({self._users!r})"

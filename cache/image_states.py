@@ -1,0 +1,148 @@
+"""Which nodes hold which container images, and how large those are.
+
+Source: kube-scheduler 1.36, pkg/scheduler/backend/cache/cache.go (addNodeImageStates,
+removeNodeImageStates), plugins/imagelocality/image_locality.go (normalizedImageName).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cache.objects import ContainerImage
+
+
+class ImageSummary(NamedTuple):
+    """What scheduling needs to know of an image."""
+
+    size_bytes: int
+    num_nodes: int
+
+
+class ImageState:
+    """One image name: its size and the nodes that hold it.
+
+    All nodes that hold the image share one, so ``num_nodes`` is always today's: a node's own
+    summary would be out of date as soon as another node pulled the image.
+
+    Concurrency: changed under the owner's lock; ``size_bytes`` and ``num_nodes`` may be read by
+    anybody, and may grow or shrink by a node while a scheduling cycle looks.
+    """
+
+    __slots__ = ("nodes", "size_bytes")
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self.nodes: set[str] = set()
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes hold the image."""
+        return len(self.nodes)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ImageState):
+            return NotImplemented
+        return self.size_bytes == other.size_bytes and self.nodes == other.nodes
+
+    __hash__ = None  # type: ignore[assignment] # it changes
+
+    def __repr__(self) -> str:
+        return f"ImageState(size_bytes={self.size_bytes}, num_nodes={self.num_nodes})"
+
+
+class ImageStates:
+    """All image names that some node holds.
+
+    Where nodes disagree on the size of an image, the first to hold it is believed until no
+    node holds it any more.
+
+    Concurrency: not thread-safe; guarded by the owner's lock.
+    """
+
+    __slots__ = ("_images", "_names_of")
+
+    def __init__(self) -> None:
+        self._images: dict[str, ImageState] = {}
+        self._names_of: dict[str, tuple[str, ...]] = {}
+
+    def add_node(self, name: str, images: Iterable[ContainerImage]) -> None:
+        """Make ``images`` what the node holds; whatever it held before is forgotten.
+
+        Parameters
+        ----------
+        name : str
+            The node.
+        images : iterable of ContainerImage
+            Each counts under all its names, each name once for the node.
+
+        Notes
+        -----
+        Cost: proportional to the number of image names of the node.
+        """
+        self.remove_node(name)
+        names: dict[str, None] = {}
+        for image in images:
+            for image_name in image.names:
+                state = self._images.get(image_name)
+                if state is None:
+                    state = self._images[image_name] = ImageState(image.size_bytes)
+                state.nodes.add(name)
+                names[image_name] = None
+        if names:
+            self._names_of[name] = tuple(names)
+
+    def update_node(self, name: str, images: Iterable[ContainerImage]) -> None:
+        """Make ``images`` what the node holds: an image it no longer has is dropped from it."""
+        self.add_node(name, images)
+
+    def remove_node(self, name: str) -> None:
+        """Forget the node, and with it the images that only it held; an unknown one is none."""
+        for image_name in self._names_of.pop(name, ()):
+            nodes = self._images[image_name].nodes
+            nodes.remove(name)
+            if not nodes:
+                del self._images[image_name]
+
+    def summary(self, image: str) -> ImageSummary | None:
+        """Return size and number of nodes of the image, or None if no node holds it.
+
+        Parameters
+        ----------
+        image : str
+            A name as nodes report it; see :func:`normalized_image_name`.
+        """
+        state = self._images.get(image)
+        return None if state is None else ImageSummary(state.size_bytes, len(state.nodes))
+
+    def nodes_with(self, image: str) -> frozenset[str]:
+        """Return the names of the nodes that hold the image."""
+        state = self._images.get(image)
+        return frozenset() if state is None else frozenset(state.nodes)
+
+    def node_images(self, name: str) -> Mapping[str, ImageState]:
+        """Return the images that the node holds, by name.
+
+        The mapping is the caller's own; the states in it go on following the other nodes.
+        """
+        images = self._images
+        return {image_name: images[image_name] for image_name in self._names_of.get(name, ())}
+
+    def __len__(self) -> int:
+        """Return the number of different image names."""
+        return len(self._images)
+
+    def __contains__(self, image: str) -> bool:
+        return image in self._images
+
+
+def normalized_image_name(name: str) -> str:
+    """Return the name under which nodes report the image: with ``:latest`` if it has no tag.
+
+    A colon before the last slash belongs to the registry's port, not to a tag.
+    """
+    if name.rfind(":") <= name.rfind("/"):
+        return name + ":latest"
+    return name

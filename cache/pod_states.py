@@ -1,0 +1,225 @@
+"""What the cache knows of one pod, as one table of ``(state, stimulus) -> (state, effect)``.
+
+An assumed pod takes room on its node before the API server has heard of it. From there it is
+confirmed by the watch, given up, or silently lost; and because the scheduling cycle, the bind's
+answer and the watch come from three directions, every pair of state and stimulus can happen
+and every pair has its line here. Nobody else assigns the state of a pod.
+
+Each cell names the next state, where it changes, and the effect:
+
+                     assume     finish_binding     forget     add      update   remove     expire
+    Initial          + Assumed  .                  .          + Added  !        !          .
+    Assumed          !          @ BindingFinished  - Initial  = Added  = Added  - Deleted  !
+    BindingFinished  !          @                  - Initial  = Added  = Added  - Deleted  - Expired
+    Added            !          .                  !          ~        ~        - Deleted  .
+    Expired          + Assumed  .                  .          + Added  !        !          .
+    Deleted          + Assumed  .                  .          + Added  !        !          .
+
+    + add to node  @ set deadline  = confirm  ~ replace  - remove from node  . nothing  ! reject
+
+Initial, Expired and Deleted are not stored: the cache keeps nothing for such a pod and takes an
+unknown UID for Initial. So the three react alike, and their rows differ only in why.
+
+Rules that the table keeps: no pod is assumed twice; a pod may be added without having been
+assumed; what is not stored is neither updated nor removed; an assumed pod whose binding has not
+finished never expires; after expiry a late add restores the pod.
+
+Source: kube-scheduler 1.36, pkg/scheduler/backend/cache/interface.go and cache.go.
+# Differs: kube-scheduler has given up the expiry of assumed pods; it ends its process when an
+update shows a pod on another node than before, and refuses an add for an added pod and an update
+for an assumed one. Here the API's latest word is taken in all three cases.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class PodState(Enum):
+    """What the cache knows of a pod; the value is the name in the drawing."""
+
+    INITIAL = "Initial"
+    """Never heard of."""
+    ASSUMED = "Assumed"
+    """Placed by the scheduling cycle; its binding is under way."""
+    BINDING_FINISHED = "BindingFinished"
+    """Bound by the API's answer, not yet seen by the watch; it has a deadline."""
+    ADDED = "Added"
+    """Seen by the watch with its node: the truth."""
+    EXPIRED = "Expired"
+    """Bound but never confirmed within its deadline."""
+    DELETED = "Deleted"
+    """Gone from the API."""
+
+    @property
+    def stored(self) -> bool:
+        """Whether the cache keeps the pod: only these take room on a node."""
+        return self in _STORED
+
+    @property
+    def assumed(self) -> bool:
+        """Whether the pod takes room that the watch has not confirmed."""
+        return self in (PodState.ASSUMED, PodState.BINDING_FINISHED)
+
+
+_STORED = frozenset({PodState.ASSUMED, PodState.BINDING_FINISHED, PodState.ADDED})
+
+
+class Stimulus(Enum):
+    """What can happen to a pod; the value is the name in the drawing."""
+
+    ASSUME = "assume"
+    """The scheduling cycle chose a node."""
+    FINISH_BINDING = "finish_binding"
+    """The API server accepted the binding."""
+    FORGET = "forget"
+    """The scheduling or binding cycle gave the pod up."""
+    ADD = "add"
+    """The watch shows the pod with a node, and did not before."""
+    UPDATE = "update"
+    """The watch shows the pod with a node, as before."""
+    REMOVE = "remove"
+    """The watch shows that the pod is gone, or no longer takes room."""
+    EXPIRE = "expire"
+    """The deadline passed, and the API does not know the pod as bound."""
+
+
+class Effect(Enum):
+    """What the cache must do when a pod makes a transition; the value is its sign."""
+
+    ADD_TO_NODE = "+"
+    """Store the pod and count it on its node."""
+    SET_DEADLINE = "@"
+    """Let the pod expire one time-to-live from now."""
+    CONFIRM = "="
+    """The pod is no longer assumed: drop its deadline, then do as for REPLACE."""
+    REPLACE = "~"
+    """Put the API's pod in place of the stored one; on another node, move it there."""
+    REMOVE_FROM_NODE = "-"
+    """Take the stored pod off its node and forget it."""
+    NOTHING = "."
+    """Leave everything as it is; this is a known race and no fault."""
+    REJECT = "!"
+    """Leave everything as it is and tell the caller that this must not happen."""
+
+
+class Transition(NamedTuple):
+    """What becomes of a pod, what the cache must do for it, and why."""
+
+    next: PodState
+    effect: Effect
+    why: str
+
+
+_TABLE: dict[tuple[PodState, Stimulus], Transition] = {}
+
+
+def _row(state: PodState, **cells: tuple[PodState | None, Effect, str]) -> None:
+    """Write one row of the table; None as the next state is the same state."""
+    for stimulus in Stimulus:
+        following, effect, why = cells.pop(stimulus.value)
+        _TABLE[state, stimulus] = Transition(following or state, effect, why)
+
+
+_row(
+    PodState.INITIAL,
+    assume=(PodState.ASSUMED, Effect.ADD_TO_NODE, "a decision takes its room at once"),
+    finish_binding=(None, Effect.NOTHING, "the pod was forgotten or deleted during its binding"),
+    forget=(None, Effect.NOTHING, "the pod was deleted first, so there is nothing to give back"),
+    add=(PodState.ADDED, Effect.ADD_TO_NODE, "bound by somebody else, or before we started"),
+    update=(None, Effect.REJECT, "what was never added cannot be updated"),
+    remove=(None, Effect.REJECT, "what was never added cannot be removed"),
+    expire=(None, Effect.NOTHING, "the pod was forgotten before it could expire"),
+)
+_row(
+    PodState.ASSUMED,
+    assume=(None, Effect.REJECT, "the pod is already assumed: it would take its room twice"),
+    finish_binding=(
+        PodState.BINDING_FINISHED,
+        Effect.SET_DEADLINE,
+        "only from now on is the watch expected to confirm",
+    ),
+    forget=(PodState.INITIAL, Effect.REMOVE_FROM_NODE, "the binding failed: its room is free"),
+    add=(PodState.ADDED, Effect.CONFIRM, "the watch was faster than the bind's answer"),
+    update=(PodState.ADDED, Effect.CONFIRM, "the API says that the pod has its node"),
+    remove=(PodState.DELETED, Effect.REMOVE_FROM_NODE, "deleted while it was being bound"),
+    expire=(None, Effect.REJECT, "a binding under way never expires, however long it takes"),
+)
+_row(
+    PodState.BINDING_FINISHED,
+    assume=(None, Effect.REJECT, "the pod is already bound: it would take its room twice"),
+    finish_binding=(None, Effect.SET_DEADLINE, "the later answer is the fresher evidence"),
+    forget=(
+        PodState.INITIAL,
+        Effect.REMOVE_FROM_NODE,
+        "a bind that turned out to have failed gives its room back",
+    ),
+    add=(PodState.ADDED, Effect.CONFIRM, "the watch confirms the binding"),
+    update=(PodState.ADDED, Effect.CONFIRM, "the API says that the pod has its node"),
+    remove=(PodState.DELETED, Effect.REMOVE_FROM_NODE, "deleted before the watch confirmed it"),
+    expire=(PodState.EXPIRED, Effect.REMOVE_FROM_NODE, "bound by no evidence but our own"),
+)
+_row(
+    PodState.ADDED,
+    assume=(None, Effect.REJECT, "the API has already assigned the pod"),
+    finish_binding=(None, Effect.NOTHING, "the watch confirmed before the bind's answer came"),
+    forget=(None, Effect.REJECT, "what the API has confirmed is not ours to forget"),
+    add=(None, Effect.REPLACE, "a repeated add is the API's latest word, on any node"),
+    update=(None, Effect.REPLACE, "the API's latest word, on any node"),
+    remove=(PodState.DELETED, Effect.REMOVE_FROM_NODE, "the API says it is gone"),
+    expire=(None, Effect.NOTHING, "confirmed while the expiry was being settled"),
+)
+_row(
+    PodState.EXPIRED,
+    assume=(PodState.ASSUMED, Effect.ADD_TO_NODE, "the pod was queued and placed again"),
+    finish_binding=(None, Effect.NOTHING, "an answer too late: only the API's word counts now"),
+    forget=(None, Effect.NOTHING, "its room was given back when it expired"),
+    add=(PodState.ADDED, Effect.ADD_TO_NODE, "bound after all: a late add restores the pod"),
+    update=(None, Effect.REJECT, "what was never added cannot be updated"),
+    remove=(None, Effect.REJECT, "what was never added cannot be removed"),
+    expire=(None, Effect.NOTHING, "it has already expired"),
+)
+_row(
+    PodState.DELETED,
+    assume=(
+        PodState.ASSUMED,
+        Effect.ADD_TO_NODE,
+        "deleted during its cycle: the bind will fail for its UID and the pod be forgotten",
+    ),
+    finish_binding=(None, Effect.NOTHING, "deleted before the bind's answer came"),
+    forget=(None, Effect.NOTHING, "its room was given back when it was deleted"),
+    add=(PodState.ADDED, Effect.ADD_TO_NODE, "a deletion that was inferred from a stale list"),
+    update=(None, Effect.REJECT, "a pod that is gone cannot be updated"),
+    remove=(None, Effect.REJECT, "a pod is removed once"),
+    expire=(None, Effect.NOTHING, "deleted while the expiry was being settled"),
+)
+
+
+def transition(state: PodState, stimulus: Stimulus) -> Transition:
+    """Return what becomes of a pod in ``state`` when ``stimulus`` happens.
+
+    Every pair has a result. With REJECT and NOTHING the state does not change.
+    """
+    return _TABLE[state, stimulus]
+
+
+def render() -> str:
+    """Return the table as text: a line for each state, a column for each stimulus, a legend."""
+    rows = [["", *(stimulus.value for stimulus in Stimulus)]]
+    for state in PodState:
+        cells = (_TABLE[state, stimulus] for stimulus in Stimulus)
+        rows.append([state.value, *(_cell(state, cell) for cell in cells)])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    signs = [f"{effect.value} {effect.name.lower().replace('_', ' ')}" for effect in Effect]
+    return "\n".join([*lines, "", "  ".join(signs)])
+
+
+def _cell(state: PodState, cell: Transition) -> str:
+    if cell.next is state:
+        return cell.effect.value
+    return f"{cell.effect.value} {cell.next.value}"

@@ -1,0 +1,60 @@
+"""Taints of nodes, and the tolerations with which pods put up with them.
+
+Source: k8s.io/api core/v1 toleration.go (ToleratesTaint) and k8s.io/component-helpers
+scheduling/corev1/helpers.go (FindMatchingUntoleratedTaint), 0.36.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+    from cache.objects import Taint, Toleration
+
+NO_SCHEDULE = "NoSchedule"
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+NO_EXECUTE = "NoExecute"
+
+TAINT_NODE_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+"""The key of the taint that a cordoned node carries."""
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Return whether ``toleration`` covers ``taint``.
+
+    An empty effect covers every effect and an empty key every key. The operator ``Exists``
+    covers every value; ``Equal``, also written as nothing, covers its own. The numeric
+    operators ``Lt`` and ``Gt`` cover nothing: their feature gate
+    TaintTolerationComparisonOperators is alpha and off in 1.36, and so they are with
+    kube-scheduler.
+    """
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    operator = toleration.operator
+    if operator == "Exists":
+        return True
+    return operator in ("", "Equal") and toleration.value == taint.value
+
+
+def find_untolerated(
+    taints: Sequence[Taint], tolerations: Sequence[Toleration], effects: Container[str]
+) -> Taint | None:
+    """Return the first taint with one of ``effects`` that no toleration covers, or None.
+
+    Parameters
+    ----------
+    taints : sequence of Taint
+        In the order of the node's spec; the first one found is what the user is told.
+    tolerations : sequence of Toleration
+        Of the pod.
+    effects : container of str
+        The effects that count; other taints are passed over.
+    """
+    for taint in taints:
+        if taint.effect in effects and not any(tolerates(t, taint) for t in tolerations):
+            return taint
+    return None

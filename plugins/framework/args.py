@@ -1,0 +1,20 @@
+"""Mistakes in the arguments of a plugin."""
+
+from __future__ import annotations
+
+
+class ArgsError(ValueError):
+    """An argument that cannot be used.
+
+    Parameters
+    ----------
+    path
+        Where it stands within ``args``, for example ``scoringStrategy.resources[1].weight``.
+    why
+        What is wrong with it.
+    """
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}" if path else why)
+        self.path = path
+        self.why = why

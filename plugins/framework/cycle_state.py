@@ -1,0 +1,83 @@
+"""What plugins remember between the extension points of one pod's cycle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+
+class StateKey(Generic[T]):
+    """A typed name under which one plugin keeps one value in the cycle state.
+
+    Two keys are the same only if they are the same object, so two plugins cannot collide.
+    """
+
+    __slots__ = ("clone", "name")
+
+    def __init__(self, name: str, clone: Callable[[T], T] | None = None) -> None:
+        self.name = name
+        self.clone = clone
+        """Copies the value for a what-if; None for a value that nobody changes."""
+
+    def __repr__(self) -> str:
+        return f"StateKey({self.name})"
+
+
+class CycleState:
+    """One pod's cycle: values by key, and the plugins that have nothing to do for this pod.
+
+    Concurrency: belongs to the scheduling thread until the pod is handed to its binding cycle,
+    and to that one afterwards; never to both.
+    """
+
+    __slots__ = ("_values", "skip_filter", "skip_pre_bind", "skip_score")
+
+    def __init__(self) -> None:
+        self._values: dict[StateKey[Any], Any] = {}
+        self.skip_filter: set[str] = set()
+        """Names of plugins whose PreFilter said Skip."""
+        self.skip_score: set[str] = set()
+        """Names of plugins whose PreScore said Skip."""
+        self.skip_pre_bind: set[str] = set()
+        """Names of plugins whose PreBindPreFlight said Skip."""
+
+    def read(self, key: StateKey[T]) -> T:
+        """Return the value under ``key``.
+
+        Raises
+        ------
+        KeyError
+            When nothing was written under it in this cycle.
+        """
+        try:
+            return cast("T", self._values[key])
+        except KeyError:
+            raise KeyError(f"nothing was written under {key.name} in this cycle") from None
+
+    def get(self, key: StateKey[T]) -> T | None:
+        """Return the value under ``key``, or None."""
+        return cast("T | None", self._values.get(key))
+
+    def write(self, key: StateKey[T], value: T) -> None:
+        """Remember ``value`` under ``key``, in place of what was there."""
+        self._values[key] = value
+
+    def delete(self, key: StateKey[Any]) -> None:
+        """Forget what stands under ``key``, if anything."""
+        self._values.pop(key, None)
+
+    def copy(self) -> CycleState:
+        """Return a state for a what-if, in which each value is cloned by its key's rule."""
+        twin = CycleState()
+        twin._values = {
+            key: value if key.clone is None else key.clone(value)
+            for key, value in self._values.items()
+        }
+        twin.skip_filter = set(self.skip_filter)
+        twin.skip_score = set(self.skip_score)
+        twin.skip_pre_bind = set(self.skip_pre_bind)
+        return twin

@@ -1,0 +1,254 @@
+"""The extension points: who calls them, when, from which thread, and what they may answer.
+
+A pod's life through them::
+
+    PreEnqueue -> (queue, ordered by QueueSort) -> PreFilter -> Filter -> [PostFilter]
+    -> PreScore -> Score -> NormalizeScore -> Reserve -> Permit
+    -> (binding cycle) -> PreBindPreFlight, PreBind -> Bind -> PostBind
+    a failure after Reserve -> Unreserve, in reverse order
+
+A filter and a score each exist in two forms: the vector form over all nodes at once, and a
+scalar twin over one NodeInfo for what-if questions. A plugin writes at least one of them and the
+base class derives the other; the conformance suite holds the two equal.
+
+Everything up to Permit runs on the scheduling thread and must not wait. What is ``async`` runs
+on the I/O loop and may wait. An exception out of any method becomes an ``Error`` status of that
+plugin for that pod and nothing else.
+
+Source: k8s.io/kube-scheduler framework/interface.go (1.36).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from cache.columns import NodesView
+from plugins.framework.cluster_events import ALL_EVENTS, EventRegistration
+from plugins.framework.results import PROCEED, IntArray, NodeVerdicts, PreFilterResult
+from plugins.framework.status import SUCCESS, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import msgspec
+
+    from cache.node_info import NodeInfo
+    from cache.objects import Pod
+    from cache.pod_info import PodInfo
+    from plugins.framework.cycle_state import CycleState
+    from plugins.framework.handle import Handle
+
+
+class Plugin(ABC):
+    """Base of all plugins.
+
+    Subclasses set ``name`` (kube-scheduler's spelling for in-tree ones) and, if they take
+    arguments, ``args_type``, a msgspec Struct whose field defaults are the defaults.
+    """
+
+    name: ClassVar[str]
+    args_type: ClassVar[type[msgspec.Struct] | None] = None
+
+    def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
+        """Take arguments (an ``args_type``, or None) that have been decoded and checked.
+
+        Raises
+        ------
+        ArgsError
+            When the arguments contradict each other; names the path within ``args``.
+        """
+        self.handle = handle
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return the events that may make a pod schedulable which this plugin rejected.
+
+        Called once at start. The default is every event, which is safe and wasteful.
+        """
+        return (EventRegistration(ALL_EVENTS),)
+
+
+class PreEnqueuePlugin(Plugin):
+    """May keep a pod out of the active queue."""
+
+    @abstractmethod
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Return Success to let the pod in; a rejection holds it as *gated*.
+
+        Called under the queue's lock whenever the pod would become active: must be quick.
+        """
+
+
+class QueueSortPlugin(Plugin):
+    """Orders the active queue; exactly one in each profile, the same in all."""
+
+    @abstractmethod
+    def sort_key(self, pod: Pod, since_s: float) -> tuple[float, ...]:
+        """Return a key: the pod with the smallest one is popped first.
+
+        ``since_s`` is when the pod was first queued, in seconds of a monotonic clock.
+        """
+
+
+class PreFilterPlugin(Plugin):
+    """Looks at the pod once before the nodes are filtered."""
+
+    @abstractmethod
+    def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
+        """Return Success (with a limit to some nodes, if one is known), Skip or a rejection.
+
+        A rejection means that no node can do, now. ``nodes`` holds all nodes.
+        """
+
+    def add_pod(
+        self, state: CycleState, info: PodInfo, added: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Account in ``state`` for a pod that a what-if puts on a node. Default: nothing."""
+        return SUCCESS
+
+    def remove_pod(
+        self, state: CycleState, info: PodInfo, removed: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Account in ``state`` for a pod that a what-if takes off a node. Default: nothing."""
+        return SUCCESS
+
+
+class FilterPlugin(Plugin):
+    """Says which nodes can run the pod."""
+
+    def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
+        """Judge all nodes of the view.
+
+        Legal statuses for a node: Success, Unschedulable, UnschedulableAndUnresolvable.
+        """
+        statuses = [self.filter_one(state, info, node) for node in nodes.node_infos()]
+        passed = np.fromiter((s.is_success for s in statuses), dtype=np.bool_, count=len(statuses))
+        return NodeVerdicts(passed, detail=lambda: (np.arange(len(statuses)), statuses))
+
+    def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
+        """Judge one node, which may be a what-if that no snapshot holds."""
+        return self.filter(state, info, NodesView.of([node_info])).status_of(0)
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        _needs_one_of(cls, FilterPlugin, "filter", "filter_one")
+
+
+class PostFilterPlugin(Plugin):
+    """Is asked when no node passed the filters; preemption is one."""
+
+    @abstractmethod
+    def post_filter(
+        self, state: CycleState, info: PodInfo, nodes: NodesView
+    ) -> tuple[str | None, Status]:
+        """Return the node to nominate, if any, and Success when that made the pod schedulable.
+
+        The first plugin that answers Success or Error ends the round.
+        """
+
+
+class PreScorePlugin(Plugin):
+    """Looks at the pod and the feasible nodes once before scoring."""
+
+    @abstractmethod
+    def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
+        """Return Success, or Skip to pass over the plugin's Score. ``nodes`` are feasible."""
+
+
+class ScorePlugin(Plugin):
+    """Says how well feasible nodes suit the pod."""
+
+    def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
+        """Return raw scores, int64 of shape (len(nodes),)."""
+        infos = nodes.node_infos()
+        return np.fromiter(
+            (self.score_one(state, info, node) for node in infos), np.int64, count=len(infos)
+        )
+
+    def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
+        """Return the raw score of one node."""
+        return int(self.score(state, info, NodesView.of([node_info]))[0])
+
+    def normalize(self, state: CycleState, info: PodInfo, scores: IntArray) -> IntArray:
+        """Bring raw scores of all feasible nodes to 0..100. Default: they are there already."""
+        return scores
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        _needs_one_of(cls, ScorePlugin, "score", "score_one")
+
+
+class ReservePlugin(Plugin):
+    """Keeps books of its own about where pods go."""
+
+    @abstractmethod
+    def reserve(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
+        """Note that the pod goes to the node; a rejection undoes the cycle."""
+
+    @abstractmethod
+    def unreserve(self, state: CycleState, info: PodInfo, node_name: str) -> None:
+        """Undo :meth:`reserve`. Must be idempotent; also called when reserve itself failed."""
+
+
+class PermitPlugin(Plugin):
+    """May hold a pod between its decision and its binding."""
+
+    @abstractmethod
+    def permit(self, state: CycleState, info: PodInfo, node_name: str) -> tuple[Status, float]:
+        """Return Success, Wait with a time-out in seconds, or a rejection."""
+
+
+class PreBindPlugin(Plugin):
+    """Does what must be done at the API before the pod is bound."""
+
+    def pre_bind_pre_flight(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
+        """Return Skip when :meth:`pre_bind` has nothing to do. Must not wait."""
+        return SUCCESS
+
+    @abstractmethod
+    async def pre_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
+        """Prepare; anything but Success undoes the cycle."""
+
+
+class BindPlugin(Plugin):
+    """Binds the pod."""
+
+    @abstractmethod
+    async def bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
+        """Bind, or return Skip to leave it to the next Bind plugin."""
+
+
+class PostBindPlugin(Plugin):
+    """Is told of a pod that was bound."""
+
+    @abstractmethod
+    def post_bind(self, state: CycleState, info: PodInfo, node_name: str) -> None:
+        """Note it, or clean up. Runs on the I/O loop and must not wait."""
+
+
+def _needs_one_of(cls: type, base: type, vector: str, scalar: str) -> None:
+    """Refuse, where it is written, a class that has neither form: each would derive the other."""
+    if getattr(cls, vector) is getattr(base, vector) and (
+        getattr(cls, scalar) is getattr(base, scalar)
+    ):
+        raise TypeError(f"{cls.__name__} must define {vector} or {scalar}")
+
+
+__all__ = [
+    "PROCEED",
+    "BindPlugin",
+    "FilterPlugin",
+    "PermitPlugin",
+    "Plugin",
+    "PostBindPlugin",
+    "PostFilterPlugin",
+    "PreBindPlugin",
+    "PreEnqueuePlugin",
+    "PreFilterPlugin",
+    "PreScorePlugin",
+    "QueueSortPlugin",
+    "ReservePlugin",
+    "ScorePlugin",
+]

@@ -1,0 +1,151 @@
+"""ImageLocality: a node holds the pod's images already.
+
+Each image counts with its size, times the share of the nodes that hold it, so that a rare image
+does not draw all its pods to one node.
+
+Source: kube-scheduler 1.36, plugins/imagelocality/image_locality.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from cache.columns import INT64_MAX, ColumnSpec, NodesView
+from cache.image_states import normalized_image_name
+from plugins.framework.cycle_state import CycleState, StateKey
+from plugins.framework.interfaces import PreScorePlugin, ScorePlugin
+from plugins.framework.normalize import MAX_NODE_SCORE
+from plugins.framework.status import SUCCESS, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from cache.node_info import NodeInfo
+    from cache.objects import Pod
+    from cache.pod_info import PodInfo
+    from plugins.framework.cluster_events import EventRegistration
+    from plugins.framework.results import IntArray
+
+_MB = 1024 * 1024
+
+MIN_THRESHOLD_BYTES = 23 * _MB
+"""Images that weigh less than this together count nothing: upstream's constant."""
+
+MAX_CONTAINER_THRESHOLD_BYTES = 1000 * _MB
+"""What is more than this for each container counts nothing more: upstream's constant."""
+
+_ABSENT = -1
+
+
+class _Image(NamedTuple):
+    """An image of the pod, as often as the pod names it, and its share of the nodes."""
+
+    name: str
+    times: int
+    share: float
+
+
+_IMAGES: StateKey[tuple[_Image, ...]] = StateKey("PreScoreImageLocality")
+
+
+class ImageLocality(PreScorePlugin, ScorePlugin):
+    """Prefers nodes that hold the images of the pod's containers and image volumes.
+
+    Notes
+    -----
+    Upstream has no PreScore here. This one counts, in the snapshot's columns, how many nodes
+    hold each image, so that the vector form and its twin see the same and latest number; the
+    ``num_nodes`` of a node's own summary is as old as the node's last change.
+
+    *Cost*: for each different image of the pod some 20 us with 5 000 nodes, or 3 us when no node
+    holds it; the first time that anybody asks for the image, a look at every node.
+    """
+
+    name: ClassVar[str] = "ImageLocality"
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return nothing: the plugin rejects no pod."""
+        return ()
+
+    def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
+        """Count the nodes that hold each image; ``nodes.columns`` are all nodes."""
+        state.write(_IMAGES, _images_of(info.pod, NodesView(nodes.columns)))
+        return SUCCESS
+
+    def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
+        """Return scores 0..100, int64 of shape (len(nodes),)."""
+        images = state.get(_IMAGES)
+        if images is None:
+            images = _images_of(info.pod, NodesView(nodes.columns))
+        total = np.zeros(len(nodes), dtype=np.int64)
+        if not images:
+            return total
+        highest = _max_threshold(info.pod)
+        for image in images:
+            sizes = nodes.derived(_column(image.name))
+            counted = np.maximum(sizes, 0) * image.share
+            # More than the highest sum makes no difference, but could leave int64.
+            np.minimum(counted, float(highest), out=counted)
+            total += counted.astype(np.int64) * image.times
+        np.clip(total, MIN_THRESHOLD_BYTES, highest, out=total)
+        total -= MIN_THRESHOLD_BYTES
+        total *= MAX_NODE_SCORE
+        return total // (highest - MIN_THRESHOLD_BYTES)
+
+    def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
+        """Return the score of one node; without a PreScore it is taken as the only one."""
+        images = state.get(_IMAGES)
+        if images is None:
+            images = _images_of(info.pod, NodesView.of([node_info]))
+        total = 0
+        for image in images:
+            size = _size(node_info, image.name)
+            total += int(float(max(size, 0)) * image.share) * image.times
+        highest = _max_threshold(info.pod)
+        total = min(max(total, MIN_THRESHOLD_BYTES), highest)
+        return MAX_NODE_SCORE * (total - MIN_THRESHOLD_BYTES) // (highest - MIN_THRESHOLD_BYTES)
+
+
+def _images_of(pod: Pod, every: NodesView) -> tuple[_Image, ...]:
+    """Return the pod's images that some node holds, with the share of nodes that do."""
+    times: dict[str, int] = {}
+    for name in _image_names(pod):
+        times[name] = times.get(name, 0) + 1
+    found = []
+    for name, count in times.items():
+        holders = int(np.count_nonzero(every.derived(_column(name)) >= 0))
+        if holders:
+            found.append(_Image(name, count, float(holders) / float(len(every))))
+    return tuple(found)
+
+
+def _image_names(pod: Pod) -> Iterator[str]:
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        yield normalized_image_name(container.image)
+    for volume in pod.spec.volumes:
+        if volume.image is not None:
+            yield normalized_image_name(volume.image.reference)
+
+
+def _max_threshold(pod: Pod) -> int:
+    # The API server accepts no pod without containers; one is assumed for what it never saw.
+    containers = len(pod.spec.init_containers) + len(pod.spec.containers)
+    return MAX_CONTAINER_THRESHOLD_BYTES * max(containers, 1)
+
+
+def _column(image: str) -> ColumnSpec:
+    """Return the column of sizes in bytes, -1 where the node lacks the image."""
+    return ColumnSpec(("image", image), _fill(image))
+
+
+def _fill(image: str) -> Callable[[NodeInfo], int]:
+    return lambda node_info: _size(node_info, image)
+
+
+def _size(node_info: NodeInfo, image: str) -> int:
+    summary = node_info.image_states.get(image)
+    if summary is None:
+        return _ABSENT
+    return min(max(summary.size_bytes, 0), INT64_MAX)

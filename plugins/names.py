@@ -1,0 +1,67 @@
+"""The names of plugins, as configuration files, metrics and ``explain`` spell them.
+
+Source: pkg/scheduler/framework/plugins/names/names.go (1.36).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+DEFAULT_BINDER: Final = "DefaultBinder"
+DEFAULT_PREEMPTION: Final = "DefaultPreemption"
+DYNAMIC_RESOURCES: Final = "DynamicResources"
+GANG_SCHEDULING: Final = "GangScheduling"
+IMAGE_LOCALITY: Final = "ImageLocality"
+INTER_POD_AFFINITY: Final = "InterPodAffinity"
+NODE_AFFINITY: Final = "NodeAffinity"
+NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
+NODE_NAME: Final = "NodeName"
+NODE_PORTS: Final = "NodePorts"
+NODE_RESOURCES_BALANCED_ALLOCATION: Final = "NodeResourcesBalancedAllocation"
+NODE_RESOURCES_FIT: Final = "NodeResourcesFit"
+NODE_UNSCHEDULABLE: Final = "NodeUnschedulable"
+NODE_VOLUME_LIMITS: Final = "NodeVolumeLimits"
+POD_GROUP_PODS_COUNT: Final = "PodGroupPodsCount"
+POD_TOPOLOGY_SPREAD: Final = "PodTopologySpread"
+PRIORITY_SORT: Final = "PrioritySort"
+SCHEDULING_GATES: Final = "SchedulingGates"
+TAINT_TOLERATION: Final = "TaintToleration"
+TOPOLOGY_PLACEMENT_GENERATOR: Final = "TopologyPlacementGenerator"
+VOLUME_BINDING: Final = "VolumeBinding"
+VOLUME_RESTRICTIONS: Final = "VolumeRestrictions"
+VOLUME_ZONE: Final = "VolumeZone"
+
+IN_TREE: Final = frozenset(
+    {
+        DEFAULT_BINDER,
+        DEFAULT_PREEMPTION,
+        DYNAMIC_RESOURCES,
+        GANG_SCHEDULING,
+        IMAGE_LOCALITY,
+        INTER_POD_AFFINITY,
+        NODE_AFFINITY,
+        NODE_DECLARED_FEATURES,
+        NODE_NAME,
+        NODE_PORTS,
+        NODE_RESOURCES_BALANCED_ALLOCATION,
+        NODE_RESOURCES_FIT,
+        NODE_UNSCHEDULABLE,
+        NODE_VOLUME_LIMITS,
+        POD_GROUP_PODS_COUNT,
+        POD_TOPOLOGY_SPREAD,
+        PRIORITY_SORT,
+        SCHEDULING_GATES,
+        TAINT_TOLERATION,
+        TOPOLOGY_PLACEMENT_GENERATOR,
+        VOLUME_BINDING,
+        VOLUME_RESTRICTIONS,
+        VOLUME_ZONE,
+    }
+)
+"""Every plugin that kube-scheduler 1.36 registers, whether it exists here or not: a
+configuration file may name any of them."""
+
+UNSUPPORTED_REQUESTS: Final = "UnsupportedRequests"
+
+OWN: Final = frozenset({UNSUPPORTED_REQUESTS})
+"""Plugins that kube-scheduler does not have."""

@@ -1,0 +1,225 @@
+"""Sends pods to the nodes that they, or the administrator, demand or prefer.
+
+Source: pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go (1.36).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from cache.label_selectors import (
+    NodeTermSelector,
+    compile_node_selector,
+    compile_node_selector_term,
+)
+from cache.resources import MalformedObjectError
+from plugins import names
+from plugins.framework.args import ArgsError
+from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.cycle_state import StateKey
+from plugins.framework.interfaces import (
+    FilterPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+)
+from plugins.framework.normalize import default_normalize
+from plugins.framework.results import (
+    ALL_PASS,
+    PROCEED,
+    SKIP_FILTER,
+    NodeVerdicts,
+    PreFilterResult,
+)
+from plugins.framework.status import SKIP, SUCCESS, Status, unresolvable
+from plugins.label_masks import term_mask
+from plugins.node_affinity_args import NodeAffinityArgs
+from plugins.required_node_affinity import (
+    MAX_COMPILED,
+    RequiredNodeAffinity,
+    any_term_mask,
+    names_demanded,
+    required_node_affinity,
+    required_node_selector,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import msgspec
+    import numpy.typing as npt
+
+    from cache.columns import NodesView
+    from cache.label_selectors import NodeSelectorMatcher
+    from cache.node_info import NodeInfo
+    from cache.objects import PodSpec, PreferredSchedulingTerm
+    from cache.pod_info import PodInfo
+    from plugins.framework.cycle_state import CycleState
+    from plugins.framework.handle import Handle
+    from plugins.framework.results import IntArray
+
+REJECTED_BY_POD: Final = unresolvable("node(s) didn't match Pod's node affinity/selector")
+REJECTED_BY_ADDED: Final = unresolvable("node(s) didn't match scheduler-enforced node affinity")
+CONFLICT: Final = PreFilterResult(unresolvable("pod affinity terms conflict"))
+
+
+class WeightedTerm(NamedTuple):
+    """A compiled preference."""
+
+    weight: int
+    term: NodeTermSelector
+
+
+_REQUIRED: Final = StateKey[RequiredNodeAffinity]("NodeAffinity.required")
+_PREFERRED: Final = StateKey[tuple[WeightedTerm, ...]]("NodeAffinity.preferred")
+
+
+class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Holds pods to nodeSelector, node affinity and the affinity that the profile adds."""
+
+    name = names.NODE_AFFINITY
+    args_type = NodeAffinityArgs
+
+    def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._added_required: NodeSelectorMatcher | None = None
+        self._added_preferred: tuple[WeightedTerm, ...] | None = None
+        added = args.added_affinity if isinstance(args, NodeAffinityArgs) else None
+        if added is None:
+            return
+        required = added.required_during_scheduling_ignored_during_execution
+        if required is not None:
+            path = "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+            self._added_required = compile_node_selector(required, path)
+            for error in self._added_required.errors:
+                raise ArgsError(error.path, error.why)
+        preferred = added.preferred_during_scheduling_ignored_during_execution
+        if preferred:
+            path = "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
+            for index, preference in enumerate(preferred):
+                # Differs: kube-scheduler takes a negative weight and fails on every pod later.
+                if preference.weight < 0:
+                    raise ArgsError(f"{path}[{index}].weight", "must not be negative")
+            try:
+                self._added_preferred = _compile_preferences(preferred, path)
+            except MalformedObjectError as error:
+                raise ArgsError(error.path, error.why) from error
+
+    # --- filtering ----------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
+        """Compile the pod's demands, and narrow the search where they name nodes.
+
+        Returns
+        -------
+        Skip when neither the pod nor the profile demands anything; a rejection when each term
+        of the affinity demands two names at once; else Success, with the names if every term
+        demands one.
+        """
+        spec = info.pod.spec
+        required = required_node_selector(spec)
+        if required is None and not spec.node_selector and self._added_required is None:
+            return SKIP_FILTER
+        state.write(_REQUIRED, required_node_affinity(spec))
+        if required is None:
+            return PROCEED
+        demanded = names_demanded(required)
+        if demanded is None:
+            return PROCEED
+        return PreFilterResult(node_names=demanded) if demanded else CONFLICT
+
+    def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
+        """Judge all nodes of the view: first by the profile's demands, then by the pod's."""
+        by_pod = self._required(state, info).mask(nodes)
+        if self._added_required is None:
+            return ALL_PASS if by_pod is None else NodeVerdicts(by_pod, status=REJECTED_BY_POD)
+        by_added = any_term_mask(self._added_required, nodes)
+
+        def detail() -> tuple[npt.NDArray[np.integer], Sequence[Status]]:
+            return by_added.astype(np.intp), (REJECTED_BY_ADDED, REJECTED_BY_POD)
+
+        return NodeVerdicts(by_added if by_pod is None else by_added & by_pod, detail=detail)
+
+    def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
+        """Judge one node."""
+        added = self._added_required
+        if added is not None and not added.matches(node_info.labels, node_info.name):
+            return REJECTED_BY_ADDED
+        return SUCCESS if self._required(state, info).matches(node_info) else REJECTED_BY_POD
+
+    def _required(self, state: CycleState, info: PodInfo) -> RequiredNodeAffinity:
+        # A profile may run the filter without the PreFilter.
+        return state.get(_REQUIRED) or required_node_affinity(info.pod.spec)
+
+    # --- scoring ------------------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
+        """Compile the pod's preferences; Skip when neither it nor the profile has any.
+
+        Raises
+        ------
+        MalformedObjectError
+            When a preference cannot be understood.
+        """
+        preferred = _preferred(info.pod.spec)
+        if not preferred and self._added_preferred is None:
+            return SKIP
+        state.write(_PREFERRED, _compile_preferences(preferred))
+        return SUCCESS
+
+    def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
+        """Return the sum of the weights of the preferences that each node satisfies."""
+        total = np.zeros(len(nodes), dtype=np.int64)
+        for weight, term in self._preferences(state, info):
+            total += np.multiply(term_mask(term, nodes), weight, dtype=np.int64)
+        return total
+
+    def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
+        """Return the sum of the weights of the preferences that one node satisfies."""
+        labels, name = node_info.labels, node_info.name
+        preferences = self._preferences(state, info)
+        return sum(weight for weight, term in preferences if term.matches(labels, name))
+
+    def normalize(self, state: CycleState, info: PodInfo, scores: IntArray) -> IntArray:
+        """Return 100 for the nodes that are preferred most, and the others in proportion."""
+        return default_normalize(scores)
+
+    def _preferences(self, state: CycleState, info: PodInfo) -> tuple[WeightedTerm, ...]:
+        of_pod = state.get(_PREFERRED)
+        if of_pod is None:
+            # A profile may run the score without the PreScore.
+            of_pod = _compile_preferences(_preferred(info.pod.spec))
+        return of_pod if self._added_preferred is None else (*self._added_preferred, *of_pod)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return: a node that is new or has other labels."""
+        return (
+            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
+        )
+
+
+def _preferred(spec: PodSpec) -> tuple[PreferredSchedulingTerm, ...]:
+    if spec.affinity is None or spec.affinity.node_affinity is None:
+        return ()
+    return spec.affinity.node_affinity.preferred_during_scheduling_ignored_during_execution
+
+
+@lru_cache(maxsize=MAX_COMPILED)
+def _compile_preferences(
+    preferred: tuple[PreferredSchedulingTerm, ...],
+    path: str = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution",
+) -> tuple[WeightedTerm, ...]:
+    """Compile preferences, leaving out those without weight and those that say nothing."""
+    compiled = []
+    for index, preference in enumerate(preferred):
+        if not preference.weight:
+            continue
+        term = compile_node_selector_term(preference.preference, f"{path}[{index}].preference")
+        for error in term.errors:
+            raise error
+        if not term.empty:
+            compiled.append(WeightedTerm(preference.weight, term))
+    return tuple(compiled)

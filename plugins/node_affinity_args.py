@@ -1,0 +1,65 @@
+"""The arguments of NodeAffinity.
+
+They hold a node affinity as pods do, but are decoded strictly: a misspelt field in a pod is the
+API server's business, in a configuration it would silently match no node.
+
+Source: k8s.io/kube-scheduler config/v1/types_pluginargs.go, NodeAffinityArgs (0.36).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from cache.objects import (
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+)
+
+
+class AddedRequirement(NodeSelectorRequirement, frozen=True, forbid_unknown_fields=True):
+    """A requirement, decoded strictly."""
+
+
+class AddedTerm(NodeSelectorTerm, frozen=True, forbid_unknown_fields=True):
+    """A term, decoded strictly."""
+
+    match_expressions: tuple[AddedRequirement, ...] = ()
+    match_fields: tuple[AddedRequirement, ...] = ()
+
+
+class AddedNodeSelector(NodeSelector, frozen=True, forbid_unknown_fields=True):
+    """A node selector, decoded strictly."""
+
+    node_selector_terms: tuple[AddedTerm, ...] = ()
+
+
+class AddedPreference(PreferredSchedulingTerm, frozen=True, forbid_unknown_fields=True):
+    """A preference, decoded strictly."""
+
+    preference: AddedTerm
+
+
+class AddedAffinity(NodeAffinity, frozen=True, forbid_unknown_fields=True):
+    """A node affinity, decoded strictly."""
+
+    required_during_scheduling_ignored_during_execution: AddedNodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: tuple[AddedPreference, ...] = ()
+
+
+class NodeAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """What the administrator demands of nodes and prefers, beside what each pod does.
+
+    Parameters
+    ----------
+    api_version, kind
+        As every argument object may carry them; not looked at here.
+    added_affinity
+        Holds for every pod of the profile; None adds nothing.
+    """
+
+    api_version: str = ""
+    kind: str = ""
+    added_affinity: AddedAffinity | None = None

@@ -1,0 +1,108 @@
+"""Keeps a pod off nodes where a port that it needs is taken.
+
+Source: pkg/scheduler/framework/plugins/nodeports/node_ports.go (1.36).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from cache.columns import ColumnSpec
+from cache.host_ports import ALL_ADDRESSES
+from plugins import names
+from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin
+from plugins.framework.results import (
+    ALL_PASS,
+    PROCEED,
+    SKIP_FILTER,
+    BoolArray,
+    NodeVerdicts,
+    PreFilterResult,
+)
+from plugins.framework.status import SUCCESS, Status, unschedulable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cache.columns import NodesView
+    from cache.host_ports import HostPort
+    from cache.node_info import NodeInfo
+    from cache.pod_info import PodInfo
+    from plugins.framework.cycle_state import CycleState
+
+REJECTED: Final = unschedulable("node(s) didn't have free ports for the requested pod ports")
+
+_BLOCK_BITS: Final = 6
+"""A column holds 64 neighbouring ports as the bits of one integer, so that pods with ranges of
+ports, and workloads whose every pod takes another port, share a few columns."""
+
+_BIT_MASK: Final = (1 << _BLOCK_BITS) - 1
+
+
+class _Block(NamedTuple):
+    """64 ports of one protocol, from the point of view of a pod that wants them at ``ip``."""
+
+    ip: str
+    protocol: str
+    number: int
+
+    def taken(self, node_info: NodeInfo) -> int:
+        """Return the ports of the block that such a pod cannot have on the node, as bits."""
+        bits = 0
+        wanted_ip, wanted_protocol, number = self
+        anywhere = wanted_ip == ALL_ADDRESSES
+        for ip, protocol, port in node_info.used_ports:
+            if (
+                port >> _BLOCK_BITS == number
+                and protocol == wanted_protocol
+                and (anywhere or ip in (wanted_ip, ALL_ADDRESSES))
+            ):
+                bits |= 1 << (port & _BIT_MASK)
+        return bits
+
+
+class NodePorts(PreFilterPlugin, FilterPlugin):
+    """Rejects nodes on which one of the pod's host ports is in use."""
+
+    name = names.NODE_PORTS
+
+    def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
+        """Return Skip for a pod without host ports."""
+        return PROCEED if info.host_ports else SKIP_FILTER
+
+    def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
+        """Judge all nodes of the view.
+
+        *Cost*: two passes over a column for each block of ports; filling the column when nobody
+        asked for a port of that block before.
+        """
+        passed: BoolArray | None = None
+        for block, wanted in _blocks(info.host_ports).items():
+            spec = ColumnSpec(("hostports", *block), block.taken, np.uint64, of_pods=True)
+            free: BoolArray = (nodes.derived(spec) & np.uint64(wanted)) == 0
+            passed = free if passed is None else passed & free
+        return ALL_PASS if passed is None else NodeVerdicts(passed, status=REJECTED)
+
+    def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
+        """Judge one node."""
+        conflicts = node_info.used_ports.conflicts
+        return REJECTED if any(conflicts(port) for port in info.host_ports) else SUCCESS
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return: a pod that goes, and a new node."""
+        return (
+            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE)),
+            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
+        )
+
+
+def _blocks(ports: Iterable[HostPort]) -> dict[_Block, int]:
+    """Return the wanted ports as bits by block."""
+    wanted: dict[_Block, int] = {}
+    for port in ports:
+        block = _Block(port.ip, port.protocol, port.port >> _BLOCK_BITS)
+        wanted[block] = wanted.get(block, 0) | 1 << (port.port & _BIT_MASK)
+    return wanted

@@ -1,0 +1,168 @@
+"""NodeResourcesFit: a node has room for the pod, and how much of it would be left.
+
+Source: kube-scheduler 1.36, plugins/noderesources/fit.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from cache.resources import PODS
+from plugins.bit_patterns import distinct_patterns
+from plugins.framework.cluster_events import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    Resource,
+)
+from plugins.framework.cycle_state import CycleState, StateKey
+from plugins.framework.interfaces import (
+    FilterPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+)
+from plugins.framework.results import PROCEED, BoolArray, IntArray, NodeVerdicts, PreFilterResult
+from plugins.framework.status import SUCCESS, Status, unresolvable, unschedulable
+from plugins.node_resources_fit.args import DEFAULT_STRATEGY, NodeResourcesFitArgs
+from plugins.node_resources_fit.hints import FitHints
+from plugins.node_resources_fit.needs import (
+    IgnoredResources,
+    Needs,
+    Shortfall,
+    filter_needs,
+    find_shortfalls,
+    reason_for,
+    scored_amounts,
+)
+from plugins.node_resources_fit.scoring_strategies import strategy_of
+from plugins.resource_scorer import ResourceScorer, defaulted_resources
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import msgspec
+    import numpy.typing as npt
+
+    from cache.columns import NodesView
+    from cache.node_info import NodeInfo
+    from cache.pod_info import PodInfo
+    from plugins.framework.handle import Handle
+
+_NEEDS: StateKey[Needs] = StateKey("PreFilterNodeResourcesFit")
+_REQUESTS: StateKey[tuple[int, ...]] = StateKey("PreScoreNodeResourcesFit")
+
+
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Lets a pod go where everything it requests is left, and prefers nodes by a strategy.
+
+    A node without room answers Unschedulable, or UnschedulableAndUnresolvable when the pod
+    requests more of something than the node has altogether. All lacks are named, the number of
+    pods first.
+
+    Notes
+    -----
+    *Cost*: with 5 000 nodes and a pod that requests CPU and memory, some 12 us for the filter
+    and 40 us for a score.
+    """
+
+    name: ClassVar[str] = "NodeResourcesFit"
+    args_type: ClassVar[type[msgspec.Struct] | None] = NodeResourcesFitArgs
+
+    def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        given = args if isinstance(args, NodeResourcesFitArgs) else NodeResourcesFitArgs()
+        self.args = given.defaulted()
+        """The effective arguments."""
+        self.args.validate()
+        self._ignored = IgnoredResources(
+            self.args.ignored_resources or (), self.args.ignored_resource_groups or ()
+        )
+        strategy = self.args.scoring_strategy or DEFAULT_STRATEGY
+        self._strategy = strategy_of(strategy)
+        self._scorer = ResourceScorer(defaulted_resources(strategy.resources), use_requested=False)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return: pods that go or shrink, nodes that come or get more to allocate."""
+        hints = FitHints(self._ignored)
+        pods = ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
+        nodes = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
+        return (
+            EventRegistration(pods, hints.after_pod),
+            EventRegistration(nodes, hints.after_node),
+        )
+
+    # --- filter -------------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
+        """Note what the pod needs."""
+        state.write(_NEEDS, filter_needs(info, self._ignored))
+        return PROCEED
+
+    def _needs(self, state: CycleState, info: PodInfo) -> Needs:
+        needs = state.get(_NEEDS)
+        return filter_needs(info, self._ignored) if needs is None else needs
+
+    def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
+        """Judge all nodes of the view.
+
+        The reasons are found when they are asked for, from the columns: ask before those change.
+        """
+        needs = self._needs(state, info)
+        passed = nodes.allocatable(PODS) > nodes.requested(PODS)
+        for name, amount in needs:
+            passed &= nodes.allocatable(name) - nodes.requested(name) >= amount
+        return NodeVerdicts(passed, detail=lambda: _reasons(needs, nodes))
+
+    def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
+        """Judge one node."""
+        lacks = find_shortfalls(self._needs(state, info), node_info)
+        if not lacks:
+            return SUCCESS
+        refuse = unresolvable if any(lack.is_unresolvable for lack in lacks) else unschedulable
+        return refuse(*(lack.reason for lack in lacks))
+
+    def shortfalls(self, info: PodInfo, node_info: NodeInfo) -> list[Shortfall]:
+        """Return what the node has too little of for the pod, with the amounts."""
+        return find_shortfalls(filter_needs(info, self._ignored), node_info)
+
+    # --- score --------------------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
+        """Note what the pod would use."""
+        state.write(_REQUESTS, self._scorer.pod_requests(scored_amounts(info)))
+        return SUCCESS
+
+    def _requests(self, state: CycleState, info: PodInfo) -> tuple[int, ...]:
+        requests = state.get(_REQUESTS)
+        return self._scorer.pod_requests(scored_amounts(info)) if requests is None else requests
+
+    def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
+        """Return scores 0..100, int64 of shape (len(nodes),)."""
+        return self._scorer.score(nodes, self._requests(state, info), self._strategy.score)
+
+    def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
+        """Return the score of one node."""
+        amounts = self._scorer.node_amounts(node_info, self._requests(state, info))
+        return self._strategy.score_one(amounts)
+
+
+def _reasons(needs: Needs, nodes: NodesView) -> tuple[npt.NDArray[np.intp], list[Status]]:
+    """Group the nodes by what they lack: see :class:`NodeVerdicts`."""
+    lacks: list[BoolArray] = [nodes.requested(PODS) >= nodes.allocatable(PODS)]
+    too_small = np.zeros(len(nodes), dtype=np.bool_)
+    for name, amount in needs:
+        capacity = nodes.allocatable(name)
+        lacks.append(capacity - nodes.requested(name) < amount)
+        too_small |= capacity < amount
+    patterns, which = distinct_patterns(np.array([*lacks, too_small]))
+    reasons = [reason_for(PODS), *(reason_for(name) for name, _ in needs)]
+    statuses = []
+    for *lacking, hopeless in patterns:
+        refuse = unresolvable if hopeless else unschedulable
+        statuses.append(
+            refuse(*(reason for reason, lack in zip(reasons, lacking, strict=True) if lack))
+        )
+    return which, statuses

@@ -1,0 +1,61 @@
+"""Keeps pods off cordoned nodes.
+
+Source: pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go (1.36).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cache.objects import Taint
+from cache.taints import NO_SCHEDULE, TAINT_NODE_UNSCHEDULABLE, tolerates
+from plugins import names
+from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.interfaces import FilterPlugin
+from plugins.framework.results import ALL_PASS, NodeVerdicts
+from plugins.framework.status import SUCCESS, Status, unresolvable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cache.columns import NodesView
+    from cache.node_info import NodeInfo
+    from cache.objects import Toleration
+    from cache.pod_info import PodInfo
+    from plugins.framework.cycle_state import CycleState
+
+REJECTED: Final = unresolvable("node(s) were unschedulable")
+
+_CORDON: Final = Taint(key=TAINT_NODE_UNSCHEDULABLE, effect=NO_SCHEDULE)
+"""``spec.unschedulable`` counts as this taint, also before the node controller has set it."""
+
+
+class NodeUnschedulable(FilterPlugin):
+    """Rejects a node with ``spec.unschedulable`` unless the pod tolerates the cordon's taint."""
+
+    name = names.NODE_UNSCHEDULABLE
+
+    def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
+        """Judge all nodes of the view. *Cost*: one pass over a bool column."""
+        cordoned = nodes.unschedulable
+        if not cordoned.any() or _tolerates_cordon(info.pod.spec.tolerations):
+            return ALL_PASS
+        return NodeVerdicts(~cordoned, status=REJECTED)
+
+    def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
+        """Judge one node."""
+        node = node_info.node
+        if node is None or not node.spec.unschedulable:
+            return SUCCESS
+        return SUCCESS if _tolerates_cordon(info.pod.spec.tolerations) else REJECTED
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return: a node that is new or no longer cordoned, and a toleration more on the pod."""
+        return (
+            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)),
+            EventRegistration(ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)),
+        )
+
+
+def _tolerates_cordon(tolerations: Sequence[Toleration]) -> bool:
+    return any(tolerates(toleration, _CORDON) for toleration in tolerations)

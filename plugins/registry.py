@@ -1,0 +1,45 @@
+"""Every plugin that exists here, by name.
+
+Source: pkg/scheduler/framework/plugins/registry.go (1.36) for the names that are kube-scheduler's.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from plugins.default_binder import DefaultBinder
+from plugins.image_locality import ImageLocality
+from plugins.node_affinity import NodeAffinity
+from plugins.node_name import NodeName
+from plugins.node_ports import NodePorts
+from plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from plugins.node_resources_fit import NodeResourcesFit
+from plugins.node_unschedulable import NodeUnschedulable
+from plugins.priority_sort import PrioritySort
+from plugins.scheduling_gates import SchedulingGates
+from plugins.taint_toleration import TaintToleration
+from plugins.unsupported_requests import UnsupportedRequests
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plugins.framework.interfaces import Plugin
+
+_CLASSES: Final[tuple[type[Plugin], ...]] = (
+    DefaultBinder,
+    ImageLocality,
+    NodeAffinity,
+    NodeName,
+    NodePorts,
+    NodeResourcesBalancedAllocation,
+    NodeResourcesFit,
+    NodeUnschedulable,
+    PrioritySort,
+    SchedulingGates,
+    TaintToleration,
+    UnsupportedRequests,
+)
+
+PLUGINS: Final[Mapping[str, type[Plugin]]] = MappingProxyType({cls.name: cls for cls in _CLASSES})
+"""The classes by the names that configurations use."""

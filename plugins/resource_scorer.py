@@ -1,0 +1,212 @@
+"""What the two resource scores have in common: which amounts of which nodes they compare.
+
+A configured resource takes part in a node's score if the node has any of it. An extended
+resource takes part only if the pod asks for it as well, and a name that is neither basic nor
+extended (``pods`` among them) never does. The use of CPU and memory is either what the pods
+request or, for scores that must not heap up pods without requests, what they are taken to use.
+
+Source: kube-scheduler 1.36, plugins/noderesources/resource_allocation.go
+(calculateNodeAllocatableRequest, calculateResourceAllocatableRequest).
+
+# Differs: upstream computes in int64 that wraps round, so a node with more than 2**63 / 100
+units of a resource gets a meaningless score or fails the pod. Here sums saturate at 2**63 - 1
+and ratios are exact. Upstream also counts devices of DeviceClasses that stand for an extended
+resource (gate DRAExtendedResource, on by default); here such a resource counts only where the
+node reports it in ``status.allocatable``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import numpy as np
+
+from cache.columns import INT64_MAX, NodesView
+from cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar_resource_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from cache.node_info import NodeInfo
+    from plugins.framework.results import IntArray
+
+_BASIC = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
+
+_TAKE_BELOW = 0.75
+"""Share of all nodes below which picking the amounts of some beats computing all of them."""
+
+
+class ResourceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A resource that counts in a score; a weight of 0 stands for 1."""
+
+    name: str
+    weight: int = 0
+
+
+DEFAULT_RESOURCES = (ResourceSpec(CPU, 1), ResourceSpec(MEMORY, 1))
+
+
+def defaulted_resources(specs: Sequence[ResourceSpec] | None) -> tuple[ResourceSpec, ...]:
+    """Return the specs with a weight of 1 where none is given; CPU and memory if there are none.
+
+    Source: pkg/scheduler/apis/config/v1/defaults.go (1.36).
+    """
+    if not specs:
+        return DEFAULT_RESOURCES
+    return tuple(ResourceSpec(spec.name, spec.weight or 1) for spec in specs)
+
+
+class NodeAmounts(NamedTuple):
+    """One resource of one node, the pod's request included in ``requested``."""
+
+    weight: int
+    requested: int
+    allocated: int
+    allocatable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """The compared resources over many nodes; 0 allocatable means: not compared on that node.
+
+    Parameters
+    ----------
+    weights
+        The weight of each resource.
+    pod
+        int64, shape (n_resources, 1): what the pod asks for.
+    allocated
+        int64, shape (n_resources, n_nodes): what other pods have. May be a read-only view.
+    allocatable
+        int64, shape (n_resources, n_nodes): what there is. May be a read-only view.
+    """
+
+    weights: tuple[int, ...]
+    pod: IntArray
+    allocated: IntArray
+    allocatable: IntArray
+
+    def requested(self) -> IntArray:
+        """Return ``allocated + pod``, saturated: int64, shape (n_resources, n_nodes)."""
+        return np.minimum(self.allocated, INT64_MAX - self.pod) + self.pod
+
+    def of(self, resources: npt.NDArray[np.bool_], nodes: npt.NDArray[np.bool_]) -> Amounts:
+        """Return the amounts of some resources on some nodes, both given as masks."""
+        picked = np.ix_(resources, nodes)
+        return Amounts(
+            tuple(w for w, wanted in zip(self.weights, resources, strict=True) if wanted),
+            self.pod[resources],
+            self.allocated[picked],
+            self.allocatable[picked],
+        )
+
+
+class ResourceScorer:
+    """Gathers the amounts that a resource score compares.
+
+    Parameters
+    ----------
+    resources
+        What to compare, with weights.
+    use_requested
+        Whether CPU and memory in use are the sum of requests, rather than of what pods are
+        taken to use (100m and 200 MiB for a container that asks for none).
+    """
+
+    __slots__ = ("_names", "_use_requested", "_weights")
+
+    def __init__(self, resources: Sequence[ResourceSpec], *, use_requested: bool) -> None:
+        self._names = tuple(spec.name for spec in resources)
+        self._weights = tuple(spec.weight for spec in resources)
+        self._use_requested = use_requested
+
+    def pod_requests(self, amounts: Mapping[str, int]) -> tuple[int, ...]:
+        """Return the pod's amount of each configured resource, 0 for what it leaves out."""
+        return tuple(min(amounts.get(name, 0), INT64_MAX) for name in self._names)
+
+    def score(
+        self,
+        nodes: NodesView,
+        pod: tuple[int, ...],
+        formula: Callable[[Amounts], IntArray],
+    ) -> IntArray:
+        """Return the scores of the nodes by a formula that looks at each node by itself.
+
+        Parameters
+        ----------
+        nodes
+            The nodes.
+        pod
+            From :meth:`pod_requests`.
+        formula
+            Gives int64 of shape (n_nodes,) for amounts of at least one node.
+
+        Returns
+        -------
+        int64, shape (len(nodes),).
+        """
+        rows = nodes.rows
+        if len(nodes) == 0:
+            return np.zeros(0, dtype=np.int64)
+        if rows is None or len(rows) < _TAKE_BELOW * len(nodes.columns):
+            return formula(self._amounts(nodes, pod))
+        every = formula(self._amounts(NodesView(nodes.columns), pod))
+        return np.take(every, rows)
+
+    def _amounts(self, nodes: NodesView, pod: tuple[int, ...]) -> Amounts:
+        columns = nodes.columns
+        row_of = columns.resource_row
+        rows: list[int] = []
+        weights: list[int] = []
+        asked: list[int] = []
+        for name, weight, amount in zip(self._names, self._weights, pod, strict=True):
+            if name not in _BASIC and (amount == 0 or not is_scalar_resource_name(name)):
+                continue
+            row = row_of.get(name)
+            if row is not None:
+                rows.append(row)
+                weights.append(weight)
+                asked.append(amount)
+        # A slice is a view; any other choice of rows has to be copied together.
+        first = rows[0] if rows else 0
+        in_one_piece = rows == list(range(first, first + len(rows)))
+        chosen = slice(first, first + len(rows)) if in_one_piece else rows
+        if self._use_requested:
+            allocated = columns.requested[chosen]
+        elif all(row < 2 for row in rows):
+            # CPU and memory have the same rows, 0 and 1, in both tables.
+            allocated = columns.nonzero_requested[chosen]
+        else:
+            allocated = columns.requested[rows]
+            for index, row in enumerate(rows):
+                if row < 2:
+                    allocated[index] = columns.nonzero_requested[row]
+        return Amounts(
+            tuple(weights),
+            np.array(asked, dtype=np.int64).reshape(-1, 1),
+            nodes.take(allocated),
+            nodes.take(columns.allocatable[chosen]),
+        )
+
+    def node_amounts(self, node_info: NodeInfo, pod: tuple[int, ...]) -> list[NodeAmounts]:
+        """Return what is compared on one node: the scalar twin of :meth:`score`'s amounts."""
+        found = []
+        for name, weight, amount in zip(self._names, self._weights, pod, strict=True):
+            if name not in _BASIC and (amount == 0 or not is_scalar_resource_name(name)):
+                continue
+            allocatable = node_info.allocatable.get(name, 0)
+            if allocatable <= 0:
+                continue
+            if self._use_requested or name not in (CPU, MEMORY):
+                allocated = node_info.requested.get(name, 0)
+            elif name == CPU:
+                allocated = node_info.nonzero_milli_cpu
+            else:
+                allocated = node_info.nonzero_memory_bytes
+            requested = min(allocated + amount, INT64_MAX)
+            found.append(NodeAmounts(weight, requested, min(allocated, INT64_MAX), allocatable))
+        return found

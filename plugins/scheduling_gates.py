@@ -1,0 +1,37 @@
+"""Holds a pod back until all its scheduling gates are gone.
+
+Source: pkg/scheduler/framework/plugins/schedulinggates/scheduling_gates.go (1.36).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plugins import names
+from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.interfaces import PreEnqueuePlugin
+from plugins.framework.status import SUCCESS, Status, unresolvable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cache.objects import Pod
+
+
+class SchedulingGates(PreEnqueuePlugin):
+    """Lets a pod into the active queue once it has no gate left."""
+
+    name = names.SCHEDULING_GATES
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Return Success for a pod without gates, else a rejection that names them in order."""
+        gates = pod.spec.scheduling_gates
+        if not gates:
+            return SUCCESS
+        listed = " ".join(gate.name for gate in gates)
+        return unresolvable(f"waiting for scheduling gates: [{listed}]")
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return the one event that matters: the last gate of a pod was removed."""
+        removed = ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+        return (EventRegistration(removed),)

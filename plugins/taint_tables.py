@@ -1,0 +1,110 @@
+"""What a pod's tolerations make of each distinct set of taints.
+
+Nodes carry few distinct sets of taints and pods few distinct lists of tolerations. A judgement
+is made once for each pair and then looked up for all nodes by the id of their taint set.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+
+from cache.objects import Taint, Toleration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cache.columns import NodesView
+    from cache.interning import Interner
+    from plugins.framework.results import BoolArray, IntArray
+
+Taints: TypeAlias = tuple[Taint, ...]
+Tolerations: TypeAlias = tuple[Toleration, ...]
+
+MAX_TABLES: Final = 128
+"""More than the distinct lists of tolerations among the pods that are pending at one time."""
+
+_FEW: Final = 2
+"""Up to here comparing ids is faster than looking them up: 1.2 us against 5 us at 5 000 nodes."""
+
+
+class _Table:
+    """Judgements by taint set id, good for one interner in one epoch."""
+
+    __slots__ = ("counts", "epoch", "is_zero", "nonzero", "taint_sets")
+
+    def __init__(self, taint_sets: Interner[Taints], counts: IntArray) -> None:
+        self.taint_sets = taint_sets
+        self.epoch = taint_sets.epoch
+        self.counts = counts
+        self.is_zero: BoolArray = counts == 0
+        self.nonzero: list[int] = np.flatnonzero(counts).tolist()
+
+
+class TaintTables:
+    """One judgement, remembered for each distinct (taint set, tolerations).
+
+    Parameters
+    ----------
+    judge
+        Gives a count, not negative, for a node's taints and a pod's tolerations: 0 when there
+        is nothing to complain of.
+
+    Notes
+    -----
+    *Concurrency*: confined to the scheduling thread.
+
+    *Cost*: tolerations seen before cost a dictionary lookup and one pass over a column; new ones
+    cost one judgement for each distinct taint set, and so does the return of a freed id.
+    """
+
+    def __init__(self, judge: Callable[[Taints, Tolerations], int]) -> None:
+        self._judge = judge
+        self._tables: OrderedDict[Tolerations, _Table] = OrderedDict()
+
+    def passed(self, nodes: NodesView, tolerations: Tolerations) -> BoolArray | None:
+        """Return bool (n_nodes,), True where the count is 0; None where it is so on all nodes."""
+        table = self._table(nodes, tolerations)
+        nonzero = table.nonzero
+        if not nonzero:
+            return None
+        ids = nodes.taint_set_ids
+        if len(nonzero) > _FEW:
+            return table.is_zero.take(ids)
+        passed: BoolArray = ids != nonzero[0]
+        for taint_set_id in nonzero[1:]:
+            passed &= ids != taint_set_id
+        return passed
+
+    def counts(self, nodes: NodesView, tolerations: Tolerations) -> IntArray:
+        """Return int64 (n_nodes,): the count of each node."""
+        table = self._table(nodes, tolerations)
+        if not table.nonzero:
+            return np.zeros(len(nodes), dtype=np.int64)
+        return table.counts.take(nodes.taint_set_ids)
+
+    def _table(self, nodes: NodesView, tolerations: Tolerations) -> _Table:
+        taint_sets = nodes.columns.taint_sets
+        known = self._tables.get(tolerations)
+        if (
+            known is None
+            or known.taint_sets is not taint_sets
+            or known.epoch != taint_sets.epoch
+            or len(known.counts) < taint_sets.capacity
+        ):
+            known = self._judge_all(taint_sets, tolerations)
+            self._tables[tolerations] = known
+            if len(self._tables) > MAX_TABLES:
+                self._tables.popitem(last=False)
+        else:
+            self._tables.move_to_end(tolerations)
+        return known
+
+    def _judge_all(self, taint_sets: Interner[Taints], tolerations: Tolerations) -> _Table:
+        counts = np.zeros(taint_sets.capacity, dtype=np.int64)
+        for taint_set_id, taints in taint_sets.items():
+            if taints:
+                counts[taint_set_id] = self._judge(taints, tolerations)
+        return _Table(taint_sets, counts)

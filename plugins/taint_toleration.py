@@ -1,0 +1,108 @@
+"""Keeps pods off nodes with taints that they do not tolerate, and away from soft ones.
+
+Source: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go (1.36).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cache.taints import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    PREFER_NO_SCHEDULE,
+    find_untolerated,
+    tolerates,
+)
+from plugins import names
+from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.cycle_state import StateKey
+from plugins.framework.interfaces import FilterPlugin, PreScorePlugin, ScorePlugin
+from plugins.framework.normalize import default_normalize
+from plugins.framework.results import ALL_PASS, NodeVerdicts
+from plugins.framework.status import SUCCESS, Status, unresolvable
+from plugins.taint_tables import Taints, TaintTables, Tolerations
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import msgspec
+
+    from cache.columns import NodesView
+    from cache.node_info import NodeInfo
+    from cache.pod_info import PodInfo
+    from plugins.framework.cycle_state import CycleState
+    from plugins.framework.handle import Handle
+    from plugins.framework.results import IntArray
+
+REJECTED: Final = unresolvable("node(s) had untolerated taint(s)")
+
+HARD_EFFECTS: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
+"""The effects that keep a new pod off a node."""
+
+_SOFT: Final = StateKey[Tolerations]("TaintToleration.soft")
+"""The pod's tolerations that can cover PreferNoSchedule."""
+
+
+class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Rejects nodes with an untolerated NoSchedule or NoExecute taint.
+
+    Among the others, the fewer untolerated PreferNoSchedule taints a node has, the better.
+    """
+
+    name = names.TAINT_TOLERATION
+
+    def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._hard = TaintTables(_rejects)
+        self._soft = TaintTables(_count_soft)
+
+    def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
+        """Judge all nodes of the view. *Cost*: one pass over the column of taint sets."""
+        passed = self._hard.passed(nodes, info.pod.spec.tolerations)
+        return ALL_PASS if passed is None else NodeVerdicts(passed, status=REJECTED)
+
+    def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
+        """Judge one node."""
+        return REJECTED if _rejects(_taints(node_info), info.pod.spec.tolerations) else SUCCESS
+
+    def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
+        """Keep the tolerations that bear on soft taints. Never skips."""
+        tolerations = info.pod.spec.tolerations
+        soft = tuple(t for t in tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+        state.write(_SOFT, soft)
+        return SUCCESS
+
+    def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
+        """Return the number of untolerated PreferNoSchedule taints of each node."""
+        return self._soft.counts(nodes, state.read(_SOFT))
+
+    def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
+        """Return the number of untolerated PreferNoSchedule taints of one node."""
+        return _count_soft(_taints(node_info), state.read(_SOFT))
+
+    def normalize(self, state: CycleState, info: PodInfo, scores: IntArray) -> IntArray:
+        """Return 100 for nodes without such taints and 0 for those with the most of them."""
+        return default_normalize(scores, reverse=True)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return: a node that is new or has other taints, and a toleration more on the pod."""
+        return (
+            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)),
+            EventRegistration(ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)),
+        )
+
+
+def _taints(node_info: NodeInfo) -> Taints:
+    return () if node_info.node is None else node_info.node.spec.taints
+
+
+def _rejects(taints: Taints, tolerations: Tolerations) -> int:
+    return int(find_untolerated(taints, tolerations, HARD_EFFECTS) is not None)
+
+
+def _count_soft(taints: Taints, tolerations: Tolerations) -> int:
+    return sum(
+        taint.effect == PREFER_NO_SCHEDULE and not any(tolerates(t, taint) for t in tolerations)
+        for taint in taints
+    )

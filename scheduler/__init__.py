@@ -1,0 +1,1 @@
+"""What is done: watching, queueing, deciding in order, binding, reporting."""

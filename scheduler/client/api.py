@@ -1,0 +1,338 @@
+"""The calls that the scheduler makes, by what they mean.
+
+Paths, bodies and content types are known here and nowhere else. Whatever fails is the
+transport's :class:`~scheduler.client.errors.ApiError`, unchanged: what follows from it is
+:func:`~scheduler.client.errors.classify`'s to say.
+
+Source: Kubernetes API 1.36: core/v1 pods, pods/binding and pods/status, events.k8s.io/v1 events,
+authorization.k8s.io/v1 selfsubjectaccessreviews.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+from cache.objects import ListMeta, Pod
+from scheduler.client.codec import PODS, Decoder
+from scheduler.client.errors import ApiError, ClientConfigError
+from scheduler.client.paths import segment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scheduler.client.codec import ResourceKind
+    from scheduler.client.transport import Transport
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """One right: a verb on a resource.
+
+    Attributes
+    ----------
+    resource
+        With its subresource, ``pods/binding``.
+    namespace
+        Empty for all namespaces.
+    name
+        Empty for all objects.
+    """
+
+    verb: str
+    resource: str
+    group: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        resource = f"{self.resource}.{self.group}" if self.group else self.resource
+        name = f" {self.name!r}" if self.name else ""
+        where = f"in namespace {self.namespace!r}" if self.namespace else "in all namespaces"
+        return f"{self.verb} {resource}{name} {where}"
+
+
+class ListPage(msgspec.Struct):
+    """A page of a list, its objects not decoded yet."""
+
+    metadata: ListMeta = ListMeta()
+    items: list[msgspec.Raw] | None = None
+
+
+class Api:
+    """The scheduler's calls to one API server.
+
+    Concurrency: loop-confined.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._pods = Decoder(Pod)
+
+    async def bind_pod(
+        self, namespace: str, name: str, uid: str, node_name: str, *, timeout_s: float = 30.0
+    ) -> None:
+        """Bind a pod to a node, if it is still the pod with this `uid` and not bound yet.
+
+        Raises
+        ------
+        ApiError
+            404: there is no such pod. 409: another pod has the name now, or this one is bound, or
+            being deleted.
+
+        Cost: some 35 us of CPU, 55 us with TLS.
+        """
+        body = _encode(
+            _Binding(
+                metadata=_BindingMeta(name, namespace, uid),
+                target=_BindingTarget(name=node_name),
+            )
+        )
+        # The answer is a Status that says what its HTTP status has said already.
+        await self._transport.request(
+            "POST",
+            f"{_pod_path(namespace, name)}/binding",
+            body=body,
+            timeout_s=timeout_s,
+            discard_body=True,
+            resource="pods/binding",
+        )
+
+    async def get_pod(self, namespace: str, name: str) -> Pod | None:
+        """Return the pod as it is stored now, or None if there is none of that name.
+
+        Raises
+        ------
+        UndecodableObjectError
+            There is one that cannot be understood.
+        """
+        try:
+            answer = await self._transport.request(
+                "GET", _pod_path(namespace, name), resource=PODS.name
+            )
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        return self._pods.decode(answer.body)
+
+    async def patch_pod_status(
+        self, namespace: str, name: str, uid: str, patch: Mapping[str, Any]
+    ) -> None:
+        """Change a pod's status, if it is still the pod with this `uid`.
+
+        Parameters
+        ----------
+        patch
+            Of the status alone, as a strategic merge patch: conditions are merged by type, a
+            None removes a field.
+
+        Raises
+        ------
+        ApiError
+            404: there is no such pod. 409: another pod has the name now.
+        """
+        await self._transport.request(
+            "PATCH",
+            f"{_pod_path(namespace, name)}/status",
+            body=_encode({"metadata": {"uid": uid}, "status": patch}),
+            content_type=STRATEGIC_MERGE_PATCH,
+            discard_body=True,
+            resource="pods/status",
+        )
+
+    async def create_event(self, namespace: str, body: Mapping[str, Any]) -> str:
+        """Create an ``events.k8s.io/v1`` Event and return its name."""
+        answer = await self._transport.request(
+            "POST",
+            f"/apis/events.k8s.io/v1/namespaces/{segment(namespace)}/events",
+            body=_encode(body),
+            resource="events",
+        )
+        return _NAMED.decode(answer.body).metadata.name
+
+    async def patch_event(self, namespace: str, name: str, patch: Mapping[str, Any]) -> None:
+        """Change an Event, by a merge patch: to count what has happened again.
+
+        Raises
+        ------
+        ApiError
+            404: the server has forgotten it, as it does with Events after an hour.
+        """
+        await self._transport.request(
+            "PATCH",
+            f"/apis/events.k8s.io/v1/namespaces/{segment(namespace)}/events/{segment(name)}",
+            body=_encode(patch),
+            content_type=MERGE_PATCH,
+            discard_body=True,
+            resource="events",
+        )
+
+    async def list_page(
+        self,
+        kind: ResourceKind[T],
+        *,
+        limit: int = 500,
+        continue_: str = "",
+        resource_version: str = "",
+        resource_version_match: str = "",
+        field_selector: str = "",
+        timeout_s: float = 60.0,
+    ) -> ListPage:
+        """Return a page of all objects of a kind, not decoded: one bad object shall cost no more.
+
+        Raises
+        ------
+        ApiError
+            410: `continue_` or `resource_version` is too old. Reason ``"ResponseTooLarge"``: ask
+            for fewer.
+        """
+        query = [("limit", str(limit))]
+        if continue_:
+            # The token has the version in it; with one of its own the request is refused.
+            query.append(("continue", continue_))
+        else:
+            if resource_version:
+                query.append(("resourceVersion", resource_version))
+            if resource_version_match:
+                query.append(("resourceVersionMatch", resource_version_match))
+        if field_selector:
+            query.append(("fieldSelector", field_selector))
+        answer = await self._transport.request(
+            "GET", kind.path, query=query, timeout_s=timeout_s, resource=kind.name
+        )
+        try:
+            return _LIST_PAGE.decode(answer.body)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise ApiError(
+                None, "BadResponse", f"this is not a list: {error}", method="GET", path=kind.path
+            ) from error
+
+    async def server_version(self) -> str:
+        """Return the API server's version, as ``v1.36.3``."""
+        answer = await self._transport.request("GET", "/version", timeout_s=10.0)
+        try:
+            return _VERSION.decode(answer.body).git_version
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise ApiError(
+                None,
+                "BadResponse",
+                f"this is not a Kubernetes API server: {error}",
+                method="GET",
+                path="/version",
+            ) from error
+
+    async def check_server(self) -> str:
+        """Return the API server's version, or say in one sentence why that cannot be had.
+
+        ``"unknown"`` where the version is kept secret: somebody who answers 403 is there.
+
+        Raises
+        ------
+        ClientConfigError
+            It cannot be reached, does not accept the credentials, or is something else.
+        """
+        server = f"the API server at {self._transport.base_url}"
+        try:
+            return await self.server_version()
+        except ApiError as error:
+            if error.status == 403:
+                return "unknown"
+            if error.status == 401:
+                raise ClientConfigError(f"{server} does not accept the credentials") from error
+            if error.status is None:
+                raise ClientConfigError(f"{server} gives no answer: {error.message}") from error
+            raise ClientConfigError(
+                f"{server} answered {error.status} {error.reason}: {error.message}"
+            ) from error
+
+    async def self_subject_access_review(self, permission: Permission) -> bool:
+        """Return whether the server would allow us this."""
+        resource, _, subresource = permission.resource.partition("/")
+        attributes = {
+            "verb": permission.verb,
+            "group": permission.group,
+            "resource": resource,
+            "subresource": subresource,
+            "namespace": permission.namespace,
+            "name": permission.name,
+        }
+        answer = await self._transport.request(
+            "POST",
+            _REVIEWS,
+            body=_encode(
+                {
+                    "apiVersion": "authorization.k8s.io/v1",
+                    "kind": "SelfSubjectAccessReview",
+                    "spec": {"resourceAttributes": attributes},
+                }
+            ),
+            timeout_s=10.0,
+        )
+        return _REVIEW.decode(answer.body).status.allowed
+
+    async def missing_permissions(self, required: Sequence[Permission]) -> list[Permission]:
+        """Return those of `required` that the server would not allow us, in their order."""
+        async with asyncio.TaskGroup() as group:
+            reviews = [group.create_task(self.self_subject_access_review(p)) for p in required]
+        return [p for p, review in zip(required, reviews, strict=True) if not review.result()]
+
+
+class _BindingMeta(msgspec.Struct, frozen=True, gc=False):
+    name: str
+    namespace: str
+    uid: str
+
+
+class _BindingTarget(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str
+    kind: str = "Node"
+    api_version: str = "v1"
+
+
+class _Binding(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    metadata: _BindingMeta
+    target: _BindingTarget
+    kind: str = "Binding"
+    api_version: str = "v1"
+
+
+class _Name(msgspec.Struct):
+    name: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Name = _Name()
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    git_version: str
+
+
+class _ReviewStatus(msgspec.Struct):
+    allowed: bool = False
+
+
+class _Review(msgspec.Struct):
+    status: _ReviewStatus = _ReviewStatus()
+
+
+_encode: Final = msgspec.json.Encoder().encode
+_LIST_PAGE: Final = msgspec.json.Decoder(ListPage)
+_NAMED: Final = msgspec.json.Decoder(_Named)
+_REVIEW: Final = msgspec.json.Decoder(_Review)
+_VERSION: Final = msgspec.json.Decoder(_Version)
+
+
+def _pod_path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{segment(namespace)}/pods/{segment(name)}"

@@ -1,0 +1,220 @@
+"""Where the API server is, how to know it, and how to prove who we are; kept fresh.
+
+:func:`load_credentials` finds them, :class:`Credentials` keeps them: tokens are read again,
+programs run again, certificates loaded again before the old ones run out. What cannot be renewed
+for the moment stays as it was: a token file that is empty for an instant during its rotation
+shall not stop the scheduler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from scheduler.client.auth_source import AuthSource, StaticAuth
+from scheduler.client.errors import ClientConfigError
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+    from scheduler.client.tls import CertificatePair, TlsFiles
+
+SERVICE_ACCOUNT_FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+_TLS_PERIOD_S: Final = 60.0
+_RETRY_S: Final = 5.0
+# Of many requests that were refused together, one asks for new credentials.
+_REFRESH_GAP_S: Final = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+class Credentials:
+    """The way to one API server.
+
+    Parameters
+    ----------
+    base_url
+        ``https://host:port``, maybe with a path; ``http`` for a server without TLS.
+    source
+        Proof of who we are; nobody in particular when None.
+    tls
+        Certificates, for ``https``; read at the first use.
+    tls_server_name
+        Name that the server has to prove, if it is not the host in `base_url`.
+    proxy
+        ``http://host:port`` of a proxy, or None.
+    clock
+        Monotonic seconds.
+
+    Concurrency: loop-confined.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        source: AuthSource | None = None,
+        tls: TlsFiles | None = None,
+        tls_server_name: str | None = None,
+        proxy: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.base_url = base_url.rstrip("/")
+        self.tls_server_name = tls_server_name
+        self.proxy = proxy
+        self._source = source or StaticAuth()
+        self._tls = tls
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._header: str | None = None
+        self._pair: CertificatePair | None = None
+        self._context: ssl.SSLContext | None = None
+        self._context_state: object = None
+        self._obtained_at = -math.inf
+        self._fresh_until = -math.inf
+        self._valid_until = -math.inf
+
+    @property
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """What to secure new connections with; another object once certificates have changed.
+
+        None for plain HTTP, and before the first `auth_header`.
+        """
+        return self._context
+
+    async def auth_header(self) -> str | None:
+        """Return the value of ``Authorization``, or None.
+
+        While somebody renews it, the others go on with the old one as long as it is valid.
+
+        Raises
+        ------
+        ClientConfigError
+            There is no valid proof and none can be had at this time.
+
+        Cost: a comparison while it is fresh.
+        """
+        now = self._clock()
+        if now < self._fresh_until or (now < self._valid_until and self._lock.locked()):
+            return self._header
+        async with self._lock:
+            if self._clock() >= self._fresh_until:
+                await self._renew()
+        return self._header
+
+    async def refresh(self) -> None:
+        """Renew although it seemed fresh, because the server has refused it.
+
+        Raises
+        ------
+        ClientConfigError
+            There is no valid proof and none can be had at this time.
+        """
+        asked_at = self._clock()
+        async with self._lock:
+            if self._obtained_at < asked_at - _REFRESH_GAP_S:
+                await self._renew()
+
+    async def _renew(self) -> None:
+        now = self._clock()
+        try:
+            grant = await self._source.obtain()
+        except ClientConfigError as error:
+            if now >= self._valid_until:
+                raise
+            self._fresh_until = now + _RETRY_S
+            log.warning("credentials not renewed, the old ones stay", error=str(error))
+            return
+        self._renew_context(grant.pair)
+        self._header = grant.header
+        self._obtained_at = now
+        self._valid_until = now + grant.valid_for_s
+        tls_period_s = math.inf if self._tls is None else _TLS_PERIOD_S
+        self._fresh_until = now + min(grant.fresh_for_s, tls_period_s)
+
+    def _renew_context(self, pair: CertificatePair | None) -> None:
+        if self._tls is None:
+            return
+        state = self._tls.state()
+        if self._context is not None and (state, pair) == (self._context_state, self._pair):
+            return
+        try:
+            self._context = self._tls.context(pair)
+        except ClientConfigError as error:
+            if self._context is None:
+                raise
+            log.warning("certificates not reloaded, the old ones stay", error=str(error))
+            return
+        self._context_state = state
+        self._pair = pair
+
+
+async def load_credentials(kubeconfig: str | None, *, context: str | None = None) -> Credentials:
+    """Find the way to the API server and check everything that can be checked without it.
+
+    The first of these that is there: `kubeconfig`; the files in ``$KUBECONFIG``; the service
+    account of the pod that this runs in; ``~/.kube/config``. With `context` the service account
+    is passed over, because it has none.
+
+    Parameters
+    ----------
+    kubeconfig
+        Path of a kubeconfig file.
+    context
+        Name of a context in it, instead of its current one.
+
+    Raises
+    ------
+    ClientConfigError
+        Nothing was found, or what was found cannot be used: one sentence that says what and why.
+    """
+    # The client library's import takes more than a second, which those who need no server
+    # (`berth version`, `berth check-config`) should not have to wait for.
+    from scheduler.client.kubeconfig import (  # noqa: PLC0415 - see above
+        read_kubeconfig,
+        read_service_account,
+    )
+
+    paths = _kubeconfig_paths(kubeconfig, context)
+    if paths:
+        credentials = await read_kubeconfig(paths, context)
+    else:
+        credentials = read_service_account(SERVICE_ACCOUNT_FOLDER, os.environ)
+    await credentials.auth_header()
+    return credentials
+
+
+def _kubeconfig_paths(kubeconfig: str | None, context: str | None) -> list[Path]:
+    """Return the files to read; none of them for the pod's service account."""
+    if kubeconfig is not None:
+        return [Path(kubeconfig).expanduser()]
+    if variable := os.environ.get("KUBECONFIG"):
+        paths = [Path(name).expanduser() for name in variable.split(os.pathsep) if name]
+        # As with kubectl, some of a list may be missing. If all are, the message is about the
+        # first.
+        return [path for path in paths if path.exists()] or paths[:1]
+    if context is None and _in_cluster():
+        return []
+    path = Path.home() / ".kube" / "config"
+    if path.exists():
+        return [path]
+    raise ClientConfigError(
+        "no kubeconfig was given, $KUBECONFIG is not set, this is not a pod with a service "
+        f"account, and there is no {path}"
+    )
+
+
+def _in_cluster() -> bool:
+    return bool(
+        os.environ.get("KUBERNETES_SERVICE_HOST")
+        and os.environ.get("KUBERNETES_SERVICE_PORT")
+        and (SERVICE_ACCOUNT_FOLDER / "token").exists()
+    )

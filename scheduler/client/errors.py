@@ -1,0 +1,161 @@
+"""What can go wrong with a request, and what is to be done about it.
+
+A failure is a value with four facts (status, reason, Retry-After, and whether a write may have
+been carried out all the same). What follows from them is one pure function, :func:`classify`, so
+that binds, status patches, Events and lists cannot each grow a policy of their own.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    import random
+
+BACKOFF_BASE_S: Final = 0.2
+BACKOFF_CAP_S: Final = 30.0
+"""client-go's reflector starts at 0.8 s and ends at 30 s; a bind is worth an earlier second try."""
+
+RETRY_AFTER_CAP_S: Final = 60.0
+"""A server, or a proxy before it, that asks for an hour shall not get it."""
+
+MESSAGE_LIMIT: Final = 2048
+"""Characters of a server's message that are kept: it may quote a whole object."""
+
+
+class ClientConfigError(Exception):
+    """The way to the API server is wrong or missing; the message is one sentence for a person."""
+
+
+class ApiError(Exception):
+    """A request failed; of what was sent nothing else is known than what stands here.
+
+    Attributes
+    ----------
+    status
+        HTTP status, or None when no answer came.
+    reason
+        The API's machine-readable reason (``"Conflict"``), or one of ours for what the API has
+        no word for: ``"Unreachable"``, ``"Disconnected"``, ``"Timeout"``, ``"ResponseTooLarge"``,
+        ``"Fenced"``, ``"BadResponse"``, ``"Credentials"``.
+    message
+        For people; cut at `MESSAGE_LIMIT` characters.
+    retry_after_s
+        Seconds that the server asked to be left alone, or None.
+    ambiguous
+        True for a write that may or may not have been carried out. Always False for a read.
+    method, path
+        The request, without its query.
+    """
+
+    def __init__(
+        self,
+        status: int | None,
+        reason: str,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        ambiguous: bool = False,
+        method: str = "",
+        path: str = "",
+    ) -> None:
+        if len(message) > MESSAGE_LIMIT:
+            message = message[:MESSAGE_LIMIT] + "..."
+        super().__init__(status, reason, message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after_s = retry_after_s
+        self.ambiguous = ambiguous
+        self.method = method
+        self.path = path
+
+    def __str__(self) -> str:
+        request = f"{self.method} {self.path}: " if self.method else ""
+        status = f"{self.status} " if self.status is not None else ""
+        return f"{request}{status}{self.reason}: {self.message}"
+
+
+class Action(enum.Enum):
+    """What is to be done after a failed request."""
+
+    RETRY = "retry"
+    """It was not carried out and may succeed later: send it again after the delay."""
+
+    SETTLE = "settle"
+    """Nobody knows whether it was carried out: after the delay a GET decides, nothing else."""
+
+    GONE = "gone"
+    """What it was about no longer exists (404), or no longer in that version (410)."""
+
+    CONFLICT = "conflict"
+    """The object is not what we thought: another UID, already bound, already there (409)."""
+
+    FORBIDDEN = "forbidden"
+    """We are not allowed to, or not known (403, 401): say it loudly, try again after the delay."""
+
+    GIVE_UP = "give_up"
+    """The same request will fail again in the same way."""
+
+
+class Verdict(NamedTuple):
+    """An action and the seconds to wait before it."""
+
+    action: Action
+    delay_s: float
+
+
+# 408, 425: the server did not take the request up. 429: priority and fairness refused it.
+_NOT_CARRIED_OUT: Final = frozenset({408, 425, 429})
+_WORTH_A_RETRY: Final = frozenset({"Unreachable", "Disconnected", "Timeout", "Credentials"})
+
+
+def classify(error: ApiError, attempt: int, rng: random.Random) -> Verdict:
+    """Say what follows from `error`, the failure number `attempt` (from 0) of one request.
+
+    Parameters
+    ----------
+    attempt
+        How often this request has failed before, 0 for the first failure. The delay doubles with
+        it, from `BACKOFF_BASE_S` to `BACKOFF_CAP_S`, half of it random.
+    rng
+        Where the random half comes from.
+
+    Returns
+    -------
+    Verdict
+        With a delay of 0 for GONE, CONFLICT and GIVE_UP. A Retry-After is a lower bound of the
+        delay, itself bounded by `RETRY_AFTER_CAP_S`.
+    """
+    status = error.status
+    if error.ambiguous:
+        return Verdict(Action.SETTLE, _delay_s(error, attempt, rng))
+    if status is None:
+        if error.reason in _WORTH_A_RETRY:
+            return Verdict(Action.RETRY, _delay_s(error, attempt, rng))
+        return Verdict(Action.GIVE_UP, 0.0)
+    if status in (404, 410):
+        return Verdict(Action.GONE, 0.0)
+    if status == 409:
+        return Verdict(Action.CONFLICT, 0.0)
+    if status in (401, 403):
+        return Verdict(Action.FORBIDDEN, _delay_s(error, attempt, rng))
+    if status in _NOT_CARRIED_OUT or status >= 500:
+        return Verdict(Action.RETRY, _delay_s(error, attempt, rng))
+    return Verdict(Action.GIVE_UP, 0.0)
+
+
+def backoff_s(attempt: int, rng: random.Random) -> float:
+    """Return seconds to wait after failure number `attempt` (from 0): doubling, half random."""
+    # The exponent is bounded because 2.0 ** 2000 is an OverflowError.
+    step = min(BACKOFF_BASE_S * 2.0 ** min(attempt, 32), BACKOFF_CAP_S)
+    return step * (0.5 + 0.5 * rng.random())
+
+
+def _delay_s(error: ApiError, attempt: int, rng: random.Random) -> float:
+    delay_s = backoff_s(attempt, rng)
+    if error.retry_after_s is None:
+        return delay_s
+    # Jitter on top, never below: all clients that were sent away were told the same second.
+    return max(delay_s, min(error.retry_after_s, RETRY_AFTER_CAP_S) * (1.0 + 0.1 * rng.random()))

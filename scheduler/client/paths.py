@@ -1,0 +1,40 @@
+"""Paths of the API: made from names, and told apart without them.
+
+Source: Kubernetes API concepts, resource URIs.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import quote
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9._~:-]+")
+
+
+def segment(name: str) -> str:
+    """Return `name` as one segment of a path.
+
+    Names that the API server accepted are returned as they are. Anything else is encoded, so
+    that a name can neither end the path nor lead to another resource.
+
+    Raises
+    ------
+    ValueError
+        No encoding can make a segment of it: it is empty, ``.`` or ``..``.
+    """
+    if name in ("", ".", ".."):
+        raise ValueError(f"{name!r} is not the name of an object")
+    return name if _PLAIN.fullmatch(name) else quote(name, safe="")
+
+
+def resource_of(path: str) -> str:
+    """Return what a path is about, without names: ``pods/binding``, ``events``, ``version``."""
+    parts = path.strip("/").split("/")
+    # /api/v1/... or /apis/<group>/<version>/...
+    rest = parts[2:] if parts[0] == "api" else parts[3:] if parts[0] == "apis" else []
+    if not rest:
+        return parts[0] if len(parts) == 1 else "/".join(parts[:2])
+    if rest[0] == "namespaces" and len(rest) >= 3:
+        rest = rest[2:]
+    return "/".join((rest[0], *rest[2:3]))

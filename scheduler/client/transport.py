@@ -1,0 +1,403 @@
+"""HTTP to the API server: requests over pooled connections, and streams beside them.
+
+A request is bounded in every direction: by the limiter, by its timeout, by the size of the
+answer. A stream (a watch, or a list that is streamed) is bounded by silence only: it breaks when
+nothing has come for `read_timeout_s`. Streams have connections of their own, so that no number of
+watches can starve a bind, and no burst of binds a watch.
+
+Requests go through :mod:`~scheduler.client.connection_pool`, because there are thousands a second
+and each is small; streams go through `aiohttp`, because there are few and each lives for minutes.
+
+Whatever fails is an :class:`~scheduler.client.errors.ApiError` that says whether a write may have
+been carried out.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+from urllib.parse import urlencode
+
+import aiohttp
+from yarl import URL
+
+from scheduler.client.connection_pool import (
+    CONNECT_TIMEOUT_S,
+    Address,
+    ConnectionPool,
+    ExchangeError,
+    proxy_credentials,
+)
+from scheduler.client.errors import RETRY_AFTER_CAP_S, ApiError, ClientConfigError
+from scheduler.client.http1 import Headers, RawResponse
+from scheduler.client.paths import resource_of
+from scheduler.client.refusal import READS, read_refusal
+from scheduler.client.stream import Stream, read_start, stream_failure
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+    from scheduler.client.limiter import Limiter
+
+MAX_BODY_BYTES: Final = 128 << 20
+"""A page of 500 ordinary pods has 5 MB; one of the largest pods that etcd takes has 750 MB."""
+
+_STREAM_BUFFER_BYTES: Final = 1 << 20
+_MAX_HEADS: Final = 16
+_NO_BODY: Final = b"Content-Length: 0\r\n"
+
+
+class TransportCredentials(Protocol):
+    """What a transport needs to know of credentials."""
+
+    @property
+    def base_url(self) -> str:
+        """Scheme, host, port and, behind some gateways, a path; no slash at the end."""
+
+    @property
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """What to verify and to present; another object after a rotation. None for plain HTTP."""
+
+    @property
+    def tls_server_name(self) -> str | None:
+        """The name to ask for and to verify instead of the host."""
+
+    @property
+    def proxy(self) -> str | None:
+        """An HTTP proxy's URL."""
+
+    async def auth_header(self) -> str | None:
+        """Return the value of ``Authorization``, fresh; None for client certificates."""
+
+    async def refresh(self) -> None:
+        """Obtain new credentials although the old ones seemed good: the server refused them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A whole answer with a status below 300."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Transport:
+    """Requests and streams to one API server.
+
+    Parameters
+    ----------
+    credentials
+        Where the server is and who we are.
+    user_agent
+        As the server's audit log shall show it.
+    limiter
+        Asked before each request; streams are not limited.
+    max_connections
+        Of requests; streams have their own and are not counted.
+    max_body_bytes
+        Of an answer to a request.
+    observe
+        Told after each request and each opening of a stream: method, resource (as in
+        ``pods/binding``), status (None when there was no answer), seconds without the time spent
+        waiting for the limiter.
+    write_fence
+        Asked with the timeout in seconds right before a request that is not a read goes out,
+        after the wait for the limiter. False refuses it with reason ``"Fenced"``: invariant I6,
+        no write starts whose timeout could end after the lease deadline.
+    clock
+        Monotonic seconds, the limiter's clock.
+
+    Concurrency: loop-confined.
+    """
+
+    def __init__(
+        self,
+        credentials: TransportCredentials,
+        *,
+        user_agent: str,
+        limiter: Limiter | None = None,
+        max_connections: int = 128,
+        max_body_bytes: int = MAX_BODY_BYTES,
+        observe: Callable[[str, str, int | None, float], None] | None = None,
+        write_fence: Callable[[float], bool] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._credentials = credentials
+        self._user_agent = user_agent
+        self._limiter = limiter
+        self._max_body_bytes = max_body_bytes
+        self._observe = observe
+        self._write_fence = write_fence
+        self._clock = clock
+        self._base_url = credentials.base_url.rstrip("/")
+        url = URL(self._base_url)
+        self._host_header = url.host_port_subcomponent or ""
+        self._address = Address.of(self._base_url, credentials.tls_server_name, credentials.proxy)
+        # A proxy for plain HTTP wants the whole URL, anybody else the path.
+        absolute = self._address.proxy is not None and not self._address.tls
+        self._target_prefix = self._base_url if absolute else url.raw_path.rstrip("/")
+        self._pool = ConnectionPool(
+            self._address,
+            ssl_context=lambda: credentials.ssl_context,
+            max_connections=max_connections,
+        )
+        self._streams: aiohttp.ClientSession | None = None
+        # Header blocks by what varies in them, so that a request is one concatenation.
+        self._heads: dict[tuple[str | None, str], bytes] = {}
+
+    @property
+    def base_url(self) -> str:
+        """The server, as the credentials name it."""
+        return self._base_url
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Sequence[tuple[str, str]] = (),
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        timeout_s: float = 30.0,
+        discard_body: bool = False,
+        resource: str | None = None,
+    ) -> Response:
+        """Send one request and return the whole answer.
+
+        A 401 is answered once with fresh credentials, and a read whose kept connection proves
+        dead is sent once more; nothing else is sent twice.
+
+        Parameters
+        ----------
+        path
+            Absolute and already percent-encoded, without query.
+        body
+            Sent as it is, with `content_type`.
+        timeout_s
+            From the moment the limiter lets go to the last byte of the answer.
+        discard_body
+            The status is all that counts: the answer comes with an empty body, and a write that
+            was accepted stays accepted even if the rest of the answer does not arrive.
+        resource
+            For `observe`; derived from `path` when None.
+
+        Raises
+        ------
+        ApiError
+            No answer, or one with a status of 300 and more.
+        """
+        limiter = self._limiter
+        if limiter is not None and not limiter.try_acquire():
+            await limiter.acquire()
+        try:
+            request = await self._encode(method, path, query, body, content_type)
+            answer = await self._exchange(method, path, request, timeout_s, discard_body, resource)
+            if answer.status == 401:
+                await self._refresh_credentials(method, path)
+                request = await self._encode(method, path, query, body, content_type)
+                answer = await self._exchange(
+                    method, path, request, timeout_s, discard_body, resource
+                )
+        finally:
+            if limiter is not None:
+                limiter.release()
+        if answer.status < 300:
+            return Response(answer.status, answer.headers, answer.body)
+        error = read_refusal(method, path, answer.status, answer.headers, answer.body)
+        if limiter is not None and error.retry_after_s is not None:
+            limiter.hold_until(self._clock() + min(error.retry_after_s, RETRY_AFTER_CAP_S))
+        raise error
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        path: str,
+        *,
+        query: Sequence[tuple[str, str]] = (),
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        read_timeout_s: float = 75.0,
+    ) -> AsyncIterator[Stream]:
+        """Open a GET whose answer is read as it comes; closed when the context is left.
+
+        Raises
+        ------
+        ApiError
+            No answer within `read_timeout_s`, or one with a status of 300 and more.
+        """
+        response = await self._open(path, query, connect_timeout_s, read_timeout_s)
+        try:
+            if response.status == 401:
+                response.close()
+                await self._refresh_credentials("GET", path)
+                response = await self._open(path, query, connect_timeout_s, read_timeout_s)
+            if response.status >= 300:
+                body = await read_start(response)
+                raise read_refusal("GET", path, response.status, response.headers, body)
+            yield Stream(response, path)
+        finally:
+            response.close()
+
+    async def close(self) -> None:
+        """Close all connections; requests and streams under way fail."""
+        await self._pool.close()
+        if self._streams is not None:
+            await self._streams.close()
+
+    # --- requests -----------------------------------------------------------------------------
+
+    async def _encode(
+        self,
+        method: str,
+        path: str,
+        query: Sequence[tuple[str, str]],
+        body: bytes | None,
+        content_type: str,
+    ) -> bytes:
+        if not (path.isascii() and path.isprintable() and path.startswith("/")) or " " in path:
+            raise ValueError(f"this is not an encoded path: {path!r}")
+        target = f"{self._target_prefix}{path}"
+        if query:
+            target = f"{target}?{urlencode(query)}"
+        start = f"{method} {target} HTTP/1.1\r\n".encode()
+        head = await self._head(method, path, content_type if body is not None else "")
+        if body is None:
+            return b"%b%b%b\r\n" % (start, head, b"" if method in READS else _NO_BODY)
+        return b"%b%bContent-Length: %d\r\n\r\n%b" % (start, head, len(body), body)
+
+    async def _head(self, method: str, path: str, content_type: str) -> bytes:
+        authorization = await self._authorization(method, path)
+        head = self._heads.get((authorization, content_type))
+        if head is not None:
+            return head
+        lines = [
+            f"Host: {self._host_header}\r\n",
+            f"User-Agent: {self._user_agent}\r\n",
+            "Accept: application/json\r\n",
+        ]
+        if authorization is not None:
+            lines.append(f"Authorization: {authorization}\r\n")
+        if content_type:
+            lines.append(f"Content-Type: {content_type}\r\n")
+        if self._address.proxy is not None and not self._address.tls:
+            lines.append(proxy_credentials(self._address.proxy))
+        if len(self._heads) >= _MAX_HEADS:
+            self._heads.clear()  # tokens come and go; the old ones have no business in memory
+        head = self._heads[authorization, content_type] = "".join(lines).encode()
+        return head
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        request: bytes,
+        timeout_s: float,
+        discard_body: bool,
+        resource: str | None,
+    ) -> RawResponse:
+        is_read = method in READS
+        if not is_read and self._write_fence is not None and not self._write_fence(timeout_s):
+            raise ApiError(
+                None,
+                "Fenced",
+                f"it might end after the lease ({timeout_s:.4g} s)",
+                method=method,
+                path=path,
+            )
+        started = self._clock()
+        status: int | None = None
+        try:
+            answer = await self._pool.exchange(
+                request,
+                timeout_s=timeout_s,
+                max_body_bytes=self._max_body_bytes,
+                keep_body=not discard_body,
+                may_resend=is_read,
+            )
+            status = answer.status
+        except ExchangeError as error:
+            status = error.status or None
+            if discard_body and 200 <= error.status < 300:
+                return RawResponse(error.status, Headers(b""), b"", reusable=False)
+            raise ApiError(
+                None,
+                error.reason,
+                error.message,
+                ambiguous=error.sent and not is_read,
+                method=method,
+                path=path,
+            ) from error
+        finally:
+            if self._observe is not None:
+                self._observe(
+                    method, resource or resource_of(path), status, self._clock() - started
+                )
+        return answer
+
+    # --- streams ------------------------------------------------------------------------------
+
+    async def _open(
+        self,
+        path: str,
+        query: Sequence[tuple[str, str]],
+        connect_timeout_s: float,
+        read_timeout_s: float,
+    ) -> aiohttp.ClientResponse:
+        url = f"{self._base_url}{path}?{urlencode(query)}" if query else f"{self._base_url}{path}"
+        authorization = await self._authorization("GET", path)
+        headers = {"Authorization": authorization} if authorization is not None else {}
+        started = self._clock()
+        status: int | None = None
+        try:
+            response = await self._stream_session().get(
+                URL(url, encoded=True),
+                headers=headers,
+                allow_redirects=False,
+                proxy=self._credentials.proxy,
+                ssl=self._credentials.ssl_context or True,
+                server_hostname=self._credentials.tls_server_name,
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=connect_timeout_s, sock_read=read_timeout_s
+                ),
+            )
+            status = response.status
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise stream_failure(error, path) from error
+        finally:
+            if self._observe is not None:
+                self._observe("GET", resource_of(path), status, self._clock() - started)
+        return response
+
+    def _stream_session(self) -> aiohttp.ClientSession:
+        # Made at the first stream, because it belongs to the loop that runs then.
+        if self._streams is None:
+            self._streams = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, force_close=True),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers={"User-Agent": self._user_agent, "Accept": "application/json"},
+                skip_auto_headers=("Accept-Encoding",),
+                auto_decompress=False,
+                read_bufsize=_STREAM_BUFFER_BYTES,
+            )
+        return self._streams
+
+    # --- credentials --------------------------------------------------------------------------
+
+    async def _authorization(self, method: str, path: str) -> str | None:
+        try:
+            return await self._credentials.auth_header()
+        except ClientConfigError as error:
+            raise _no_credentials(error, method, path) from error
+
+    async def _refresh_credentials(self, method: str, path: str) -> None:
+        try:
+            await self._credentials.refresh()
+        except ClientConfigError as error:
+            raise _no_credentials(error, method, path) from error
+
+
+def _no_credentials(error: ClientConfigError, method: str, path: str) -> ApiError:
+    return ApiError(None, "Credentials", str(error), method=method, path=path)

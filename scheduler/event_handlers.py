@@ -1,0 +1,210 @@
+"""The one place that asks "assigned, or ours and pending?".
+
+Each change of a pod moves it over one of the borders between three lands: *assigned* (it uses a
+node), *ours* (it waits for one of our profiles), *foreign* (somebody else's, ended, or gone). A
+change that crosses a border arrives as a removal on one side and an addition on the other.
+
+Source: pkg/scheduler/eventhandlers.go (1.36).
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import structlog
+
+from cache.pod_info import PodInfo, is_terminal
+from cache.resources import MalformedObjectError, pod_requests
+from plugins.framework.cluster_events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    NODE_ADD,
+    NODE_DELETE,
+    Action,
+    ClusterEvent,
+    Resource,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cache.objects import Node, Pod
+    from cache.scheduler_cache import SchedulerCache
+    from scheduler.informers import Delta
+    from scheduler.metrics import Metrics
+    from scheduler.profiles import Profiles
+    from scheduler.queueing import SchedulingQueue
+    from scheduler.waiting_pods import WaitingPods
+
+log = structlog.get_logger(__name__)
+
+
+class Land(Enum):
+    """Where a pod belongs."""
+
+    ASSIGNED = "assigned"
+    OURS = "ours"
+    FOREIGN = "foreign"
+
+
+class EventHandlers:
+    """Carries changes of pods and nodes into the cache and the queue.
+
+    Notes
+    -----
+    *Concurrency*: called from the I/O loop, one batch after another.
+
+    *Cost*: this is the price of a watch event besides decoding it: keep it within microseconds.
+    """
+
+    def __init__(
+        self,
+        cache: SchedulerCache,
+        queue: SchedulingQueue,
+        profiles: Profiles,
+        waiting_pods: WaitingPods,
+        metrics: Metrics,
+    ) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._profiles = profiles
+        self._waiting_pods = waiting_pods
+        self._metrics = metrics
+
+    def land(self, pod: Pod | None) -> Land:
+        """Tell where a pod belongs; an absent one is foreign."""
+        if pod is None or is_terminal(pod):
+            return Land.FOREIGN
+        if pod.spec.node_name:
+            return Land.ASSIGNED
+        return Land.OURS if self._profiles.is_ours(pod) else Land.FOREIGN
+
+    def on_pods(self, deltas: Sequence[Delta[Pod]]) -> None:
+        """Take in changes of pods."""
+        for delta in deltas:
+            try:
+                self._pod_changed(delta.old, delta.new)
+            except MalformedObjectError as error:
+                pod = delta.new or delta.old
+                self._metrics.malformed("pods")
+                log.warning(
+                    "pod cannot be read and is left as it was known",
+                    pod="" if pod is None else f"{pod.metadata.namespace}/{pod.metadata.name}",
+                    error=str(error),
+                )
+
+    def on_nodes(self, deltas: Sequence[Delta[Node]]) -> None:
+        """Take in changes of nodes."""
+        for delta in deltas:
+            try:
+                self._node_changed(delta.old, delta.new)
+            except MalformedObjectError as error:
+                self._metrics.malformed("nodes")
+                node = delta.new or delta.old
+                log.warning(
+                    "node cannot be read and is left as it was known",
+                    node="" if node is None else node.metadata.name,
+                    error=str(error),
+                )
+
+    # --- pods ---------------------------------------------------------------------------------
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        was, now = self.land(old), self.land(new)
+        info = None if new is None or now is Land.FOREIGN else PodInfo(new)
+        if was is now:
+            if info is not None and now is Land.ASSIGNED:
+                self._assigned_updated(old, info)
+            elif info is not None and not self._cache.is_assumed_pod(info.uid):
+                self._queue.update(old, info)
+            return
+        if was is Land.ASSIGNED and old is not None:
+            self._unassigned(old)
+        elif was is Land.OURS and old is not None:
+            self._queue.delete(old.metadata.uid)
+            if now is Land.FOREIGN:
+                self._given_up(old)
+        if info is not None:
+            if now is Land.ASSIGNED:
+                self._cache.add_pod(info)
+                self._queue.move_all(ASSIGNED_POD_ADD, None, info.pod)
+            else:
+                self._queue.add(info)
+
+    def _assigned_updated(self, old: Pod | None, info: PodInfo) -> None:
+        if not self._cache.update_pod(info):
+            self._cache.add_pod(info)
+        action = Action(0) if old is None else pod_update(old, info)
+        if action:
+            self._queue.move_all(
+                ClusterEvent(Resource.ASSIGNED_POD, action, "AssignedPodUpdate"), old, info.pod
+            )
+
+    def _unassigned(self, old: Pod) -> None:
+        if self._cache.remove_pod(PodInfo(old)):
+            self._queue.move_all(ASSIGNED_POD_DELETE, old, None)
+
+    def _given_up(self, old: Pod) -> None:
+        """Free whatever was assumed for a pod that waited for us and is gone."""
+        waiting = self._waiting_pods.get(old.metadata.uid)
+        if waiting is not None:
+            waiting.reject("", "the pod was deleted")
+        if self._cache.is_assumed_pod(old.metadata.uid):
+            self._unassigned(old)
+
+    # --- nodes --------------------------------------------------------------------------------
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if new is None:
+            if old is not None and self._cache.remove_node(old.metadata.name):
+                self._queue.move_all(NODE_DELETE, old, None)
+            return
+        if old is None or old.metadata.uid != new.metadata.uid:
+            self._cache.add_node(new)
+            self._queue.move_all(NODE_ADD, old, new)
+            return
+        self._cache.update_node(new)
+        action = node_update(old, new)
+        if action:
+            self._queue.move_all(ClusterEvent(Resource.NODE, action, "NodeUpdate"), old, new)
+
+
+def node_update(old: Node, new: Node) -> Action:
+    """Return what of a node changed that may make a pod schedulable.
+
+    Source: pkg/scheduler/framework/events.go, NodeSchedulingPropertiesChange (1.36).
+    """
+    action = Action(0)
+    if old.spec.taints != new.spec.taints or old.spec.unschedulable != new.spec.unschedulable:
+        action |= Action.UPDATE_NODE_TAINT
+    if old.status.allocatable != new.status.allocatable:
+        action |= Action.UPDATE_NODE_ALLOCATABLE
+    if old.metadata.labels != new.metadata.labels:
+        action |= Action.UPDATE_NODE_LABEL
+    if _statuses(old) != _statuses(new):
+        action |= Action.UPDATE_NODE_CONDITION
+    if old.status.declared_features != new.status.declared_features:
+        action |= Action.UPDATE_NODE_DECLARED_FEATURE
+    return action
+
+
+def _statuses(node: Node) -> dict[str, str]:
+    return {condition.type: condition.status for condition in node.status.conditions}
+
+
+def pod_update(old: Pod, new: PodInfo) -> Action:
+    """Return what of an assigned pod changed that may make another pod schedulable.
+
+    Source: pkg/scheduler/framework/events.go, PodSchedulingPropertiesChange (1.36).
+    """
+    action = Action(0)
+    if old.metadata.labels != new.pod.metadata.labels:
+        action |= Action.UPDATE_POD_LABEL
+    if old.spec.containers != new.pod.spec.containers or (
+        old.status.container_statuses != new.pod.status.container_statuses
+    ):
+        before = pod_requests(old)
+        if any(new.requests.get(name, 0) < amount for name, amount in before.items()):
+            action |= Action.UPDATE_POD_SCALE_DOWN
+    return action

@@ -1,0 +1,119 @@
+"""The one way back for a pod that was refused: queue, Event and condition.
+
+Source: pkg/scheduler/schedule_one.go, handleSchedulingFailure (1.36).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from cache.pod_info import PodInfo
+from cache.resources import MalformedObjectError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cache.objects import Pod
+    from plugins.framework.status import Status
+    from scheduler.decision import Decision
+    from scheduler.event_recorder import EventRecorder
+    from scheduler.metrics import Metrics
+    from scheduler.pod_status_writer import PodStatusWriter
+    from scheduler.queueing import QueuedPod, SchedulingQueue
+
+REASON_UNSCHEDULABLE = "Unschedulable"
+"""The word that autoscalers act on: only for a "no" about the pod, never for our own failure."""
+
+REASON_SCHEDULER_ERROR = "SchedulerError"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt ended without a binding."""
+
+    profile: str
+    status: Status
+    message: str
+    unschedulable_plugins: frozenset[str]
+    pending_plugins: frozenset[str]
+    nominated_node_name: str | None = None
+
+    @classmethod
+    def of_decision(cls, decision: Decision) -> Failure:
+        """Return the failure that a decision without a node stands for."""
+        rejected = decision.status.is_rejection
+        diagnosis = decision.diagnosis
+        return cls(
+            decision.profile,
+            decision.status,
+            decision.message(),
+            diagnosis.unschedulable_plugins if rejected else frozenset(),
+            diagnosis.pending_plugins if rejected else frozenset(),
+            decision.nominated_node_name,
+        )
+
+    @classmethod
+    def of_status(cls, profile: str, status: Status) -> Failure:
+        """Return the failure of a pod that had a node: at Reserve, Permit, PreBind or Bind."""
+        blamed = (
+            frozenset({status.plugin}) if status.is_rejection and status.plugin else frozenset()
+        )
+        return cls(profile, status, status.message, blamed, frozenset())
+
+
+class FailureHandler:
+    """Puts a refused pod back and tells the world why.
+
+    Parameters
+    ----------
+    live_pod
+        Gives the API's latest version of a pod by namespace and name, or None.
+
+    Notes
+    -----
+    *Concurrency*: thread-safe; called from the scheduling thread and the I/O loop. Never waits.
+    """
+
+    def __init__(
+        self,
+        queue: SchedulingQueue,
+        live_pod: Callable[[str, str], Pod | None],
+        recorder: EventRecorder,
+        status_writer: PodStatusWriter,
+        metrics: Metrics,
+    ) -> None:
+        self._queue = queue
+        self._live_pod = live_pod
+        self._recorder = recorder
+        self._status_writer = status_writer
+        self._metrics = metrics
+
+    def handle(self, queued: QueuedPod, failure: Failure) -> None:
+        """Requeue the pod, unless it is gone or bound, and report why it was refused."""
+        info = queued.info
+        rejected = failure.status.is_rejection
+        self._metrics.attempt(failure.profile, "unschedulable" if rejected else "error")
+        if rejected:
+            log.debug("pod is unschedulable", pod=info.key, reason=failure.message)
+        else:
+            log.error("scheduling failed", pod=info.key, error=failure.message)
+        live = self._live_pod(info.namespace, info.name)
+        if live is None or live.metadata.uid != info.uid or live.spec.node_name:
+            self._queue.done(info.uid)
+            return
+        if live is not info.pod:
+            try:
+                queued.info = PodInfo(live)
+            except MalformedObjectError as error:
+                log.warning("keeping the last readable version", pod=info.key, error=str(error))
+        queued.unschedulable_plugins = set(failure.unschedulable_plugins)
+        queued.pending_plugins = set(failure.pending_plugins)
+        self._queue.add_unschedulable(queued)
+        self._recorder.event(live, "Warning", "FailedScheduling", "Scheduling", failure.message)
+        reason = REASON_UNSCHEDULABLE if rejected else REASON_SCHEDULER_ERROR
+        self._status_writer.unscheduled(live, reason, failure.message)

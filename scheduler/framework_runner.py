@@ -1,0 +1,516 @@
+"""Runs the plugins of one profile at each extension point, and contains their failures.
+
+An exception out of a plugin becomes an ``Error`` status that carries the plugin's name; it ends
+this pod's cycle and nothing else.
+
+Source: pkg/scheduler/framework/runtime/framework.go (1.36).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from plugins.framework.interfaces import (
+    BindPlugin,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from plugins.framework.normalize import MAX_NODE_SCORE, MIN_NODE_SCORE
+from plugins.framework.status import SUCCESS, Code, Status, failure, unresolvable
+from scheduler.decision import Diagnosis, RejectedNodes, Scores
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cache.columns import NodesView
+    from cache.node_info import NodeInfo
+    from cache.objects import Pod
+    from cache.pod_info import PodInfo
+    from plugins.framework.cluster_events import EventRegistration
+    from plugins.framework.cycle_state import CycleState
+    from plugins.framework.results import BoolArray, NodeVerdicts
+
+P = TypeVar("P", bound=Plugin)
+A = ParamSpec("A")
+
+POINTS: Mapping[str, type[Plugin]] = {
+    "preEnqueue": PreEnqueuePlugin,
+    "queueSort": QueueSortPlugin,
+    "preFilter": PreFilterPlugin,
+    "filter": FilterPlugin,
+    "postFilter": PostFilterPlugin,
+    "preScore": PreScorePlugin,
+    "score": ScorePlugin,
+    "reserve": ReservePlugin,
+    "permit": PermitPlugin,
+    "preBind": PreBindPlugin,
+    "bind": BindPlugin,
+    "postBind": PostBindPlugin,
+}
+"""The extension points by their name in a configuration file."""
+
+
+def points_of(plugin: type[Plugin]) -> frozenset[str]:
+    """Return the names of the extension points that a plugin class serves."""
+    return frozenset(name for name, point in POINTS.items() if issubclass(plugin, point))
+
+
+class PluginError(Exception):
+    """A plugin raised, or returned what its extension point does not allow."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class PreFilterOutcome:
+    """What all PreFilters together said."""
+
+    status: Status
+    node_names: frozenset[str] | None
+    """The only nodes that can do; None for no limit."""
+    narrowing_plugins: frozenset[str]
+
+
+class FilterOutcome:
+    """Which nodes of a view are feasible, and who rejected the others.
+
+    ``feasible`` is None when every node is, else bool of shape (n_nodes,).
+    """
+
+    __slots__ = ("_rejections", "feasible", "view")
+
+    def __init__(self, view: NodesView) -> None:
+        self.view = view
+        self.feasible: BoolArray | None = None
+        self._rejections: list[tuple[str, NodeVerdicts, BoolArray]] = []
+
+    def add(self, plugin: str, verdicts: NodeVerdicts) -> bool:
+        """Take in the verdicts of the next plugin; return whether any node is still feasible."""
+        passed = verdicts.passed
+        if passed is None:
+            return True
+        if self.feasible is None:
+            newly = ~passed
+            self.feasible = passed
+        else:
+            newly = self.feasible & ~passed
+            self.feasible = self.feasible & passed
+        if newly.any():
+            self._rejections.append((plugin, verdicts, newly))
+        return bool(self.feasible.any())
+
+    def rejected(self) -> tuple[RejectedNodes, ...]:
+        """Return the rejected nodes grouped by status.
+
+        *Cost*: asks the filters for their reasons; only worth it when somebody wants them.
+        """
+        groups = []
+        for plugin, verdicts, newly in self._rejections:
+            which, statuses = verdicts.statuses()
+            rows = np.flatnonzero(newly)
+            codes = which[rows]
+            for code in np.unique(codes):
+                names = tuple(self.view.node_info(int(row)).name for row in rows[codes == code])
+                groups.append(RejectedNodes(statuses[int(code)].by(plugin), names))
+        return tuple(groups)
+
+
+class FrameworkRunner:
+    """One profile: its plugins at each extension point, in order.
+
+    Parameters
+    ----------
+    profile_name
+        The ``schedulerName`` that it serves.
+    points
+        Plugins by extension point, in the order in which they run.
+    score_weights
+        The weight of each scoring plugin.
+    percentage_of_nodes_to_score
+        1-99 to stop looking once that share of the nodes (at least 100) is feasible; 0 and 100
+        look at all.
+
+    Notes
+    -----
+    *Concurrency*: what is not ``async`` belongs to the scheduling thread, but for ``pre_enqueue``,
+    ``sort_key`` and ``event_registrations``, which only read.
+    """
+
+    def __init__(
+        self,
+        profile_name: str,
+        points: Mapping[str, Sequence[Plugin]],
+        score_weights: Mapping[str, int],
+        percentage_of_nodes_to_score: int = 0,
+    ) -> None:
+        self.profile_name = profile_name
+        self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        self.points = points
+        self.score_weights = score_weights
+
+        def at(point: str, kind: type[P]) -> tuple[P, ...]:
+            return tuple(p for p in points.get(point, ()) if isinstance(p, kind))
+
+        self._pre_enqueue = at("preEnqueue", PreEnqueuePlugin)
+        self._queue_sort = at("queueSort", QueueSortPlugin)
+        self._pre_filter = at("preFilter", PreFilterPlugin)
+        self._filter = at("filter", FilterPlugin)
+        self._post_filter = at("postFilter", PostFilterPlugin)
+        self._pre_score = at("preScore", PreScorePlugin)
+        self._score = at("score", ScorePlugin)
+        self._reserve = at("reserve", ReservePlugin)
+        self._permit = at("permit", PermitPlugin)
+        self._pre_bind = at("preBind", PreBindPlugin)
+        self._bind = at("bind", BindPlugin)
+        self._post_bind = at("postBind", PostBindPlugin)
+        if len(self._queue_sort) != 1:
+            raise ValueError(
+                f"profile {profile_name} needs exactly one queueSort plugin, "
+                f"it has {len(self._queue_sort)}"
+            )
+        if not self._bind:
+            raise ValueError(f"profile {profile_name} needs a bind plugin")
+        scorers = {plugin.name for plugin in self._score}
+        unweighted = scorers - {name for name, weight in score_weights.items() if weight > 0}
+        if unweighted:
+            raise ValueError(f"profile {profile_name}: no weight for {sorted(unweighted)}")
+
+    @property
+    def plugins(self) -> tuple[Plugin, ...]:
+        """Every plugin of the profile once, in order of first use."""
+        unique: dict[str, Plugin] = {}
+        for listed in self.points.values():
+            for plugin in listed:
+                unique.setdefault(plugin.name, plugin)
+        return tuple(unique.values())
+
+    @property
+    def scores_nodes(self) -> bool:
+        """Whether any plugin scores."""
+        return bool(self._score)
+
+    def event_registrations(self) -> dict[str, tuple[EventRegistration, ...]]:
+        """Return what each plugin wants to hear of."""
+        return {plugin.name: tuple(plugin.events_to_register()) for plugin in self.plugins}
+
+    # --- before the cycle ---------------------------------------------------------------------
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Return the first plugin's refusal to let the pod become active, or Success."""
+        for plugin in self._pre_enqueue:
+            status = _guard(plugin, "PreEnqueue", plugin.pre_enqueue, pod)
+            if not status.is_success:
+                return status.by(plugin.name)
+        return SUCCESS
+
+    def sort_key(self, pod: Pod, since_s: float) -> tuple[float, ...]:
+        """Return the pod's place in the active queue: the smallest key goes first."""
+        return self._queue_sort[0].sort_key(pod, since_s)
+
+    # --- filtering ----------------------------------------------------------------------------
+
+    def run_pre_filter(
+        self, state: CycleState, info: PodInfo, nodes: NodesView
+    ) -> PreFilterOutcome:
+        """Run all PreFilters.
+
+        A rejection that preemption cannot help ends the round at once; one that it may help
+        lets the others run, because preemption needs their state.
+        """
+        names: frozenset[str] | None = None
+        narrowing: set[str] = set()
+        rejected: Status | None = None
+        state.skip_filter = skipped = set[str]()
+        for plugin in self._pre_filter:
+            try:
+                result = plugin.pre_filter(state, info, nodes)
+            except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
+                status = failure(error, f'running PreFilter plugin "{plugin.name}"')
+                return PreFilterOutcome(status.by(plugin.name), None, frozenset())
+            status = result.status
+            if status.code is Code.SUCCESS:
+                if result.node_names is not None:
+                    narrowing.add(plugin.name)
+                    names = result.node_names if names is None else names & result.node_names
+                    if not names:
+                        return PreFilterOutcome(
+                            _nothing_left(narrowing), frozenset(), frozenset(narrowing)
+                        )
+            elif status.code is Code.SKIP:
+                skipped.add(plugin.name)
+            elif status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return PreFilterOutcome(status.by(plugin.name), None, frozenset())
+            elif status.code is Code.UNSCHEDULABLE:
+                rejected = status.by(plugin.name)
+            else:
+                wrapped = Status(
+                    Code.ERROR, (f'running PreFilter plugin "{plugin.name}": {status.message}',)
+                )
+                return PreFilterOutcome(wrapped.by(plugin.name), None, frozenset())
+        status = SUCCESS if rejected is None else rejected
+        return PreFilterOutcome(status, names, frozenset(narrowing))
+
+    def run_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> FilterOutcome:
+        """Run the filters over all nodes of a view.
+
+        Raises
+        ------
+        PluginError
+            When a filter fails.
+        """
+        outcome = FilterOutcome(nodes)
+        for plugin in self._filter:
+            if plugin.name in state.skip_filter:
+                continue
+            try:
+                verdicts = plugin.filter(state, info, nodes)
+            except Exception as error:
+                status = failure(error, f'running "{plugin.name}" filter plugin')
+                raise PluginError(status.by(plugin.name)) from error
+            if not outcome.add(plugin.name, verdicts):
+                break
+        return outcome
+
+    def run_filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
+        """Run the scalar filters over one node, which may be a what-if."""
+        for plugin in self._filter:
+            if plugin.name in state.skip_filter:
+                continue
+            status = _guard(plugin, "Filter", plugin.filter_one, state, info, node_info)
+            if not status.is_success:
+                return status.by(plugin.name)
+        return SUCCESS
+
+    def run_pre_filter_add_pod(
+        self, state: CycleState, info: PodInfo, added: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Tell the PreFilters of a pod that a what-if puts on a node."""
+        for plugin in self._pre_filter:
+            if plugin.name not in state.skip_filter:
+                status = plugin.add_pod(state, info, added, node_info)
+                if not status.is_success:
+                    return status.by(plugin.name)
+        return SUCCESS
+
+    def run_pre_filter_remove_pod(
+        self, state: CycleState, info: PodInfo, removed: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Tell the PreFilters of a pod that a what-if takes off a node."""
+        for plugin in self._pre_filter:
+            if plugin.name not in state.skip_filter:
+                status = plugin.remove_pod(state, info, removed, node_info)
+                if not status.is_success:
+                    return status.by(plugin.name)
+        return SUCCESS
+
+    def run_post_filter(
+        self, state: CycleState, info: PodInfo, nodes: NodesView
+    ) -> tuple[str | None, Status]:
+        """Ask the PostFilters for a way out; return the node to nominate and a status."""
+        last: tuple[str | None, Status] = (None, SUCCESS)
+        reasons: list[str] = []
+        for plugin in self._post_filter:
+            try:
+                nominated, status = plugin.post_filter(state, info, nodes)
+            except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
+                return None, failure(error, f'running "{plugin.name}" post filter').by(plugin.name)
+            if status.is_success or status.code is Code.ERROR:
+                return nominated, status.by(plugin.name)
+            reasons += status.reasons
+            last = (nominated or last[0], status.by(plugin.name))
+        if reasons:
+            return last[0], Status(last[1].code, tuple(reasons), last[1].plugin)
+        return last
+
+    # --- scoring ------------------------------------------------------------------------------
+
+    def run_score(
+        self, state: CycleState, info: PodInfo, nodes: NodesView, *, keep: bool = False
+    ) -> Scores:
+        """Run PreScore, Score and normalisation over feasible nodes.
+
+        Parameters
+        ----------
+        keep
+            Whether each plugin's weighted scores are kept beside their sum.
+
+        Raises
+        ------
+        PluginError
+            When a plugin fails or a normalised score is not within 0..100.
+        """
+        state.skip_score = skipped = set[str]()
+        for pre in self._pre_score:
+            status = _guard(pre, "PreScore", pre.pre_score, state, info, nodes)
+            if status.code is Code.SKIP:
+                skipped.add(pre.name)
+            elif not status.is_success:
+                raise PluginError(status.by(pre.name))
+        total = np.zeros(len(nodes), dtype=np.int64)
+        kept: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.int64]]] = {}
+        for plugin in self._score:
+            if plugin.name in skipped:
+                continue
+            try:
+                scores = plugin.normalize(state, info, plugin.score(state, info, nodes))
+            except Exception as error:
+                status = failure(error, f'plugin "{plugin.name}" failed to score')
+                raise PluginError(status.by(plugin.name)) from error
+            self._check_scores(plugin, scores, len(nodes))
+            weighted = scores * self.score_weights[plugin.name]
+            total += weighted
+            if keep:
+                kept[plugin.name] = weighted
+        rows = np.arange(len(nodes)) if nodes.rows is None else nodes.rows
+        return Scores(rows, kept, total)
+
+    def _check_scores(self, plugin: ScorePlugin, scores: Any, count: int) -> None:
+        if (
+            not isinstance(scores, np.ndarray)
+            or scores.shape != (count,)
+            or (scores.dtype != np.int64)
+        ):
+            why = f"returned {_shape(scores)}, it must return int64 of shape ({count},)"
+        elif count and (scores.min() < MIN_NODE_SCORE or scores.max() > MAX_NODE_SCORE):
+            worst = scores.max() if scores.max() > MAX_NODE_SCORE else scores.min()
+            why = (
+                f"returns an invalid score {worst}, it should in the range of "
+                f"[{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
+            )
+        else:
+            return
+        raise PluginError(Status(Code.ERROR, (f'plugin "{plugin.name}" {why}',), plugin.name))
+
+    # --- after the choice ---------------------------------------------------------------------
+
+    def run_reserve(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
+        """Let every plugin note where the pod goes; the first "no" ends it."""
+        for plugin in self._reserve:
+            status = _guard(plugin, "Reserve", plugin.reserve, state, info, node_name)
+            if not status.is_success:
+                return status.by(plugin.name)
+        return SUCCESS
+
+    def run_unreserve(self, state: CycleState, info: PodInfo, node_name: str) -> list[Status]:
+        """Undo every reservation in reverse order, and return what failed while doing so."""
+        failed = []
+        for plugin in reversed(self._reserve):
+            try:
+                plugin.unreserve(state, info, node_name)
+            except Exception as error:  # noqa: BLE001 - the others must be undone all the same
+                failed.append(failure(error, f'unreserving "{plugin.name}"').by(plugin.name))
+        return failed
+
+    def run_permit(
+        self, state: CycleState, info: PodInfo, node_name: str
+    ) -> tuple[Status, dict[str, float]]:
+        """Ask whether the pod may bind now.
+
+        Returns
+        -------
+        Success, Wait or a rejection, and the time-out in seconds of each plugin that waits.
+        """
+        waits: dict[str, float] = {}
+        for plugin in self._permit:
+            try:
+                status, timeout_s = plugin.permit(state, info, node_name)
+            except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
+                return failure(error, f'running Permit plugin "{plugin.name}"').by(plugin.name), {}
+            if status.code is Code.WAIT:
+                waits[plugin.name] = timeout_s
+            elif not status.is_success:
+                return status.by(plugin.name), {}
+        return (Status(Code.WAIT) if waits else SUCCESS), waits
+
+    async def run_pre_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
+        """Let the plugins prepare the binding, one after another."""
+        for plugin in self._pre_bind:
+            if plugin.name in state.skip_pre_bind:
+                continue
+            try:
+                status = plugin.pre_bind_pre_flight(state, info, node_name)
+                if status.code is Code.SKIP:
+                    continue
+                if status.is_success:
+                    status = await plugin.pre_bind(state, info, node_name)
+            except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
+                status = failure(error, f'running PreBind plugin "{plugin.name}"')
+            if not status.is_success:
+                return status.by(plugin.name)
+        return SUCCESS
+
+    async def run_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
+        """Let the first plugin that does not skip bind the pod."""
+        for plugin in self._bind:
+            try:
+                status = await plugin.bind(state, info, node_name)
+            except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
+                status = failure(error, f'running Bind plugin "{plugin.name}"')
+            if status.code is not Code.SKIP:
+                return status.by(plugin.name)
+        return Status(Code.ERROR, ("every bind plugin skipped the pod",))
+
+    def run_post_bind(self, state: CycleState, info: PodInfo, node_name: str) -> list[Status]:
+        """Tell the plugins that the pod is bound, and return what failed while doing so."""
+        failed = []
+        for plugin in self._post_bind:
+            try:
+                plugin.post_bind(state, info, node_name)
+            except Exception as error:  # noqa: BLE001 - the pod is bound, whatever a plugin says
+                failed.append(failure(error, f'PostBind of "{plugin.name}"').by(plugin.name))
+        return failed
+
+
+def diagnose(num_nodes: int, pre: PreFilterOutcome, outcome: FilterOutcome | None) -> Diagnosis:
+    """Put together why no node was feasible."""
+    if not pre.status.is_success:
+        return Diagnosis(num_nodes, pre_filter=pre.status, narrowing_plugins=pre.narrowing_plugins)
+    absent = None
+    if pre.node_names is not None:
+        narrowing = " ".join(sorted(pre.narrowing_plugins))
+        absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{narrowing}]")
+    rejected = () if outcome is None else outcome.rejected()
+    return Diagnosis(
+        num_nodes, absent=absent, rejected=rejected, narrowing_plugins=pre.narrowing_plugins
+    )
+
+
+def _nothing_left(narrowing: set[str]) -> Status:
+    if len(narrowing) == 1:
+        return unresolvable(f"node(s) didn't satisfy plugin {next(iter(narrowing))}")
+    names = " ".join(sorted(narrowing))
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{names}] simultaneously")
+
+
+def _guard(
+    plugin: Plugin,
+    point: str,
+    method: Callable[A, Status],
+    *args: A.args,
+    **kwargs: A.kwargs,
+) -> Status:
+    try:
+        return method(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
+        return failure(error, f'running {point} plugin "{plugin.name}"').by(plugin.name)
+
+
+def _shape(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} of shape {value.shape}"
+    return type(value).__name__

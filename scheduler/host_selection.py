@@ -1,0 +1,44 @@
+"""Choosing one of the best nodes."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from plugins.framework.results import IntArray
+
+
+class HostSelector:
+    """Picks the node with the highest score, and one of them at random when there are several.
+
+    Parameters
+    ----------
+    seed
+        The same seed and the same calls give the same choices.
+
+    Notes
+    -----
+    *Concurrency*: confined to the scheduling thread.
+
+    *Source*: pkg/scheduler/schedule_one.go, newSortedNodeScores (1.36): a random number breaks
+    ties, so that pods without preferences spread.
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._random = random.Random(seed)
+
+    def select(self, total: IntArray) -> int:
+        """Return the index of a highest score.
+
+        Parameters
+        ----------
+        total
+            int64, shape (n,), n > 0.
+        """
+        best = np.flatnonzero(total == total.max())
+        if len(best) == 1:
+            return int(best[0])
+        return int(best[self._random.randrange(len(best))])

@@ -1,0 +1,23 @@
+"""What the API server has, kept in memory: list, watch, stores and their handlers."""
+
+from __future__ import annotations
+
+from scheduler.informers.informer import Informer, InformerStatistics
+from scheduler.informers.informer_factory import InformerFactory
+from scheduler.informers.reflector import Reflector
+from scheduler.informers.reflector_statistics import ReflectorStatistics
+from scheduler.informers.store import Delta, DeltaKind, Store
+from scheduler.informers.watch_events import ApiObject, EventType
+
+__all__ = [
+    "ApiObject",
+    "Delta",
+    "DeltaKind",
+    "EventType",
+    "Informer",
+    "InformerFactory",
+    "InformerStatistics",
+    "Reflector",
+    "ReflectorStatistics",
+    "Store",
+]

@@ -1,0 +1,196 @@
+"""A resource as the rest of the scheduler sees it: a store to read and handlers that are told.
+
+Concurrency: loop-confined, but for the reading methods and properties, which any thread may use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeAlias
+
+import structlog
+
+from scheduler.informers.reflector import READ_TIMEOUT_S, Reflector
+from scheduler.informers.store import BATCH_SIZE, Delta, DeltaKind, Store
+from scheduler.informers.watch_events import ObjectKind, T
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from scheduler.client.transport import Transport
+    from scheduler.informers.reflector_statistics import ReflectorStatistics
+
+    Handler: TypeAlias = Callable[[Sequence[Delta[T]]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class InformerStatistics:
+    """What an informer holds and has been through.
+
+    Attributes
+    ----------
+    objects
+        In the store now.
+    deltas
+        Delivered since the start, to each handler.
+    handler_failures
+        Exceptions that handlers raised.
+    reflector
+        See there.
+    """
+
+    objects: int
+    deltas: int
+    handler_failures: int
+    reflector: ReflectorStatistics
+
+
+class Informer(Generic[T]):
+    """One resource: its reflector, its store and its handlers.
+
+    Handlers are called on the loop, one after the other in the order of registration, with the
+    deltas of one chunk of the watch (or of one part of a list), in order, right after the store
+    has taken them in. They must not wait. What a handler raises is logged and counted and stops
+    nothing.
+
+    Parameters
+    ----------
+    transport, kind, field_selector, transform, read_timeout_s, clock, sleep, rng
+        See :class:`~scheduler.informers.reflector.Reflector`.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        kind: ObjectKind[T],
+        *,
+        field_selector: str | None = None,
+        transform: Callable[[T], T] | None = None,
+        read_timeout_s: float = READ_TIMEOUT_S,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.kind = kind
+        self.field_selector = field_selector
+        self.transform = transform
+        self._store: Store[T] = Store()
+        self._handlers: list[Handler[T]] = []
+        self._deltas = 0
+        self._handler_failures = 0
+        self._log = structlog.stdlib.get_logger(__name__, resource=kind.name)
+        self._reflector = Reflector(
+            transport,
+            kind,
+            self._store,
+            deliver=self._deliver,
+            field_selector=field_selector,
+            transform=transform,
+            read_timeout_s=read_timeout_s,
+            clock=clock,
+            sleep=sleep,
+            rng=rng,
+        )
+
+    # --- handlers -----------------------------------------------------------------------------
+
+    def add_handler(self, handler: Handler[T]) -> None:
+        """Call `handler` with each batch of deltas from now on.
+
+        What the store already holds is delivered at once, as additions. A handler that raises
+        loses the batch: one that must not lose the other deltas contains its own exceptions, or
+        is registered by `add_delta_handler`.
+        """
+        held = [Delta(DeltaKind.ADDED, None, obj) for obj in self._store.objects()]
+        for start in range(0, len(held), BATCH_SIZE):
+            self._call(handler, held[start : start + BATCH_SIZE])
+        self._handlers.append(handler)
+
+    def add_delta_handler(self, handler: Callable[[Delta[T]], None]) -> None:
+        """Call `handler` with each delta from now on; one that it raises for costs that delta."""
+
+        def each(deltas: Sequence[Delta[T]]) -> None:
+            for delta in deltas:
+                try:
+                    handler(delta)
+                except Exception:  # noqa: BLE001 - a handler may raise anything
+                    self._handler_failed(handler, delta)
+
+        self.add_handler(each)
+
+    def _deliver(self, deltas: Sequence[Delta[T]]) -> None:
+        self._deltas += len(deltas)
+        for handler in self._handlers:
+            self._call(handler, deltas)
+
+    def _call(self, handler: Handler[T], deltas: Sequence[Delta[T]]) -> None:
+        try:
+            handler(deltas)
+        except Exception:  # noqa: BLE001 - a handler may raise anything
+            self._handler_failed(handler, deltas[0])
+
+    def _handler_failed(self, handler: object, delta: Delta[T]) -> None:
+        self._handler_failures += 1
+        obj = delta.new if delta.new is not None else delta.old
+        self._log.exception(
+            "handler_failed",
+            handler=getattr(handler, "__qualname__", type(handler).__name__),
+            delta=delta.kind.value,
+            name=obj.metadata.name if obj is not None else None,
+            uid=obj.metadata.uid if obj is not None else None,
+        )
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def list(self, namespace: str | None = None) -> Sequence[T]:
+        """Return all objects, or those of one namespace, in no particular order."""
+        return self._store.objects(namespace)
+
+    def get(self, namespace: str, name: str) -> T | None:
+        """Return the object of that name; `namespace` is empty for cluster-scoped ones."""
+        return self._store.get(namespace, name)
+
+    def get_by_uid(self, uid: str) -> T | None:
+        """Return the object with that UID."""
+        return self._store.get_by_uid(uid)
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether a whole list has been taken in and delivered; stays true."""
+        return self._reflector.has_synced
+
+    @property
+    def resource_version(self) -> str:
+        """The last version seen; empty before the first list."""
+        return self._reflector.resource_version
+
+    @property
+    def last_event_monotonic(self) -> float | None:
+        """When the server was last heard of, bookmarks included; None before the first time."""
+        return self._reflector.last_event_monotonic
+
+    def staleness_s(self, now: float) -> float:
+        """Return seconds since the server was last heard of; infinite before the first time."""
+        return self._reflector.staleness_s(now)
+
+    def statistics(self) -> InformerStatistics:
+        """Return the counts."""
+        return InformerStatistics(
+            objects=len(self._store),
+            deltas=self._deltas,
+            handler_failures=self._handler_failures,
+            reflector=self._reflector.statistics(),
+        )
+
+    # --- running ------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        await self._reflector.run()
+
+    async def wait_synced(self) -> None:
+        """Return once `has_synced` is true."""
+        await self._reflector.wait_synced()

@@ -1,0 +1,111 @@
+"""A whole list of one resource while it is being collected, in pages or as a stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Generic
+
+import msgspec
+
+from cache.objects import ListMeta
+from scheduler.informers.object_reader import UnreadableObjectError
+from scheduler.informers.watch_events import (
+    BookmarkEvent,
+    EventType,
+    ObjectEvent,
+    T,
+    UnreadableEvent,
+    WatchEvent,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from scheduler.informers.object_reader import ObjectReader
+    from scheduler.informers.store import Store
+
+
+class Listing(Generic[T]):
+    """What has been listed so far.
+
+    Objects that the store has in the same version are the store's own, so that a relist costs the
+    memory of what has changed, not of the whole cluster.
+
+    Parameters
+    ----------
+    store
+        Where the list will go.
+    """
+
+    def __init__(self, store: Store[T]) -> None:
+        self._store = store
+        self._objects: dict[str, T] = {}
+        self._present: set[str] = set()
+        self.resource_version = ""
+
+    @property
+    def objects(self) -> Iterable[T]:
+        """The objects, each UID once."""
+        return self._objects.values()
+
+    @property
+    def present(self) -> Collection[str]:
+        """UIDs of objects that exist but could not be decoded."""
+        return self._present
+
+    def take(self, event: ObjectEvent[T] | UnreadableEvent | BookmarkEvent) -> None:
+        """Take in one event of a streaming list.
+
+        Changes that happen meanwhile may come before its end, so all types count.
+        """
+        if isinstance(event, ObjectEvent):
+            uid = event.object.metadata.uid
+            self._forget(uid)
+            if event.type is not EventType.DELETED:
+                self._objects[uid] = self._store.known(event.object)
+        elif isinstance(event, UnreadableEvent):
+            if event.identity is not None:
+                uid = event.identity.uid
+                self._forget(uid)
+                if event.type is not EventType.DELETED:
+                    self._present.add(uid)
+        elif event.initial_events_end:
+            self.resource_version = event.resource_version
+
+    def take_page(self, body: bytes, reader: ObjectReader[T]) -> tuple[str, list[UnreadableEvent]]:
+        """Take in one page of a list.
+
+        Returns
+        -------
+        tuple
+            The token of the next page, empty after the last one; what could not be decoded.
+
+        Raises
+        ------
+        msgspec.MsgspecError, ValueError, RecursionError
+            The page is no list.
+        """
+        page = _PAGE.decode(body)
+        unreadable = []
+        event: WatchEvent[T]
+        for raw in page.items or ():
+            try:
+                event = ObjectEvent(EventType.ADDED, reader.read(raw))
+            except UnreadableObjectError as error:
+                event = UnreadableEvent(EventType.ADDED, error.identity, error.problem)
+                unreadable.append(event)
+            self.take(event)
+        self.resource_version = page.metadata.resource_version
+        return page.metadata.continue_, unreadable
+
+    def _forget(self, uid: str) -> None:
+        self._objects.pop(uid, None)
+        self._present.discard(uid)
+
+
+class _Page(msgspec.Struct):
+    metadata: ListMeta
+    # Go encodes an empty list as null.
+    items: list[msgspec.Raw] | None = None
+
+
+_PAGE: Final = msgspec.json.Decoder(_Page)

@@ -1,0 +1,87 @@
+"""From the bytes of one object to what an informer keeps of it, or to the reason why not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Generic, cast
+
+from scheduler.client.codec import Decoder, ObjectIdentity, UndecodableObjectError
+from scheduler.informers.watch_events import ObjectKind, T, namespace_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import msgspec
+
+_PROBLEM_LIMIT: Final = 300
+"""Characters of a problem that are kept: it may quote what somebody put into an object."""
+
+
+class UnreadableObjectError(Exception):
+    """An object cannot be kept.
+
+    Attributes
+    ----------
+    identity
+        Which object it is; None when that cannot be told.
+    problem
+        What is wrong, at most a few hundred characters.
+    """
+
+    def __init__(self, identity: ObjectIdentity, problem: str) -> None:
+        super().__init__(identity, problem)
+        self.identity = identity if identity.uid else None
+        self.problem = shorten(problem)
+
+
+class ObjectReader(Generic[T]):
+    """Decode objects of one kind and trim them.
+
+    Parameters
+    ----------
+    kind
+        What to decode.
+    transform
+        Makes of an object what shall be kept of it; must leave name, namespace, uid and
+        resourceVersion as they are.
+
+    Concurrency: not thread-safe.
+    """
+
+    def __init__(self, kind: ObjectKind[T], transform: Callable[[T], T] | None = None) -> None:
+        # No type can say both "a Struct" and "has metadata".
+        self._decode = Decoder(cast("type[Any]", kind.struct)).decode
+        self._transform = transform
+
+    def read(self, raw: bytes | msgspec.Raw) -> T:
+        """Return the object.
+
+        Raises
+        ------
+        UnreadableObjectError
+            It does not decode, `transform` fails on it, or it has no uid or name.
+        """
+        try:
+            obj: T = self._decode(raw)
+        except UndecodableObjectError as error:
+            problem = f"{error.path}: {error.why}" if error.path else error.why
+            raise UnreadableObjectError(error.identity, problem) from error
+        metadata = obj.metadata
+        if not metadata.uid or not metadata.name:
+            raise UnreadableObjectError(_identity_of(obj), "metadata has no uid or no name")
+        if self._transform is not None:
+            try:
+                return self._transform(obj)
+            except Exception as error:
+                problem = f"transform: {type(error).__name__}: {error}"
+                raise UnreadableObjectError(_identity_of(obj), problem) from error
+        return obj
+
+
+def shorten(text: str) -> str:
+    """Return `text`, cut to what a log line can bear."""
+    return text if len(text) <= _PROBLEM_LIMIT else text[:_PROBLEM_LIMIT] + "..."
+
+
+def _identity_of(obj: T) -> ObjectIdentity:
+    metadata = obj.metadata
+    return ObjectIdentity(namespace_of(obj), metadata.name, metadata.uid, metadata.resource_version)

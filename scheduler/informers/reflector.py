@@ -1,0 +1,446 @@
+"""One resource, kept up to date: list it once, watch it for ever, and survive what happens.
+
+:mod:`scheduler.informers.reflector_states` says what is done when; this module does it. It ends
+only by being cancelled. Whatever the API server does, the store keeps the last known state, and
+the version that is asked for never decreases, with one exception that is logged as an error: when
+a consistent read has shown several times in a row that the server's own history is shorter than
+what was seen (etcd was restored from a backup), the server is believed.
+
+Concurrency: loop-confined, but for the properties, which any thread may read.
+
+Source: client-go 1.36, tools/cache/reflector.go, for what is asked for and when.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+import time
+from typing import TYPE_CHECKING, Final, Generic
+
+from scheduler.client.errors import ApiError
+from scheduler.informers.backoff import Backoff
+from scheduler.informers.diary import Diary
+from scheduler.informers.listing import Listing
+from scheduler.informers.object_reader import ObjectReader
+from scheduler.informers.reflector_states import (
+    Delay,
+    Ending,
+    Outcome,
+    ReflectorMachine,
+    State,
+    ending_of,
+)
+from scheduler.informers.reflector_statistics import ReflectorStatistics
+from scheduler.informers.resource_versions import INCOMPARABLE, parse_resource_version
+from scheduler.informers.watch_events import (
+    BookmarkEvent,
+    ErrorEvent,
+    EventType,
+    ObjectEvent,
+    ObjectKind,
+    T,
+    UnreadableEvent,
+    WatchEvent,
+)
+from scheduler.informers.watch_stream import WatchDecoder
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from scheduler.client.transport import Transport
+    from scheduler.informers.store import Delta, Store
+
+READ_TIMEOUT_S: Final = 75.0
+"""The API server sends a bookmark about once a minute; silence beyond that is a dead connection."""
+
+PAGE_SIZE: Final = 500
+"""client-go's page size (tools/pager)."""
+
+_WATCH_TIMEOUT_S: Final = (300.0, 600.0)
+"""The server ends a watch after a random time between these (client-go's minWatchTimeout, twice
+that), so that watches spread over API servers anew."""
+
+_INITIAL_EVENTS_TIMEOUT_S: Final = 300.0
+"""A streaming list that takes longer will never end: 150 000 pods take about 10 s."""
+
+_PAGE_TIMEOUT_S: Final = 60.0
+
+# Differs: client-go waits up to 60 s between attempts. A scheduler that hears nothing binds
+# nothing, it has about ten watches, and it has promised to be back 30 s after the server is.
+_RETRY_BACKOFF_S: Final = (0.25, 8.0)
+_LIST_BACKOFF_S: Final = (0.8, 15.0)
+
+_GOOD_WATCH_S: Final = 10.0
+"""A watch that ends sooner, and brings nothing, is not opened again at once."""
+
+_OLD_BOOKMARKS: Final = 2
+"""Bookmarks in a row, a minute apart, from before what was seen: this server is far behind."""
+
+
+class Reflector(Generic[T]):
+    """Keep a store equal to what the API server has of one resource.
+
+    Parameters
+    ----------
+    transport
+        How to reach the API server.
+    kind
+        What to list and watch.
+    store
+        Written by this reflector alone.
+    deliver
+        Called with the deltas of each chunk, in order, right after the store has them. Must not
+        raise.
+    field_selector
+        Restricts what is listed and watched.
+    transform
+        See :class:`~scheduler.informers.object_reader.ObjectReader`.
+    read_timeout_s
+        Silence on a stream after which it is given up.
+    page_size
+        Objects in one page of a list.
+    clock
+        Monotonic seconds.
+    sleep
+        Waits for so many seconds.
+    rng
+        For jitter.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        kind: ObjectKind[T],
+        store: Store[T],
+        *,
+        deliver: Callable[[Sequence[Delta[T]]], None],
+        field_selector: str | None = None,
+        transform: Callable[[T], T] | None = None,
+        read_timeout_s: float = READ_TIMEOUT_S,
+        page_size: int = PAGE_SIZE,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._transport = transport
+        self._kind = kind
+        self._store = store
+        self._deliver = deliver
+        self._selector = [] if field_selector is None else [("fieldSelector", field_selector)]
+        self._reader = ObjectReader(kind, transform)
+        self._read_timeout_s = read_timeout_s
+        self._page_size = page_size
+        self._clock = clock
+        self._sleep = sleep
+        self._rng = rng if rng is not None else random.Random()
+        self._retry_backoff = Backoff(*_RETRY_BACKOFF_S, self._rng)
+        self._list_backoff = Backoff(*_LIST_BACKOFF_S, self._rng)
+        self._diary = Diary(kind.name)
+        self._statistics = ReflectorStatistics()
+        self._machine = ReflectorMachine()
+        self._version = ""  # the last version seen, as the server wrote it
+        self._seen = INCOMPARABLE  # the same as a number
+        self._old_bookmarks = 0  # in a row
+        self._lossy = False  # a deletion may have been missed on this watch
+        self._listing: Listing[T] | None = None  # what a streaming list has brought so far
+        self._opened_at = 0.0  # when the present stream was opened
+        self._synced = asyncio.Event()
+        self._last_byte_at: float | None = None
+
+    # --- what can be asked --------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        """What the reflector is doing."""
+        return self._machine.state
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether a whole list has been taken in and delivered; stays true."""
+        return self._synced.is_set()
+
+    @property
+    def resource_version(self) -> str:
+        """The last version seen; empty before the first list."""
+        return self._version
+
+    @property
+    def last_event_monotonic(self) -> float | None:
+        """When the server was last heard of: any bytes of a watch, any page of a list."""
+        return self._last_byte_at
+
+    def staleness_s(self, now: float) -> float:
+        """Return seconds since the server was last heard of; infinite before the first time."""
+        return float("inf") if self._last_byte_at is None else max(0.0, now - self._last_byte_at)
+
+    def statistics(self) -> ReflectorStatistics:
+        """Return a copy of the counts."""
+        return dataclasses.replace(self._statistics)
+
+    async def wait_synced(self) -> None:
+        """Return once `has_synced` is true."""
+        await self._synced.wait()
+
+    # --- the loop -----------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        while True:
+            delay_s = self._step(await self._attempt())
+            if delay_s > 0:
+                await self._sleep(delay_s)
+
+    async def _attempt(self) -> Ending:
+        try:
+            if self._machine.state is State.PAGED_LIST:
+                return await self._list_pages()
+            return await self._follow()
+        except ApiError as error:
+            return ending_of(error.status, error.reason, error.message, error.retry_after_s)
+        except Exception as error:  # noqa: BLE001 - see below
+            # A mistake of ours must not leave the scheduler with a view that never changes again.
+            self._diary.mistake(self._machine.state)
+            self._lossy = True
+            return Ending(Outcome.FAILED, f"{type(error).__name__}: {error}")
+
+    def _step(self, ending: Ending) -> float:
+        """Go where `ending` leads; return seconds to wait before going on."""
+        counts = self._statistics
+        match ending.outcome:
+            case Outcome.SYNCED | Outcome.ENDED | Outcome.LOSSY:
+                pass
+            case Outcome.REWOUND if self._machine.state is not State.WATCHING:
+                counts.rejected_lists += 1
+            case Outcome.EXPIRED:
+                counts.expired += 1
+                counts.failures += 1
+            case _:
+                counts.failures += 1
+        if ending.problem:
+            self._diary.problem(ending, self._machine.state, len(self._store), self._version)
+        delay = self._machine.step(ending.outcome)
+        if delay is Delay.LIST:
+            return self._list_backoff.delay_s(self._clock(), ending.retry_after_s)
+        if delay is Delay.RETRY:
+            return self._retry_backoff.delay_s(self._clock(), ending.retry_after_s)
+        return 0.0
+
+    def _recovered(self) -> None:
+        """Take note that something new has come."""
+        self._retry_backoff.reset()
+        self._diary.recovered(self._version)
+
+    # --- streams ------------------------------------------------------------------------------
+
+    async def _follow(self) -> Ending:
+        """Open a watch, with or without a list at its beginning, and take in all that comes."""
+        streaming_list = self._machine.state is State.STREAMING_LIST
+        self._listing = Listing(self._store) if streaming_list else None
+        self._statistics.reconnects += not streaming_list
+        decoder = WatchDecoder(self._reader)
+        self._opened_at, opened_with = self._clock(), self._seen
+        opened, problem = False, ""
+        try:
+            async with self._transport.stream(
+                self._kind.path, query=self._stream_query(), read_timeout_s=self._read_timeout_s
+            ) as stream:
+                opened = True
+                self._last_byte_at = self._clock()
+                async for chunk in stream.chunks():
+                    self._last_byte_at = self._clock()
+                    ending = await self._absorb(decoder.feed(chunk))
+                    if ending is not None:
+                        return ending
+        except ApiError as error:
+            if not opened:
+                raise
+            problem = f"{error.reason}: {error.message}"
+        if self._listing is not None:
+            return Ending(Outcome.ENDED, problem or "a streaming list ended before it was complete")
+        if self._seen == opened_with and self._clock() - self._opened_at < _GOOD_WATCH_S:
+            return Ending(Outcome.FAILED, problem or "a watch ended before anything new came")
+        return Ending(Outcome.LOSSY if self._lossy else Outcome.ENDED, problem)
+
+    def _stream_query(self) -> list[tuple[str, str]]:
+        query = [
+            *self._selector,
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", str(int(self._rng.uniform(*_WATCH_TIMEOUT_S)))),
+        ]
+        if self._listing is None:
+            return [*query, ("resourceVersion", self._version)]
+        query += [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
+        if self._version and not self._machine.most_recent:
+            query.append(("resourceVersion", self._version))
+        return query
+
+    async def _absorb(self, events: Sequence[WatchEvent[T]]) -> Ending | None:
+        """Take in the events of one chunk; return how the stream ends if they end it."""
+        listing = self._listing
+        if listing is None:
+            return self._apply(events)
+        for position, event in enumerate(events):
+            if isinstance(event, ErrorEvent):
+                return self._ended_by(event)
+            if isinstance(event, UnreadableEvent):
+                self._count_unreadable(event)
+            listing.take(event)
+            if listing.resource_version:
+                self._statistics.bookmarks += 1
+                ending = await self._take_in(listing)
+                if ending.outcome is not Outcome.SYNCED:
+                    return ending
+                self._step(ending)
+                self._listing = None
+                return self._apply(events[position + 1 :])
+        if self._clock() - self._opened_at > _INITIAL_EVENTS_TIMEOUT_S:
+            return Ending(Outcome.UNSUPPORTED, "a streaming list does not end")
+        return None
+
+    def _apply(self, events: Sequence[WatchEvent[T]]) -> Ending | None:
+        """Take in events of a watch, deliver what they change; return the ending among them.
+
+        Cost: see the benchmark of the informers; about 2 us for an event besides the handlers.
+        """
+        ending: Ending | None = None
+        deltas: list[Delta[T]] = []
+        counts, apply, seen_before = self._statistics, self._store.apply, self._seen
+        try:
+            for event in events:
+                if isinstance(event, ObjectEvent):
+                    counts.events += 1
+                    if self._advance(event.object.metadata.resource_version):
+                        apply(event.type, event.object, deltas)
+                    else:
+                        counts.stale_events += 1
+                elif isinstance(event, BookmarkEvent):
+                    counts.bookmarks += 1
+                    ending = self._take_bookmark(event)
+                elif isinstance(event, UnreadableEvent):
+                    self._take_unreadable(event, deltas)
+                else:
+                    ending = self._ended_by(event)
+                if ending is not None:
+                    break
+        finally:
+            if deltas:
+                self._deliver(deltas)  # what the store has is told, whatever happens
+        if self._seen != seen_before:
+            self._recovered()
+        return ending
+
+    def _advance(self, version: str) -> bool:
+        """Note that `version` has been seen; return False when it is not new.
+
+        A watch sends changes in the order of their versions, each once, so whatever is not newer
+        has been taken in before: without this a repeated ADDED would bring back the dead.
+        """
+        number = parse_resource_version(version)
+        if number == INCOMPARABLE:
+            return True
+        if number <= self._seen:
+            return False
+        self._version, self._seen = version, number
+        return True
+
+    def _take_bookmark(self, bookmark: BookmarkEvent) -> Ending | None:
+        if self._advance(bookmark.resource_version) or bookmark.resource_version == self._version:
+            self._old_bookmarks = 0
+            return None
+        self._old_bookmarks += 1
+        if self._old_bookmarks < _OLD_BOOKMARKS:
+            return None
+        self._old_bookmarks = 0
+        problem = f"the server is at {bookmark.resource_version}, behind {self._version}"
+        return Ending(Outcome.REWOUND, problem)
+
+    def _take_unreadable(self, event: UnreadableEvent, deltas: list[Delta[T]]) -> None:
+        """Do with a line that costs its object what can be done: the dead go all the same."""
+        self._count_unreadable(event)
+        identity = event.identity
+        if identity is None:
+            # It may have been a deletion, and no watch repeats it: list again when this one ends.
+            self._lossy |= event.type in (None, EventType.DELETED)
+        elif not self._advance(identity.resource_version):
+            self._statistics.stale_events += 1
+        elif event.type is EventType.DELETED:
+            self._store.discard(identity.uid, deltas)
+        else:
+            namesake = self._store.get(identity.namespace, identity.name)
+            if namesake is not None and namesake.metadata.uid != identity.uid:
+                self._store.discard(namesake.metadata.uid, deltas)
+
+    def _ended_by(self, event: ErrorEvent) -> Ending:
+        ending = ending_of(event.code, event.reason, event.message, event.retry_after_s)
+        if self._listing is not None and ending.outcome is Outcome.FAILED and event.code != 429:
+            # Servers that cannot stream a list from their storage say so in this way.
+            return ending._replace(outcome=Outcome.ENDED)
+        return ending
+
+    def _count_unreadable(self, event: UnreadableEvent) -> None:
+        self._statistics.unreadable += 1
+        self._diary.unreadable(event)
+
+    # --- lists --------------------------------------------------------------------------------
+
+    async def _list_pages(self) -> Ending:
+        """List in pages and take the list in."""
+        listing = Listing(self._store)
+        query = [*self._selector, ("limit", str(self._page_size))]
+        # Differs: client-go begins with resourceVersion=0, which API servers answer from their
+        # cache, as stale as that may be, and whole, whatever the limit. Only a read of the most
+        # recent state comes in pages, so only that bounds the memory of both sides.
+        freshness = []
+        if self._version and not self._machine.most_recent:
+            freshness = [
+                ("resourceVersion", self._version),
+                ("resourceVersionMatch", "NotOlderThan"),
+            ]
+        token = ""
+        while True:
+            more = [("continue", token)] if token else freshness
+            try:
+                response = await self._transport.request(
+                    "GET", self._kind.path, query=query + more, timeout_s=_PAGE_TIMEOUT_S
+                )
+            except ApiError as error:
+                if error.reason == "ResponseTooLarge":
+                    self._page_size = max(1, self._page_size // 8)
+                raise
+            self._last_byte_at = self._clock()
+            token, unreadable = listing.take_page(response.body, self._reader)
+            for event in unreadable:
+                self._count_unreadable(event)
+            if not token:
+                break
+        if not listing.resource_version:
+            return Ending(Outcome.FAILED, "a list without a resourceVersion")
+        ending = await self._take_in(listing)
+        self._statistics.paged_lists += ending.outcome is Outcome.SYNCED
+        return ending
+
+    async def _take_in(self, listing: Listing[T]) -> Ending:
+        """Make the store equal to a complete list, unless the list is older than what was seen."""
+        version = parse_resource_version(listing.resource_version)
+        rewind = INCOMPARABLE < version < self._seen
+        if rewind:
+            problem = f"a list of {listing.resource_version}, older than {self._version}"
+            if not self._machine.believes_rewind:
+                return Ending(Outcome.REWOUND, problem)
+            self._diary.history_went_back(listing.resource_version, self._version)
+            self._statistics.rewinds += 1
+        batches = self._store.replace_in_batches(
+            listing.objects, present=listing.present, rewind=rewind
+        )
+        for deltas in batches:
+            self._deliver(deltas)
+            await asyncio.sleep(0)  # the loop has binds to send meanwhile
+        self._version, self._seen = listing.resource_version, version
+        self._old_bookmarks, self._lossy = 0, False
+        self._statistics.lists += 1
+        self._recovered()
+        self._synced.set()
+        return Ending(Outcome.SYNCED)

@@ -1,0 +1,202 @@
+"""From the chunks of a watch to its events.
+
+A watch is a stream of lines that arrives cut anywhere. Chunks are taken whole: all complete lines
+of one are decoded in one go, which is also how they are handed on. A line that cannot be read
+costs that line.
+
+Concurrency: not thread-safe; one decoder for one stream.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, Generic
+
+import msgspec
+
+from scheduler.informers.object_reader import UnreadableObjectError, shorten
+from scheduler.informers.watch_events import (
+    BookmarkEvent,
+    ErrorEvent,
+    EventType,
+    ObjectEvent,
+    T,
+    UnreadableEvent,
+    WatchEvent,
+)
+
+if TYPE_CHECKING:
+    from scheduler.informers.object_reader import ObjectReader
+
+MAX_LINE_BYTES: Final = 16 << 20
+"""etcd takes 1.5 MiB of protobuf by default; as JSON, or with a raised limit, a few times that."""
+
+_PREFIX_BYTES: Final = 256
+_TYPE: Final = re.compile(rb'\s*\{\s*"type"\s*:\s*"([A-Z]{1,16})"')
+
+
+class OversizedLine(msgspec.Struct, frozen=True, gc=False):
+    """A line that was skipped: its beginning and its length without the newline."""
+
+    prefix: bytes
+    size_bytes: int
+
+
+class LineSplitter:
+    """Cut chunks into lines.
+
+    Parameters
+    ----------
+    max_line_bytes
+        A longer line is not kept in memory but skipped up to its newline.
+
+    Cost: linear in the bytes, however small the chunks are.
+    """
+
+    def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        self._max = max_line_bytes
+        self._pieces: list[bytes] = []  # of the line that is not complete yet
+        self._size = 0
+        self._prefix = b""  # of the line that is being skipped
+
+    def split(self, chunk: bytes) -> list[bytes | OversizedLine]:
+        """Return the lines that `chunk` completes, without newlines; keep what is left over."""
+        parts = chunk.split(b"\n")
+        tail = parts.pop()
+        lines: list[bytes | OversizedLine] = []
+        if parts:
+            if self._size:
+                self._keep(parts[0])
+                lines.append(self._take())
+                del parts[0]
+            if len(chunk) <= self._max:
+                lines += parts
+            else:
+                lines += [self._bounded(part) for part in parts]
+        if tail:
+            self._keep(tail)
+        return lines
+
+    def _keep(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size <= self._max:
+            self._pieces.append(piece)
+        elif not self._prefix:
+            self._pieces.append(piece)
+            self._prefix = b"".join(self._pieces)[:_PREFIX_BYTES]
+            self._pieces.clear()
+
+    def _take(self) -> bytes | OversizedLine:
+        pieces, prefix, size = self._pieces, self._prefix, self._size
+        self._pieces, self._prefix, self._size = [], b"", 0
+        return OversizedLine(prefix, size) if prefix else b"".join(pieces)
+
+    def _bounded(self, line: bytes) -> bytes | OversizedLine:
+        if len(line) <= self._max:
+            return line
+        return OversizedLine(line[:_PREFIX_BYTES], len(line))
+
+
+class WatchDecoder(Generic[T]):
+    """Decode the chunks of one watch into events.
+
+    Parameters
+    ----------
+    reader
+        Decodes the objects.
+    max_line_bytes
+        See :class:`LineSplitter`.
+    """
+
+    def __init__(self, reader: ObjectReader[T], max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        self._read = reader.read
+        self._split = LineSplitter(max_line_bytes).split
+
+    def feed(self, chunk: bytes) -> list[WatchEvent[T]]:
+        """Return the events that `chunk` completes, in order. Never raises for what it is fed."""
+        events: list[WatchEvent[T]] = []
+        append, read, decode = events.append, self._read, _ENVELOPE.decode
+        for line in self._split(chunk):
+            if not line:
+                continue
+            if isinstance(line, OversizedLine):
+                problem = f"a line of {line.size_bytes} bytes was skipped"
+                append(UnreadableEvent(_type_of(line.prefix), None, problem))
+                continue
+            try:
+                envelope = decode(line)
+                event_type = _EVENT_TYPES.get(envelope.type)
+                if event_type is None:
+                    append(_rare_event(envelope))
+                else:
+                    append(ObjectEvent(event_type, read(envelope.object)))
+            except UnreadableObjectError as error:
+                append(UnreadableEvent(event_type, error.identity, error.problem))
+            except _UNREADABLE as error:
+                problem = shorten(f"not an event: {error}: {line[:_PREFIX_BYTES]!r}")
+                append(UnreadableEvent(_type_of(line), None, problem))
+        return events
+
+
+# --- envelopes --------------------------------------------------------------------------------
+
+# ValueError: a string that is not UTF-8. RecursionError: a thousand brackets.
+_UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
+
+_EVENT_TYPES: Final = {event_type.value: event_type for event_type in EventType}
+
+
+class _Envelope(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class _BookmarkMeta(msgspec.Struct, rename="camel"):
+    resource_version: str
+    annotations: dict[str, str] | None = None
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _BookmarkMeta
+
+
+class _StatusDetails(msgspec.Struct, rename="camel"):
+    retry_after_seconds: float = 0
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+    details: _StatusDetails | None = None
+
+
+_ENVELOPE: Final = msgspec.json.Decoder(_Envelope)
+_BOOKMARK: Final = msgspec.json.Decoder(_Bookmark)
+_STATUS: Final = msgspec.json.Decoder(_Status)
+
+
+def _rare_event(envelope: _Envelope) -> WatchEvent[Any]:
+    """Return what an envelope without an object says; raises one of _UNREADABLE."""
+    if envelope.type == "BOOKMARK":
+        metadata = _BOOKMARK.decode(envelope.object).metadata
+        # Source: k8s.io/apimachinery 1.36, meta/v1 types.go, InitialEventsAnnotationKey.
+        ends = (metadata.annotations or {}).get("k8s.io/initial-events-end") == "true"
+        return BookmarkEvent(metadata.resource_version, ends)
+    if envelope.type == "ERROR":
+        try:
+            status = _STATUS.decode(envelope.object)
+        except _UNREADABLE as error:
+            # Unreadable or not, the server has said that the watch is over.
+            return ErrorEvent(0, "", shorten(f"unreadable Status: {error}"), None)
+        wait_s = status.details.retry_after_seconds if status.details is not None else 0
+        return ErrorEvent(
+            status.code, status.reason, shorten(status.message), wait_s if wait_s > 0 else None
+        )
+    raise ValueError(f"unknown type {shorten(envelope.type)!r}")
+
+
+def _type_of(line: bytes) -> EventType | None:
+    """Return the type that the server wrote first, if that much of the line can be read."""
+    match = _TYPE.match(line)
+    return None if match is None else _EVENT_TYPES.get(match[1].decode())

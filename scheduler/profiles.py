@@ -1,0 +1,55 @@
+"""The profiles by the ``schedulerName`` that pods ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plugins.framework.status import SUCCESS, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from cache.objects import Pod
+    from plugins.framework.cluster_events import EventRegistration
+    from scheduler.framework_runner import FrameworkRunner
+
+
+class Profiles:
+    """All profiles; answers the one question "is this pod ours?".
+
+    *Concurrency*: immutable.
+    """
+
+    def __init__(self, frameworks: Iterable[FrameworkRunner]) -> None:
+        self._by_name = {framework.profile_name: framework for framework in frameworks}
+        if not self._by_name:
+            raise ValueError("there must be at least one profile")
+
+    def __iter__(self) -> Iterator[FrameworkRunner]:
+        return iter(self._by_name.values())
+
+    def names(self) -> frozenset[str]:
+        """Return every schedulerName that is served."""
+        return frozenset(self._by_name)
+
+    def get(self, scheduler_name: str) -> FrameworkRunner | None:
+        """Return the profile for a schedulerName, or None when it is somebody else's."""
+        return self._by_name.get(scheduler_name)
+
+    def is_ours(self, pod: Pod) -> bool:
+        """Tell whether the pod asks for one of the profiles."""
+        return pod.spec.scheduler_name in self._by_name
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Ask the pod's profile whether it may become active."""
+        framework = self._by_name.get(pod.spec.scheduler_name)
+        return SUCCESS if framework is None else framework.pre_enqueue(pod)
+
+    def sort_key(self, pod: Pod, since_s: float) -> tuple[float, ...]:
+        """Return the pod's place in the queue; all profiles sort alike."""
+        return next(iter(self._by_name.values())).sort_key(pod, since_s)
+
+    def registrations(self, scheduler_name: str) -> Mapping[str, tuple[EventRegistration, ...]]:
+        """Return what each plugin of a profile wants to hear of."""
+        framework = self._by_name.get(scheduler_name)
+        return {} if framework is None else framework.event_registrations()

@@ -1,0 +1,126 @@
+"""The background reaper: assumed pods whose binding was never confirmed, and queue timers.
+
+Kept apart from the cache, which is pure: the cache knows who is overdue, the reaper asks the API
+what is true and only then frees anything.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import structlog
+
+from cache.pod_info import PodInfo, is_terminal
+from cache.resources import MalformedObjectError
+from plugins.framework.cluster_events import ASSIGNED_POD_DELETE
+from scheduler.client.errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cache.objects import Pod
+    from cache.scheduler_cache import SchedulerCache
+    from scheduler.metrics import Metrics
+    from scheduler.queueing import SchedulingQueue
+
+DEFAULT_PERIOD_S = 1.0
+"""kube-scheduler's cleanAssumedPeriod."""
+
+log = structlog.get_logger(__name__)
+
+
+class Reaper:
+    """Settles assumed pods that are overdue, and flushes the queue's timers.
+
+    Parameters
+    ----------
+    get_pod
+        Asks the API for a pod by namespace and name, and waits for the answer; None when there
+        is no such pod. Raises ApiError.
+    is_stale
+        Whether the pod watch has been silent for too long. Then nothing is settled: the
+        confirmation may be on its way.
+
+    Notes
+    -----
+    *Concurrency*: a thread of its own; the cache and the queue bring their locks.
+    """
+
+    def __init__(
+        self,
+        cache: SchedulerCache,
+        queue: SchedulingQueue,
+        get_pod: Callable[[str, str], Pod | None],
+        is_stale: Callable[[], bool],
+        metrics: Metrics,
+        clock: Callable[[], float],
+        *,
+        period_s: float = DEFAULT_PERIOD_S,
+    ) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._get_pod = get_pod
+        self._is_stale = is_stale
+        self._metrics = metrics
+        self._clock = clock
+        self._period_s = period_s
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self.run, name="reaper", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """End the thread."""
+        self._stopped.set()
+        self._thread.join(timeout_s)
+
+    def run(self) -> None:
+        """Do a round every period until stopped. A round that fails is logged, not the last."""
+        while not self._stopped.wait(self._period_s):
+            try:
+                self.round()
+            except Exception:
+                log.exception("a round of the reaper failed")
+
+    def round(self) -> None:
+        """Do one round."""
+        self._queue.flush_backoff()
+        self._queue.flush_unschedulable_leftover()
+        overdue = self._cache.overdue(self._clock())
+        if not overdue or self._is_stale():
+            return
+        for info, node_name in overdue:
+            if self._stopped.is_set():
+                return
+            try:
+                pod = self._get_pod(info.namespace, info.name)
+            except ApiError as error:
+                log.warning("cannot settle an overdue pod yet", pod=info.key, error=str(error))
+                continue
+            self._settle(info, node_name, pod)
+
+    def _settle(self, info: PodInfo, node_name: str, pod: Pod | None) -> None:
+        if pod is not None and pod.metadata.uid == info.uid and not is_terminal(pod):
+            try:
+                live = PodInfo(pod)
+            except MalformedObjectError as error:
+                log.warning("overdue pod cannot be read", pod=info.key, error=str(error))
+                return
+            if live.node_name:
+                log.warning("overdue pod is bound after all", pod=info.key, node=live.node_name)
+                self._cache.add_pod(live)
+                self._metrics.expired("bound")
+                return
+        else:
+            live = None
+        if not self._cache.expire_assumed(self._clock(), only=frozenset({info.uid})):
+            return
+        outcome = "gone" if live is None else "requeued"
+        log.warning("assumed pod expired", pod=info.key, node=node_name, outcome=outcome)
+        self._metrics.expired(outcome)
+        self._queue.move_all(ASSIGNED_POD_DELETE, info.pod, None)
+        if live is not None:
+            self._queue.add(live)

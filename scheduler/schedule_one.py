@@ -1,0 +1,150 @@
+"""The scheduling loop: pop, look, decide, assume, hand over.
+
+Source: pkg/scheduler/schedule_one.go, ScheduleOne (1.36).
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import structlog
+
+from cache.scheduler_cache import CacheConflictError
+from plugins.framework.cycle_state import CycleState
+from plugins.framework.status import Code, Status, failure
+from scheduler.binding_cycle import BindingJob
+from scheduler.failure_handler import Failure
+from scheduler.waiting_pods import WaitingPod
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from cache.scheduler_cache import SchedulerCache
+    from scheduler.binding_cycle import BindingCycles
+    from scheduler.decision import Decision
+    from scheduler.event_recorder import EventRecorder
+    from scheduler.failure_handler import FailureHandler
+    from scheduler.framework_runner import FrameworkRunner
+    from scheduler.metrics import Metrics
+    from scheduler.profiles import Profiles
+    from scheduler.queueing import QueuedPod, SchedulingQueue
+    from scheduler.scheduling_cycle import SchedulingCycle
+    from scheduler.waiting_pods import WaitingPods
+
+log = structlog.get_logger(__name__)
+
+
+class SchedulingLoop:
+    """Runs one scheduling cycle after another on its own thread.
+
+    Notes
+    -----
+    *Concurrency*: :meth:`run` is the scheduling thread; nothing interleaves inside a cycle.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        cache: SchedulerCache,
+        queue: SchedulingQueue,
+        profiles: Profiles,
+        cycle: SchedulingCycle,
+        bindings: BindingCycles,
+        waiting_pods: WaitingPods,
+        failures: FailureHandler,
+        recorder: EventRecorder,
+        metrics: Metrics,
+    ) -> None:
+        self._loop = loop
+        self._cache = cache
+        self._queue = queue
+        self._profiles = profiles
+        self._cycle = cycle
+        self._bindings = bindings
+        self._waiting_pods = waiting_pods
+        self._failures = failures
+        self._recorder = recorder
+        self._metrics = metrics
+        self._thread = threading.Thread(target=self.run, name="scheduling", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the thread, which ends once the queue is closed; return whether it did."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def run(self) -> None:
+        """Schedule pods until the queue is closed. One bad pod never stops the loop."""
+        while True:
+            queued = self._queue.pop()
+            if queued is None:
+                return
+            try:
+                self.schedule_one(queued)
+            except Exception as error:
+                log.exception("scheduling cycle failed", pod=queued.info.key)
+                self._failures.handle(
+                    queued,
+                    Failure.of_status(
+                        queued.info.pod.spec.scheduler_name, failure(error, "scheduling")
+                    ),
+                )
+
+    def schedule_one(self, queued: QueuedPod) -> None:
+        """Run one cycle: the pod ends in exactly one of bound, queued, deleted."""
+        info = queued.info
+        framework = self._profiles.get(info.pod.spec.scheduler_name)
+        if framework is None or self._skip(queued):
+            self._queue.done(info.uid)
+            return
+        update = self._cache.update_snapshot(self._cycle.snapshot)
+        state = CycleState()
+        decision = self._cycle.decide(framework, state, info)
+        self._metrics.decided(decision, update)
+        if not decision.is_placed:
+            self._failures.handle(queued, Failure.of_decision(decision))
+            return
+        self._assume(queued, decision, state, framework)
+
+    def _skip(self, queued: QueuedPod) -> bool:
+        """Tell whether the pod needs no cycle: it is being deleted, or assumed already."""
+        info = queued.info
+        if info.is_terminating:
+            note = f"skip schedule deleting pod: {info.key}"
+            self._recorder.event(info.pod, "Warning", "FailedScheduling", "Scheduling", note)
+            return True
+        return self._cache.is_assumed_pod(info.uid)
+
+    def _assume(
+        self, queued: QueuedPod, decision: Decision, state: CycleState, framework: FrameworkRunner
+    ) -> None:
+        info, node_name = decision.info, decision.node_name
+        try:
+            self._cache.assume_pod(info, node_name)
+        except CacheConflictError as error:
+            log.warning("pod is placed already", pod=info.key, error=str(error))
+            self._queue.done(info.uid)
+            return
+        job = BindingJob(queued, decision, state, framework)
+        status = framework.run_reserve(state, info, node_name)
+        waits: dict[str, float] = {}
+        if status.is_success:
+            status, waits = framework.run_permit(state, info, node_name)
+        if status.code is Code.WAIT:
+            job.waiting = WaitingPod(info, waits, self._loop)
+            self._waiting_pods.add(job.waiting)
+        elif not status.is_success:
+            self._bindings.undo(job, _as_failure(status))
+            return
+        self._bindings.start(job)
+
+
+def _as_failure(status: Status) -> Status:
+    """Turn a code that has no meaning at Reserve or Permit into an Error."""
+    if status.is_rejection or status.code is Code.ERROR:
+        return status
+    return Status(Code.ERROR, (f"{status.plugin} answered {status.code.title}",), status.plugin)

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cache.columns import MAX_DERIVED_COLUMNS, Columns, ColumnSpec, NodesView
+from cache.node_info import NodeInfo
+from cache.objects import Node, NodeMeta, NodeSpec, NodeStatus, Taint
+
+
+def info(name: str, *, cpu: str = "4", labels: dict[str, str] | None = None, **spec) -> NodeInfo:
+    node = Node(
+        metadata=NodeMeta(name=name, uid=f"uid-{name}", labels=labels or {}),
+        spec=NodeSpec(**spec),
+        status=NodeStatus(allocatable={"cpu": cpu, "memory": "8Gi", "pods": "110"}),
+    )
+    made = NodeInfo(name)
+    made.set_node(node)
+    return made
+
+
+def columns_of(*infos: NodeInfo) -> Columns:
+    columns = Columns()
+    for each in infos:
+        columns.put(each)
+    return columns
+
+
+def test_rows_are_dense_after_a_node_left():
+    columns = columns_of(info("a", cpu="1"), info("b", cpu="2"), info("c", cpu="3"))
+    columns.remove("a")
+    assert columns.allocatable[columns.resource_row["cpu"]].tolist() == [3000, 2000]
+    assert columns.row_of == {"c": 0, "b": 1}
+
+
+def test_an_extended_resource_gets_a_row_when_first_seen():
+    columns = columns_of(info("a"))
+    gpu = NodeInfo("b")
+    gpu.set_node(Node(metadata=NodeMeta(name="b"), status=NodeStatus(allocatable={"x/gpu": "8"})))
+    columns.put(gpu)
+    assert NodesView(columns).allocatable("x/gpu").tolist() == [0, 8]
+
+
+def test_a_resource_that_nobody_has_is_zero_everywhere():
+    view = NodesView(columns_of(info("a"), info("b")))
+    assert view.requested("x/unheard-of").tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda c: c.put(info("new")), id="a node comes"),
+        pytest.param(lambda c: c.remove("a"), id="a node leaves"),
+        pytest.param(lambda c: c.put(_with_uid("a", "other")), id="a node is made again"),
+    ],
+)
+def test_the_epoch_grows_when_a_row_means_another_node(change):
+    columns = columns_of(info("a"), info("b"))
+    before = columns.epoch
+    change(columns)
+    assert columns.epoch > before
+
+
+def _with_uid(name: str, uid: str) -> NodeInfo:
+    made = NodeInfo(name)
+    made.set_node(Node(metadata=NodeMeta(name=name, uid=uid)))
+    return made
+
+
+def test_the_epoch_stays_when_a_node_only_changes():
+    columns = columns_of(info("a"), info("b"))
+    before = columns.epoch
+    columns.put(info("a", cpu="16"))
+    assert columns.epoch == before
+
+
+def test_arrays_are_read_only():
+    columns = columns_of(info("a"))
+    with pytest.raises(ValueError, match="read-only"):
+        columns.allocatable[0, 0] = 1
+
+
+def test_an_imaginary_node_is_refused():
+    with pytest.raises(ValueError, match="imaginary"):
+        Columns().put(NodeInfo("ghost"))
+
+
+def test_a_label_column_follows_a_relabelled_node():
+    columns = columns_of(info("a", labels={"rack": "r1"}), info("b"))
+    table, ids = columns.label("rack")
+    assert [table.values[i] for i in ids] == ["r1", None]
+    columns.put(info("b", labels={"rack": "r2"}))
+    table, ids = columns.label("rack")
+    assert [table.values[i] for i in ids] == ["r1", "r2"]
+
+
+def test_a_label_table_does_not_grow_with_nodes_that_came_and_went():
+    columns = columns_of(info("stays", labels={"host": "stays"}))
+    for index in range(500):
+        columns.put(info("guest", labels={"host": f"h{index}"}))
+        table, ids = columns.label("host")
+    assert [table.values[i] for i in ids] == ["stays", "h499"]
+    assert len(table.values) < 100
+
+
+def test_taint_sets_of_nodes_that_left_are_dropped():
+    columns = columns_of(info("a", taints=(Taint("k", "v", "NoSchedule"),)), info("b"))
+    columns.remove("a")
+    assert list(columns.taint_sets.values()) == [()]
+
+
+def test_unused_derived_columns_are_dropped_and_filled_again():
+    columns = columns_of(info("a"), info("b"))
+    first = ColumnSpec("first", lambda node: len(node.name))
+    columns.derived(first)
+    for index in range(MAX_DERIVED_COLUMNS):
+        columns.derived(ColumnSpec(index, lambda node: 0))
+    columns.put(info("longer"))
+    assert columns.derived(first).tolist() == [1, 1, 6]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["put", "remove"]),
+            st.sampled_from([f"n{i}" for i in range(6)]),
+            st.integers(1, 9),
+        ),
+        max_size=40,
+    )
+)
+def test_columns_after_any_history_equal_columns_built_anew(history):
+    columns = Columns()
+    truth: dict[str, NodeInfo] = {}
+    length = ColumnSpec("milli", lambda node: node.allocatable["cpu"])
+    columns.derived(length)
+    for action, name, cpu in history:
+        if action == "put":
+            truth[name] = info(
+                name,
+                cpu=str(cpu),
+                labels={"size": str(cpu % 3)},
+                unschedulable=cpu % 2 == 0,
+                taints=(Taint("t", str(cpu % 4), "NoSchedule"),),
+            )
+            columns.put(truth[name])
+        elif name in truth:
+            del truth[name]
+            columns.remove(name)
+    rebuilt = columns_of(*truth.values())
+    order = [columns.row_of[name] for name in rebuilt.row_of]
+    assert sorted(order) == list(range(len(truth)))
+    np.testing.assert_array_equal(columns.allocatable[:, order], rebuilt.allocatable)
+    np.testing.assert_array_equal(columns.requested[:, order], rebuilt.requested)
+    np.testing.assert_array_equal(columns.unschedulable[order], rebuilt.unschedulable)
+    np.testing.assert_array_equal(columns.derived(length)[order], rebuilt.derived(length))
+    assert [columns.taint_sets.value(int(columns.taint_set_ids[row])) for row in order] == [
+        rebuilt.taint_sets.value(int(i)) for i in rebuilt.taint_set_ids
+    ]
+    table, ids = columns.label("size")
+    twin, twin_ids = rebuilt.label("size")
+    assert [table.values[ids[row]] for row in order] == [twin.values[i] for i in twin_ids]

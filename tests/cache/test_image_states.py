@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cache.image_states import ImageStates, ImageSummary, normalized_image_name
+from cache.objects import ContainerImage
+from tests import strategies
+
+
+def image(size: int, *names: str) -> ContainerImage:
+    return ContainerImage(names=names, size_bytes=size)
+
+
+def test_an_image_has_a_size_and_counts_its_nodes() -> None:
+    states = ImageStates()
+    states.add_node("n1", [image(10, "a:1", "a@sha256:00"), image(20, "b:1")])
+    states.add_node("n2", [image(10, "a:1")])
+    assert states.summary("a:1") == ImageSummary(size_bytes=10, num_nodes=2)
+    assert states.summary("a@sha256:00") == ImageSummary(10, 1)
+    assert states.nodes_with("a:1") == {"n1", "n2"}
+    assert len(states) == 3
+
+
+def test_an_image_that_no_node_holds_is_unknown() -> None:
+    states = ImageStates()
+    states.add_node("n1", [image(10, "a:1")])
+    states.remove_node("n1")
+    assert states.summary("a:1") is None
+    assert states.nodes_with("a:1") == frozenset()
+    assert "a:1" not in states
+
+
+def test_an_update_that_drops_an_image_drops_the_node_from_it() -> None:
+    states = ImageStates()
+    states.add_node("n1", [image(10, "a:1"), image(20, "b:1")])
+    states.add_node("n2", [image(10, "a:1")])
+    states.update_node("n1", [image(20, "b:1")])
+    assert states.nodes_with("a:1") == {"n2"}
+    assert states.node_images("n1") == {"b:1": ImageSummary(20, 1)}
+
+
+def test_a_node_added_again_counts_once() -> None:
+    states = ImageStates()
+    states.add_node("n1", [image(10, "a:1")])
+    states.add_node("n1", [image(10, "a:1")])
+    assert states.summary("a:1") == ImageSummary(10, 1)
+
+
+def test_a_name_that_a_node_reports_twice_counts_once() -> None:
+    states = ImageStates()
+    states.add_node("n1", [image(10, "a:1"), image(20, "a:1")])
+    assert states.node_images("n1") == {"a:1": ImageSummary(10, 1)}
+
+
+def test_removing_an_unknown_node_changes_nothing() -> None:
+    states = ImageStates()
+    states.add_node("n1", [image(10, "a:1")])
+    states.remove_node("n2")
+    assert states.summary("a:1") == ImageSummary(10, 1)
+
+
+def test_where_nodes_disagree_on_a_size_the_first_is_believed_while_anybody_holds_it() -> None:
+    states = ImageStates()
+    states.add_node("n1", [image(10, "a:1")])
+    states.add_node("n2", [image(99, "a:1")])
+    states.remove_node("n1")
+    assert states.summary("a:1") == ImageSummary(10, 1)
+    states.update_node("n2", [image(99, "a:1")])
+    assert states.summary("a:1") == ImageSummary(99, 1)
+
+
+def test_the_images_of_a_node_do_not_follow_later_changes() -> None:
+    states = ImageStates()
+    states.add_node("n1", [image(10, "a:1")])
+    before = states.node_images("n1")
+    states.add_node("n2", [image(10, "a:1")])
+    assert before == {"a:1": ImageSummary(10, 1)}
+    assert states.node_images("n3") == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        pytest.param("nginx", "nginx:latest", id="no tag"),
+        pytest.param("nginx:1.27", "nginx:1.27", id="tag"),
+        pytest.param("example.com:5000/nginx", "example.com:5000/nginx:latest", id="port, no tag"),
+        pytest.param("example.com:5000/nginx:1", "example.com:5000/nginx:1", id="port and tag"),
+        pytest.param("nginx@sha256:00", "nginx@sha256:00", id="digest"),
+        pytest.param("", ":latest", id="empty"),
+    ],
+)
+def test_an_image_without_a_tag_is_the_latest(name: str, expected: str) -> None:
+    assert normalized_image_name(name) == expected
+
+
+IMAGES = st.lists(strategies.container_images(), max_size=3)
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(["add", "update", "remove"]), strategies.node_names(), IMAGES),
+    max_size=20,
+)
+
+
+@settings(deadline=None)
+@given(CHANGES)
+def test_states_kept_up_equal_states_built_anew(
+    changes: list[tuple[str, str, list[ContainerImage]]],
+) -> None:
+    kept = ImageStates()
+    truth: dict[str, list[ContainerImage]] = {}
+    for action, name, images in changes:
+        if action == "remove":
+            kept.remove_node(name)
+            truth.pop(name, None)
+        elif action == "add":
+            kept.add_node(name, images)
+            truth[name] = images
+        else:
+            kept.update_node(name, images)
+            truth[name] = images
+    built = ImageStates()
+    for name, images in truth.items():
+        built.add_node(name, images)
+    names = {each for images in truth.values() for one in images for each in one.names}
+    assert len(kept) == len(built) == len(names)
+    assert all(kept.summary(each) == built.summary(each) for each in names)
+    assert all(kept.nodes_with(each) == built.nodes_with(each) for each in names)
+    assert all(kept.node_images(name) == built.node_images(name) for name in truth)

