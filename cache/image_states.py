@@ -82,17 +82,26 @@ class ImageStates:
         -----
         Cost: proportional to the number of image names of the node.
         """
-        self.remove_node(name)
+        held = self._names_of.pop(name, ())
         names: dict[str, None] = {}
         for image in images:
             for image_name in image.names:
+                if image_name in names:
+                    continue
+                names[image_name] = None
                 state = self._images.get(image_name)
                 if state is None:
                     state = self._images[image_name] = ImageState(image.size_bytes)
+                elif len(state.nodes) == 1 and name in state.nodes:
+                    # Nobody else has said anything about the size. The state itself must stay,
+                    # and the node in it: a scheduling cycle may be looking at it.
+                    state.size_bytes = image.size_bytes
                 state.nodes.add(name)
-                names[image_name] = None
         if names:
             self._names_of[name] = tuple(names)
+        for image_name in held:
+            if image_name not in names:
+                self._drop(name, image_name)
 
     def update_node(self, name: str, images: Iterable[ContainerImage]) -> None:
         """Make ``images`` what the node holds: an image it no longer has is dropped from it."""
@@ -101,10 +110,13 @@ class ImageStates:
     def remove_node(self, name: str) -> None:
         """Forget the node, and with it the images that only it held; an unknown one is none."""
         for image_name in self._names_of.pop(name, ()):
-            nodes = self._images[image_name].nodes
-            nodes.remove(name)
-            if not nodes:
-                del self._images[image_name]
+            self._drop(name, image_name)
+
+    def _drop(self, name: str, image_name: str) -> None:
+        nodes = self._images[image_name].nodes
+        nodes.remove(name)
+        if not nodes:
+            del self._images[image_name]
 
     def summary(self, image: str) -> ImageSummary | None:
         """Return size and number of nodes of the image, or None if no node holds it.

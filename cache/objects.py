@@ -293,6 +293,13 @@ class ISCSIVolumeSource(ApiStruct, frozen=True):
     read_only: bool = False
 
 
+class MigratedVolumeSource(ApiStruct, frozen=True):
+    """Another in-tree volume that a CSI driver serves today: it counts against that driver's limit.
+
+    Source: k8s.io/csi-translation-lib translate.go, inTreePlugins (0.36).
+    """
+
+
 class CSIVolumeSource(ApiStruct, frozen=True):
     """An inline (ephemeral) CSI volume."""
 
@@ -316,6 +323,11 @@ class Volume(ApiStruct, frozen=True):
     rbd: RBDVolumeSource | None = None
     iscsi: ISCSIVolumeSource | None = None
     csi: CSIVolumeSource | None = None
+    azure_disk: MigratedVolumeSource | None = None
+    azure_file: MigratedVolumeSource | None = None
+    cinder: MigratedVolumeSource | None = None
+    portworx_volume: MigratedVolumeSource | None = None
+    vsphere_volume: MigratedVolumeSource | None = None
     image: ImageVolumeSource | None = None
 
 

@@ -146,52 +146,52 @@ def _improvement(amounts: Amounts) -> IntArray:
 def _improvement_of_present(amounts: Amounts) -> IntArray:
     """Score nodes that have all of the resources."""
     capacity = amounts.allocatable
-    used = np.empty((2, *capacity.shape))
-    with_pod, without_pod = used
-    without_pod[...] = amounts.allocated
+    # Axis 1 is: with the pod, without it.
+    used: FloatArray = np.empty((len(capacity), 2, capacity.shape[1]))
+    used[:, 1] = amounts.allocated
     if capacity.max(initial=0) < _SUM_IN_FLOAT_BELOW:
-        np.add(without_pod, amounts.pod.astype(np.float64), out=with_pod)
+        np.add(used[:, 1], amounts.pod.astype(np.float64), out=used[:, 0])
     else:
-        with_pod[...] = amounts.requested()
-    used /= capacity.astype(np.float64)
+        used[:, 0] = amounts.requested()
+    used /= capacity.astype(np.float64)[:, np.newaxis]
     np.minimum(used, 1.0, out=used)
     balances = _balance(used)
-    after: FloatArray = balances[0]
-    before: FloatArray = balances[1]
-    # Both are whole and within 50..100, so this is Go's 50 + (50 + after - before) / 2.
-    after -= before
-    after += 150.0
-    after *= 0.5
-    scores: IntArray = after.astype(np.int64)
+    # Both are whole and within 50..100, so this is Go's 50 + (50 + with - without) / 2.
+    improvement: FloatArray = balances[0]
+    improvement -= balances[1]
+    improvement += 150.0
+    improvement *= 0.5
+    scores: IntArray = improvement.astype(np.int64)
     return scores
 
 
 def _balance(fractions: FloatArray) -> FloatArray:
-    """Return whole balances, float64 (2, n_nodes), of (2, n_resources, n_nodes); may use it up.
+    """Return whole balances, float64 (2, n_nodes), of (n_resources, 2, n_nodes), used up.
 
     The steps are those of :func:`_balance_one` in the same order.
     """
-    count = fractions.shape[1]
+    count = len(fractions)
+    deviation: FloatArray
     if count == 2:
-        deviation = fractions[:, 0]
-        deviation -= fractions[:, 1]
+        deviation = fractions[0]
+        deviation -= fractions[1]
         np.abs(deviation, out=deviation)
         deviation *= -0.5
     elif count > 2:
-        mean = np.zeros((2, fractions.shape[2]))
-        for resource in range(count):
-            mean += fractions[:, resource]
+        mean = np.zeros(fractions.shape[1:])
+        for fraction in fractions:
+            mean += fraction
         mean /= count
-        fractions -= mean[:, np.newaxis]
+        fractions -= mean
         fractions *= fractions
-        deviation = np.zeros_like(mean)
-        for resource in range(count):
-            deviation += fractions[:, resource]
+        deviation = np.zeros(fractions.shape[1:])
+        for square in fractions:
+            deviation += square
         deviation /= count
         np.sqrt(deviation, out=deviation)
         np.negative(deviation, out=deviation)
     else:
-        deviation = np.zeros((2, fractions.shape[2]))
+        deviation = np.zeros(fractions.shape[1:])
     deviation += 1.0
     deviation *= 100.0
     return np.trunc(deviation, out=deviation)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _BASIC = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 
-_TAKE_BELOW = 0.75
+_TAKE_BELOW = 0.5
 """Share of all nodes below which picking the amounts of some beats computing all of them."""
 
 
@@ -58,6 +58,16 @@ def defaulted_resources(specs: Sequence[ResourceSpec] | None) -> tuple[ResourceS
     if not specs:
         return DEFAULT_RESOURCES
     return tuple(ResourceSpec(spec.name, spec.weight or 1) for spec in specs)
+
+
+def widened(nodes: NodesView) -> NodesView:
+    """Return the view of all nodes where that is cheaper to compute on, else the view itself.
+
+    Who uses it restricts the result with ``nodes.take`` if the view is another one.
+    """
+    if nodes.rows is None or len(nodes.rows) < _TAKE_BELOW * len(nodes.columns):
+        return nodes
+    return NodesView(nodes.columns)
 
 
 class NodeAmounts(NamedTuple):
@@ -149,13 +159,11 @@ class ResourceScorer:
         -------
         int64, shape (len(nodes),).
         """
-        rows = nodes.rows
         if len(nodes) == 0:
             return np.zeros(0, dtype=np.int64)
-        if rows is None or len(rows) < _TAKE_BELOW * len(nodes.columns):
-            return formula(self._amounts(nodes, pod))
-        every = formula(self._amounts(NodesView(nodes.columns), pod))
-        return np.take(every, rows)
+        view = widened(nodes)
+        scores = formula(self._amounts(view, pod))
+        return scores if view is nodes else nodes.take(scores)
 
     def _amounts(self, nodes: NodesView, pod: tuple[int, ...]) -> Amounts:
         columns = nodes.columns

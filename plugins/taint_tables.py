@@ -56,8 +56,8 @@ class TaintTables:
     -----
     *Concurrency*: confined to the scheduling thread.
 
-    *Cost*: tolerations seen before cost a dictionary lookup and one pass over a column; new ones
-    cost one judgement for each distinct taint set, and so does the return of a freed id.
+    *Cost*: tolerations seen before cost a dictionary lookup and a pass or two over a column; new
+    ones cost one judgement for each distinct taint set, and so does a set that is new.
     """
 
     def __init__(self, judge: Callable[[Taints, Tolerations], int]) -> None:
@@ -84,6 +84,10 @@ class TaintTables:
         if not table.nonzero:
             return np.zeros(len(nodes), dtype=np.int64)
         return table.counts.take(nodes.taint_set_ids)
+
+    def __len__(self) -> int:
+        """Return the number of distinct tolerations remembered, at most MAX_TABLES."""
+        return len(self._tables)
 
     def _table(self, nodes: NodesView, tolerations: Tolerations) -> _Table:
         taint_sets = nodes.columns.taint_sets

@@ -60,10 +60,20 @@ def _asks_for_volume_claims(spec: PodSpec) -> bool:
     return any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes)
 
 
-def _asks_for_in_tree_disks(spec: PodSpec) -> bool:
-    # An inline CSI volume is none of these: no plugin of kube-scheduler looks at one.
+def _asks_for_in_tree_volumes(spec: PodSpec) -> bool:
+    # Those that exclude each other on a node, and those that count against a driver's limit. An
+    # inline CSI volume is neither: no plugin of kube-scheduler decides by one.
     return any(
-        v.gce_persistent_disk or v.aws_elastic_block_store or v.rbd or v.iscsi for v in spec.volumes
+        v.gce_persistent_disk
+        or v.aws_elastic_block_store
+        or v.rbd
+        or v.iscsi
+        or v.azure_disk
+        or v.azure_file
+        or v.cinder
+        or v.portworx_volume
+        or v.vsphere_volume
+        for v in spec.volumes
     )
 
 
@@ -109,9 +119,9 @@ UNSUPPORTED: Final[tuple[UnsupportedRequest, ...]] = (
         _asks_for_volume_claims,
     ),
     UnsupportedRequest(
-        "in-tree disks",
+        "in-tree attachable volumes",
         (names.VOLUME_RESTRICTIONS, names.NODE_VOLUME_LIMITS),
-        _asks_for_in_tree_disks,
+        _asks_for_in_tree_volumes,
     ),
     UnsupportedRequest(
         "required inter-pod affinity or anti-affinity",

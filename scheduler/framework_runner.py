@@ -119,15 +119,15 @@ class FilterOutcome:
 
         *Cost*: asks the filters for their reasons; only worth it when somebody wants them.
         """
-        groups = []
+        names: dict[Status, list[str]] = {}
         for plugin, verdicts, newly in self._rejections:
             which, statuses = verdicts.statuses()
             rows = np.flatnonzero(newly)
             codes = which[rows]
             for code in np.unique(codes):
-                names = tuple(self.view.node_info(int(row)).name for row in rows[codes == code])
-                groups.append(RejectedNodes(statuses[int(code)].by(plugin), names))
-        return tuple(groups)
+                found = names.setdefault(statuses[int(code)].by(plugin), [])
+                found += [self.view.node_info(int(row)).name for row in rows[codes == code]]
+        return tuple(RejectedNodes(status, tuple(found)) for status, found in names.items())
 
 
 class FrameworkRunner:

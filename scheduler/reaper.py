@@ -65,6 +65,10 @@ class Reaper:
         self._metrics = metrics
         self._clock = clock
         self._period_s = period_s
+        self.rounds = 0
+        """Rounds done since the start."""
+        self.paused_rounds = 0
+        """Rounds in which pods were overdue and nothing was settled, for the watch was stale."""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self.run, name="reaper", daemon=True)
 
@@ -87,10 +91,14 @@ class Reaper:
 
     def round(self) -> None:
         """Do one round."""
+        self.rounds += 1
         self._queue.flush_backoff()
         self._queue.flush_unschedulable_leftover()
         overdue = self._cache.overdue(self._clock())
-        if not overdue or self._is_stale():
+        if not overdue:
+            return
+        if self._is_stale():
+            self.paused_rounds += 1
             return
         for info, node_name in overdue:
             if self._stopped.is_set():

@@ -38,7 +38,7 @@ from plugins.node_resources_fit.needs import (
     scored_amounts,
 )
 from plugins.node_resources_fit.scoring_strategies import strategy_of
-from plugins.resource_scorer import ResourceScorer, defaulted_resources
+from plugins.resource_scorer import ResourceScorer, defaulted_resources, widened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,9 +111,12 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         The reasons are found when they are asked for, from the columns: ask before those change.
         """
         needs = self._needs(state, info)
-        passed = nodes.allocatable(PODS) > nodes.requested(PODS)
+        view = widened(nodes)
+        passed = view.allocatable(PODS) > view.requested(PODS)
         for name, amount in needs:
-            passed &= nodes.allocatable(name) - nodes.requested(name) >= amount
+            passed &= view.allocatable(name) - view.requested(name) >= amount
+        if view is not nodes:
+            passed = nodes.take(passed)
         return NodeVerdicts(passed, detail=lambda: _reasons(needs, nodes))
 
     def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:

@@ -178,9 +178,12 @@ def broken_linear(shape: Sequence[UtilizationShapePoint], percent: int) -> int:
 
 
 def _present(amounts: Amounts) -> BoolArray | None:
-    """Which resources each node has, bool (n_resources, n_nodes); None if all have all."""
+    """Which resources each node has, bool (n_resources, n_nodes).
+
+    None if there is a resource and every node has every one: then it need not be looked at.
+    """
     capacity = amounts.allocatable
-    if capacity.min(initial=1) > 0:
+    if len(capacity) > 0 and capacity.min() > 0:
         return None
     return capacity > 0
 
@@ -217,17 +220,23 @@ def _weighted_mean(
 
     Only what is ``counted`` enters; where nothing is, the mean is 0. ``values`` is used up.
     """
-    if counted is not None:
-        values *= counted
-    total = np.zeros(values.shape[1]) if len(values) == 0 else values[0]
-    if weights and weights[0] != 1:
+    if len(values) == 0:
+        return np.zeros(values.shape[1])
+    divisor: FloatArray | float
+    if counted is None:
+        divisor = float(sum(weights))
+    else:
+        divisor = np.zeros(values.shape[1])
+        for value, is_counted, weight in zip(values, counted, weights, strict=True):
+            value *= is_counted
+            divisor += is_counted * float(weight)
+        np.maximum(divisor, 1.0, out=divisor)
+    total: FloatArray = values[0]
+    if weights[0] != 1:
         total *= weights[0]
     for value, weight in zip(values[1:], weights[1:], strict=True):
         if weight != 1:
             value *= weight
         total += value
-    if counted is None:
-        total /= max(1, sum(weights))
-    else:
-        total /= np.maximum(np.array(weights) @ counted, 1)
+    total /= divisor
     return total

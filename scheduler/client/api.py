@@ -10,7 +10,6 @@ authorization.k8s.io/v1 selfsubjectaccessreviews.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -62,7 +61,7 @@ class Permission:
         return f"{self.verb} {resource}{name} {where}"
 
 
-class ListPage(msgspec.Struct):
+class ListPage(msgspec.Struct, frozen=True):
     """A page of a list, its objects not decoded yet."""
 
     metadata: ListMeta = ListMeta()
@@ -140,7 +139,7 @@ class Api:
         Raises
         ------
         ApiError
-            404: there is no such pod. 409: another pod has the name now.
+            404: there is no such pod. 422: another pod has the name now.
         """
         await self._transport.request(
             "PATCH",
@@ -159,7 +158,7 @@ class Api:
             body=_encode(body),
             resource="events",
         )
-        return _NAMED.decode(answer.body).metadata.name
+        return _read(_NAMED, answer.body, "an Event").metadata.name
 
     async def patch_event(self, namespace: str, name: str, patch: Mapping[str, Any]) -> None:
         """Change an Event, by a merge patch: to count what has happened again.
@@ -211,26 +210,12 @@ class Api:
         answer = await self._transport.request(
             "GET", kind.path, query=query, timeout_s=timeout_s, resource=kind.name
         )
-        try:
-            return _LIST_PAGE.decode(answer.body)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise ApiError(
-                None, "BadResponse", f"this is not a list: {error}", method="GET", path=kind.path
-            ) from error
+        return _read(_LIST_PAGE, answer.body, "a list")
 
     async def server_version(self) -> str:
         """Return the API server's version, as ``v1.36.3``."""
         answer = await self._transport.request("GET", "/version", timeout_s=10.0)
-        try:
-            return _VERSION.decode(answer.body).git_version
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise ApiError(
-                None,
-                "BadResponse",
-                f"this is not a Kubernetes API server: {error}",
-                method="GET",
-                path="/version",
-            ) from error
+        return _read(_VERSION, answer.body, "a Kubernetes API server's version").git_version
 
     async def check_server(self) -> str:
         """Return the API server's version, or say in one sentence why that cannot be had.
@@ -279,13 +264,11 @@ class Api:
             ),
             timeout_s=10.0,
         )
-        return _REVIEW.decode(answer.body).status.allowed
+        return _read(_REVIEW, answer.body, "an access review").status.allowed
 
     async def missing_permissions(self, required: Sequence[Permission]) -> list[Permission]:
         """Return those of `required` that the server would not allow us, in their order."""
-        async with asyncio.TaskGroup() as group:
-            reviews = [group.create_task(self.self_subject_access_review(p)) for p in required]
-        return [p for p, review in zip(required, reviews, strict=True) if not review.result()]
+        return [p for p in required if not await self.self_subject_access_review(p)]
 
 
 class _BindingMeta(msgspec.Struct, frozen=True, gc=False):
@@ -307,11 +290,11 @@ class _Binding(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     api_version: str = "v1"
 
 
-class _Name(msgspec.Struct):
+class _Name(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class _Named(msgspec.Struct):
+class _Named(msgspec.Struct, frozen=True):
     metadata: _Name = _Name()
 
 
@@ -319,11 +302,11 @@ class _Version(msgspec.Struct, rename="camel"):
     git_version: str
 
 
-class _ReviewStatus(msgspec.Struct):
+class _ReviewStatus(msgspec.Struct, frozen=True):
     allowed: bool = False
 
 
-class _Review(msgspec.Struct):
+class _Review(msgspec.Struct, frozen=True):
     status: _ReviewStatus = _ReviewStatus()
 
 
@@ -332,6 +315,13 @@ _LIST_PAGE: Final = msgspec.json.Decoder(ListPage)
 _NAMED: Final = msgspec.json.Decoder(_Named)
 _REVIEW: Final = msgspec.json.Decoder(_Review)
 _VERSION: Final = msgspec.json.Decoder(_Version)
+
+
+def _read(decoder: msgspec.json.Decoder[T], body: bytes, what: str) -> T:
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ApiError(None, "BadResponse", f"this is not {what}: {error}") from error
 
 
 def _pod_path(namespace: str, name: str) -> str:

@@ -148,7 +148,7 @@ def identity_of(raw: bytes) -> ObjectIdentity:
     )
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
+class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
     # Raw, so that one bad field does not hide the others.
     namespace: msgspec.Raw = msgspec.Raw(b'""')
     name: msgspec.Raw = msgspec.Raw(b'""')
@@ -156,7 +156,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
     resource_version: msgspec.Raw = msgspec.Raw(b'""')
 
 
-class _Object(msgspec.Struct):
+class _Object(msgspec.Struct, frozen=True):
     metadata: msgspec.Raw = msgspec.Raw(b"{}")
 
 

@@ -108,7 +108,9 @@ class Verdict(NamedTuple):
 
 # 408, 425: the server did not take the request up. 429: priority and fairness refused it.
 _NOT_CARRIED_OUT: Final = frozenset({408, 425, 429})
-_WORTH_A_RETRY: Final = frozenset({"Unreachable", "Disconnected", "Timeout", "Credentials"})
+_WORTH_A_RETRY: Final = frozenset(
+    {"Unreachable", "Disconnected", "Timeout", "BadResponse", "Credentials"}
+)
 
 
 def classify(error: ApiError, attempt: int, rng: random.Random) -> Verdict:

@@ -19,6 +19,7 @@ from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config.config_exception import ConfigException
 from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 from kubernetes.aio.config.kube_config import ConfigNode, KubeConfigLoader
+from yarl import URL
 
 from scheduler.client.auth_source import (
     AuthSource,
@@ -106,7 +107,7 @@ async def read_kubeconfig(paths: Sequence[Path], context: str | None) -> Credent
         there = ", ".join(sorted(config.entries["contexts"])) or "none"
         raise ClientConfigError(
             f"{where}: there is no current-context; choose one with `kubectl config use-context` "
-            f"or --context (its contexts are: {there})"
+            f"(its contexts are: {there})"
         )
     asked = "was asked for context" if context else "has the current-context"
     chosen = config.find("contexts", name, f"{where} {asked}")
@@ -188,7 +189,7 @@ async def _credentials(cluster: _Entry, user: _Entry) -> Credentials:
     in_cluster = f"kubeconfig {cluster.path}, cluster {cluster.name!r}"
     in_user = f"kubeconfig {user.path}, user {user.name!r}"
     server = cluster.value.get("server")
-    if not isinstance(server, str) or not server.startswith(("https://", "http://")):
+    if not _is_http_url(server):
         raise ClientConfigError(f"{in_cluster}: server is {server!r}, not an http(s):// URL")
     for key in _IMPERSONATION:
         if user.value.get(key):
@@ -222,6 +223,14 @@ async def _credentials(cluster: _Entry, user: _Entry) -> Credentials:
         if proxy
         else environment_proxy(base_url, os.environ),
     )
+
+
+def _is_http_url(value: object) -> bool:
+    try:
+        url = URL(value) if isinstance(value, str) else URL()
+    except ValueError:
+        return False
+    return url.scheme in ("https", "http") and bool(url.host)
 
 
 def _loader(cluster: _Entry, user: _Entry) -> Any:

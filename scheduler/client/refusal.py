@@ -26,11 +26,11 @@ READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that change nothing, so that their outcome cannot be in doubt."""
 
 
-class _StatusDetails(msgspec.Struct):
+class _StatusDetails(msgspec.Struct, frozen=True):
     retry_after_seconds: int | None = msgspec.field(default=None, name="retryAfterSeconds")
 
 
-class _Status(msgspec.Struct):
+class _Status(msgspec.Struct, frozen=True):
     message: str | None = None
     reason: str | None = None
     details: _StatusDetails | None = None
@@ -46,7 +46,7 @@ def read_refusal(
     body = body[:MAX_REFUSAL_BYTES]
     try:
         stated = _STATUS_DECODER.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # A gateway's page, not the API server's Status.
         stated = _Status(message=body.decode("utf-8", "replace").strip())
     retry_after_s = _retry_after_s(headers.get("Retry-After"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from scheduler.informers.informer import Informer, InformerStatistics
 from scheduler.informers.informer_factory import InformerFactory
 from scheduler.informers.reflector import Reflector
+from scheduler.informers.reflector_options import ReflectorOptions
 from scheduler.informers.reflector_statistics import ReflectorStatistics
 from scheduler.informers.store import Delta, DeltaKind, Store
 from scheduler.informers.watch_events import ApiObject, EventType
@@ -18,6 +19,7 @@ __all__ = [
     "InformerFactory",
     "InformerStatistics",
     "Reflector",
+    "ReflectorOptions",
     "ReflectorStatistics",
     "Store",
 ]

@@ -5,22 +5,20 @@ Concurrency: loop-confined, but for the reading methods and properties, which an
 
 from __future__ import annotations
 
-import asyncio
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeAlias
 
 import structlog
 
-from scheduler.informers.reflector import READ_TIMEOUT_S, Reflector
+from scheduler.informers.reflector import Reflector
 from scheduler.informers.store import BATCH_SIZE, Delta, DeltaKind, Store
 from scheduler.informers.watch_events import ObjectKind, T
 
 if TYPE_CHECKING:
-    import random
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
     from scheduler.client.transport import Transport
+    from scheduler.informers.reflector_options import ReflectorOptions
     from scheduler.informers.reflector_statistics import ReflectorStatistics
 
     Handler: TypeAlias = Callable[[Sequence[Delta[T]]], None]
@@ -58,7 +56,7 @@ class Informer(Generic[T]):
 
     Parameters
     ----------
-    transport, kind, field_selector, transform, read_timeout_s, clock, sleep, rng
+    transport, kind, field_selector, transform, options
         See :class:`~scheduler.informers.reflector.Reflector`.
     """
 
@@ -69,10 +67,7 @@ class Informer(Generic[T]):
         *,
         field_selector: str | None = None,
         transform: Callable[[T], T] | None = None,
-        read_timeout_s: float = READ_TIMEOUT_S,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        rng: random.Random | None = None,
+        options: ReflectorOptions,
     ) -> None:
         self.kind = kind
         self.field_selector = field_selector
@@ -89,10 +84,7 @@ class Informer(Generic[T]):
             deliver=self._deliver,
             field_selector=field_selector,
             transform=transform,
-            read_timeout_s=read_timeout_s,
-            clock=clock,
-            sleep=sleep,
-            rng=rng,
+            options=options,
         )
 
     # --- handlers -----------------------------------------------------------------------------

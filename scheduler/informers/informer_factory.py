@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import random
-import time
 from typing import TYPE_CHECKING, Any, cast
 
 from scheduler.informers.informer import Informer
-from scheduler.informers.reflector import READ_TIMEOUT_S
+from scheduler.informers.reflector_options import ReflectorOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
 
     from scheduler.client.transport import Transport
     from scheduler.informers.informer import InformerStatistics
@@ -25,26 +23,15 @@ class InformerFactory:
     ----------
     transport
         How to reach the API server; shared by all informers.
-    read_timeout_s, clock, sleep, rng
-        See :class:`~scheduler.informers.reflector.Reflector`.
+    options
+        How the informers read the API server.
 
     Concurrency: loop-confined, but for `has_synced`, `staleness_s` and `statistics`.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        *,
-        read_timeout_s: float = READ_TIMEOUT_S,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        rng: random.Random | None = None,
-    ) -> None:
+    def __init__(self, transport: Transport, options: ReflectorOptions | None = None) -> None:
         self._transport = transport
-        self._read_timeout_s = read_timeout_s
-        self._clock = clock
-        self._sleep = sleep
-        self._rng = rng if rng is not None else random.Random()
+        self._options = options if options is not None else ReflectorOptions()
         self._informers: dict[tuple[str, str | None], Informer[Any]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._started = False
@@ -73,10 +60,7 @@ class InformerFactory:
                 kind,
                 field_selector=field_selector,
                 transform=transform,
-                read_timeout_s=self._read_timeout_s,
-                clock=self._clock,
-                sleep=self._sleep,
-                rng=self._rng,
+                options=self._options,
             )
             self._informers[key] = informer
             if self._started:
@@ -129,7 +113,7 @@ class InformerFactory:
         KeyError
             Nobody has asked for an informer of `kind`.
         """
-        now = self._clock()
+        now = self._options.clock()
         values = [
             informer.staleness_s(now)
             for (name, _), informer in list(self._informers.items())

@@ -44,12 +44,18 @@ class ObjectReader(Generic[T]):
         Makes of an object what shall be kept of it; must leave name, namespace, uid and
         resourceVersion as they are.
 
+    Attributes
+    ----------
+    struct
+        What objects are decoded to.
+
     Concurrency: not thread-safe.
     """
 
     def __init__(self, kind: ObjectKind[T], transform: Callable[[T], T] | None = None) -> None:
         # No type can say both "a Struct" and "has metadata".
-        self._decode = Decoder(cast("type[Any]", kind.struct)).decode
+        self.struct = cast("type[Any]", kind.struct)
+        self._decode = Decoder(self.struct).decode
         self._transform = transform
 
     def read(self, raw: bytes | msgspec.Raw) -> T:
@@ -65,6 +71,10 @@ class ObjectReader(Generic[T]):
         except UndecodableObjectError as error:
             problem = f"{error.path}: {error.why}" if error.path else error.why
             raise UnreadableObjectError(error.identity, problem) from error
+        return self.accept(obj)
+
+    def accept(self, obj: T) -> T:
+        """Return what is kept of an object that decoded; raises like `read`."""
         metadata = obj.metadata
         if not metadata.uid or not metadata.name:
             raise UnreadableObjectError(_identity_of(obj), "metadata has no uid or no name")

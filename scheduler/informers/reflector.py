@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import random
-import time
 from typing import TYPE_CHECKING, Final, Generic
 
 from scheduler.client.errors import ApiError
@@ -47,16 +45,11 @@ from scheduler.informers.watch_events import (
 from scheduler.informers.watch_stream import WatchDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
     from scheduler.client.transport import Transport
+    from scheduler.informers.reflector_options import ReflectorOptions
     from scheduler.informers.store import Delta, Store
-
-READ_TIMEOUT_S: Final = 75.0
-"""The API server sends a bookmark about once a minute; silence beyond that is a dead connection."""
-
-PAGE_SIZE: Final = 500
-"""client-go's page size (tools/pager)."""
 
 _WATCH_TIMEOUT_S: Final = (300.0, 600.0)
 """The server ends a watch after a random time between these (client-go's minWatchTimeout, twice
@@ -97,16 +90,8 @@ class Reflector(Generic[T]):
         Restricts what is listed and watched.
     transform
         See :class:`~scheduler.informers.object_reader.ObjectReader`.
-    read_timeout_s
-        Silence on a stream after which it is given up.
-    page_size
-        Objects in one page of a list.
-    clock
-        Monotonic seconds.
-    sleep
-        Waits for so many seconds.
-    rng
-        For jitter.
+    options
+        See there.
     """
 
     def __init__(
@@ -118,11 +103,7 @@ class Reflector(Generic[T]):
         deliver: Callable[[Sequence[Delta[T]]], None],
         field_selector: str | None = None,
         transform: Callable[[T], T] | None = None,
-        read_timeout_s: float = READ_TIMEOUT_S,
-        page_size: int = PAGE_SIZE,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        rng: random.Random | None = None,
+        options: ReflectorOptions,
     ) -> None:
         self._transport = transport
         self._kind = kind
@@ -130,11 +111,11 @@ class Reflector(Generic[T]):
         self._deliver = deliver
         self._selector = [] if field_selector is None else [("fieldSelector", field_selector)]
         self._reader = ObjectReader(kind, transform)
-        self._read_timeout_s = read_timeout_s
-        self._page_size = page_size
-        self._clock = clock
-        self._sleep = sleep
-        self._rng = rng if rng is not None else random.Random()
+        self._read_timeout_s = options.read_timeout_s
+        self._page_size = options.page_size
+        self._clock = options.clock
+        self._sleep = options.sleep
+        self._rng = options.rng
         self._retry_backoff = Backoff(*_RETRY_BACKOFF_S, self._rng)
         self._list_backoff = Backoff(*_LIST_BACKOFF_S, self._rng)
         self._diary = Diary(kind.name)

@@ -13,6 +13,12 @@ def image(size: int, *names: str) -> ContainerImage:
     return ContainerImage(names=names, size_bytes=size)
 
 
+def summaries(states: ImageStates, node: str) -> dict[str, ImageSummary]:
+    """What the node's images say at this moment."""
+    images = states.node_images(node)
+    return {name: ImageSummary(one.size_bytes, one.num_nodes) for name, one in images.items()}
+
+
 def test_an_image_has_a_size_and_counts_its_nodes() -> None:
     states = ImageStates()
     states.add_node("n1", [image(10, "a:1", "a@sha256:00"), image(20, "b:1")])
@@ -38,7 +44,7 @@ def test_an_update_that_drops_an_image_drops_the_node_from_it() -> None:
     states.add_node("n2", [image(10, "a:1")])
     states.update_node("n1", [image(20, "b:1")])
     assert states.nodes_with("a:1") == {"n2"}
-    assert states.node_images("n1") == {"b:1": ImageSummary(20, 1)}
+    assert summaries(states, "n1") == {"b:1": ImageSummary(20, 1)}
 
 
 def test_a_node_added_again_counts_once() -> None:
@@ -51,7 +57,7 @@ def test_a_node_added_again_counts_once() -> None:
 def test_a_name_that_a_node_reports_twice_counts_once() -> None:
     states = ImageStates()
     states.add_node("n1", [image(10, "a:1"), image(20, "a:1")])
-    assert states.node_images("n1") == {"a:1": ImageSummary(10, 1)}
+    assert summaries(states, "n1") == {"a:1": ImageSummary(10, 1)}
 
 
 def test_removing_an_unknown_node_changes_nothing() -> None:
@@ -71,13 +77,42 @@ def test_where_nodes_disagree_on_a_size_the_first_is_believed_while_anybody_hold
     assert states.summary("a:1") == ImageSummary(99, 1)
 
 
-def test_the_images_of_a_node_do_not_follow_later_changes() -> None:
+def test_the_images_of_a_node_follow_the_other_nodes() -> None:
+    states = ImageStates()
+    states.add_node("n1", [image(10, "a:1")])
+    images = states.node_images("n1")
+    states.add_node("n2", [image(10, "a:1")])
+    assert images["a:1"].num_nodes == 2
+
+
+def test_an_update_leaves_the_state_of_a_kept_image_in_its_place() -> None:
+    states = ImageStates()
+    states.add_node("n1", [image(10, "a:1")])
+    before = states.node_images("n1")["a:1"]
+    states.update_node("n1", [image(10, "a:1"), image(20, "b:1")])
+    assert states.node_images("n1")["a:1"] is before
+
+
+def test_the_images_of_a_node_are_a_mapping_of_the_callers_own() -> None:
     states = ImageStates()
     states.add_node("n1", [image(10, "a:1")])
     before = states.node_images("n1")
-    states.add_node("n2", [image(10, "a:1")])
-    assert before == {"a:1": ImageSummary(10, 1)}
-    assert states.node_images("n3") == {}
+    states.update_node("n1", [])
+    assert list(before) == ["a:1"]
+    assert states.node_images("n1") == {}
+
+
+def test_states_compare_by_size_and_nodes_and_are_not_hashable() -> None:
+    one, other = ImageStates(), ImageStates()
+    for states in (one, other):
+        states.add_node("n1", [image(10, "a:1")])
+    assert one.node_images("n1") == other.node_images("n1")
+    other.add_node("n2", [image(10, "a:1")])
+    assert one.node_images("n1") != other.node_images("n1")
+    assert one.node_images("n1")["a:1"] != 10
+    assert repr(one.node_images("n1")["a:1"]) == "ImageState(size_bytes=10, num_nodes=1)"
+    with pytest.raises(TypeError):
+        hash(one.node_images("n1")["a:1"])
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_a_node_added_again_is_not_doubled() -> None:
     "labels", [pytest.param(None, id="no labels"), pytest.param(in_zone("a"), id="labels")]
 )
 def test_removing_an_unknown_node_is_an_error(labels: Mapping[str, str] | None) -> None:
-    with pytest.raises(KeyError, match="'9'.* is not in the node tree"):
+    with pytest.raises(KeyError, match=r"'9'.* is not in the node tree"):
         tree_of("a/1").remove_node("9", labels)
 
 

@@ -12,7 +12,7 @@ from tests.builders import node, pod
 
 
 def assigned(name: str, node_name: str, **changes: object) -> PodInfo:
-    made = pod(name).request(cpu="1", memory="1Gi").on_node(node_name)
+    made = pod(name).request(cpu="1", memory="1Gi").on(node_name)
     return PodInfo(made.build())
 
 
@@ -239,8 +239,8 @@ class TestSnapshots:
 
 
 def test_filtered_list_by_selector(cache):
-    cache.add_pod(PodInfo(pod("a").label(app="web").on_node("n1").build()))
-    cache.add_pod(PodInfo(pod("b").label(app="db").on_node("n1").build()))
+    cache.add_pod(PodInfo(pod("a").label("app", "web").on("n1").build()))
+    cache.add_pod(PodInfo(pod("b").label("app", "db").on("n1").build()))
     found = cache.filtered_list(lambda each: each.metadata.labels.get("app") == "web")
     assert [info.name for info in found] == ["a"]
 

@@ -29,6 +29,7 @@ class Fault:
     resource: str | None
     verb: str | None = None
     times: int | None = 1
+    armed: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,6 +99,11 @@ class StaleList(Fault):
 
 
 @dataclass(slots=True, kw_only=True)
+class EndlessList(Fault):
+    """Leave out the bookmark at the end of a streaming list, as servers that ignore it would."""
+
+
+@dataclass(slots=True, kw_only=True)
 class DroppedEvent(Fault):
     """Tell no watch of a change."""
 
@@ -160,6 +166,10 @@ class Faults:
     def stale_list(self, resource: str | None, *, behind: int, times: int | None = 1) -> None:
         """Serve lists, paged or streamed, as of `behind` versions ago."""
         self._arm(StaleList(resource=resource, times=times, behind=behind))
+
+    def endless_list(self, resource: str | None, *, times: int | None = 1) -> None:
+        """Never say that a streaming list is complete."""
+        self._arm(EndlessList(resource=resource, times=times))
 
     # --- watches ------------------------------------------------------------------------------
 
@@ -226,8 +236,9 @@ class Faults:
     # --- all ----------------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Disarm everything and let everything that is held go."""
+        """Disarm everything and let everything that is held go, silent watches included."""
         for fault in self._armed:
+            fault.armed = False
             if isinstance(fault, Hold):
                 fault.release()
         self._armed.clear()

@@ -27,6 +27,7 @@ from aiohttp import web
 
 from tests.fakes.api_faults import (
     Cut,
+    EndlessList,
     ErrorEvent,
     Faults,
     HalfOpen,
@@ -404,7 +405,8 @@ class FakeApiServer:
         for obj in log.objects(record.resource, at=at):
             if selects(record, obj):
                 watch.pending.append((watch_line("ADDED", obj), True))
-        if record.verb == "watchlist":
+        endless = self.faults.take(EndlessList, record.resource)
+        if record.verb == "watchlist" and endless is None:
             watch.pending.append((self._bookmark(watch, initial_events_end=True), False))
         return watch
 
@@ -415,12 +417,14 @@ class FakeApiServer:
         watch.wake.clear()
         self._refill(watch)
         resource = watch.record.resource
-        if watch.strike is None:
+        if watch.strike is not None and not watch.strike.armed:
+            watch.strike = None
+        if watch.strike is None and not watch.ended:
             watch.strike = self.faults.take(WatchStrike, resource)
             if watch.strike is not None:
                 watch.strike_at = watch.sent_events + watch.strike.after_events
-        if not watch.ended and self.faults.take(HeldWatch, resource) is not None:
-            return True
+        if self.faults.take(HeldWatch, resource) is not None:
+            return not watch.ended
         strike, pending, chunk = watch.strike, watch.pending, bytearray()
         while pending and not (strike and watch.sent_events >= watch.strike_at):
             line, is_event = pending.popleft()

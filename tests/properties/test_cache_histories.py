@@ -130,7 +130,9 @@ class CacheHistory(RuleBasedStateMachine):
         spec = msgspec.structs.replace(
             old.spec, containers=shape.spec.containers, affinity=shape.spec.affinity
         )
-        meta = PodMeta(name=old.metadata.name, namespace="ns", uid=uid, labels=shape.metadata.labels)
+        meta = PodMeta(
+            name=old.metadata.name, namespace="ns", uid=uid, labels=shape.metadata.labels
+        )
         self.assigned[uid] = Pod(metadata=meta, spec=spec)
         assert self.cache.update_pod(PodInfo(self.assigned[uid]))
 

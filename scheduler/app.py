@@ -1,0 +1,330 @@
+"""The one module that knows everyone: makes the parts, starts them in order, ends them in order."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import gc
+import os
+import random
+import socket
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from cache.scheduler_cache import DEFAULT_TTL_S, SchedulerCache
+from cache.snapshot import Snapshot
+from plugins.registry import PLUGINS
+from scheduler.binder import Binder
+from scheduler.binding_cycle import BindingCycles
+from scheduler.client.api import Api, Permission
+from scheduler.client.codec import NAMESPACES, NODES, PODS
+from scheduler.client.credentials import load_credentials
+from scheduler.client.errors import ApiError
+from scheduler.client.limiter import InFlightLimiter, TokenBucketLimiter
+from scheduler.client.transport import Transport
+from scheduler.config import effective_profiles, ignored_fields
+from scheduler.event_handlers import EventHandlers
+from scheduler.event_recorder import EventRecorder
+from scheduler.failure_handler import FailureHandler
+from scheduler.host_selection import HostSelector
+from scheduler.informers import InformerFactory
+from scheduler.metrics import Metrics
+from scheduler.pod_status_writer import PodStatusWriter
+from scheduler.profile_builder import build_profiles
+from scheduler.queueing import SchedulingQueue
+from scheduler.reaper import Reaper
+from scheduler.schedule_one import SchedulingLoop
+from scheduler.scheduling_cycle import SchedulingCycle
+from scheduler.server import Server
+from scheduler.version import VERSION
+from scheduler.waiting_pods import WaitingPods
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import TypeVar
+
+    from cache.objects import Pod
+    from scheduler.client.credentials import Credentials
+    from scheduler.client.limiter import Limiter
+    from scheduler.config import SchedulerConfig
+    from scheduler.informers import Informer
+
+    T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+MAX_REQUESTS_IN_FLIGHT = 100
+"""Bound where the configuration sets no qps: enough to keep an API server busy, well below its
+default of 200 mutating requests at a time for all clients together."""
+
+STALE_WATCH_S = 75.0
+"""The read timeout of a watch: a server that lives sends a bookmark about every minute."""
+
+BINDS_BEFORE_EVENTS = 16
+"""Bindings under way beyond which Events stand back."""
+
+SHUTDOWN_S = 15.0
+"""How long bindings, Events and statuses under way may take to settle at the end."""
+
+REQUIRED_PERMISSIONS = (
+    *(Permission("list", resource) for resource in ("namespaces", "nodes", "pods")),
+    *(Permission("watch", resource) for resource in ("namespaces", "nodes", "pods")),
+    Permission("get", "pods"),
+    Permission("create", "pods/binding"),
+    Permission("patch", "pods/status"),
+    Permission("create", "events", group="events.k8s.io"),
+    Permission("patch", "events", group="events.k8s.io"),
+)
+"""Without one of these berth would start and then fail pod by pod."""
+
+
+class StartError(Exception):
+    """Berth cannot start; the message is one sentence for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line adds to the configuration file."""
+
+    kubeconfig: str | None = None
+    bind_address: str = "0.0.0.0:10251"
+    seed: int | None = None
+    ttl_s: float = DEFAULT_TTL_S
+    stale_watch_s: float = STALE_WATCH_S
+    identity: str = field(default_factory=lambda: f"{socket.gethostname()}_{os.getpid()}")
+
+
+class App:
+    """A running scheduler.
+
+    Parameters
+    ----------
+    config
+        The configuration, checked.
+    options
+        The rest.
+
+    Notes
+    -----
+    *Concurrency*: :meth:`run` on the I/O loop, once.
+    """
+
+    def __init__(self, config: SchedulerConfig, options: Options) -> None:
+        self.config = config
+        self.options = options
+        self.metrics = Metrics()
+        self.cache = SchedulerCache(ttl_s=options.ttl_s)
+        self.waiting_pods = WaitingPods()
+        self.ready = False
+
+    async def run(self, stop: asyncio.Event) -> int:
+        """Schedule until ``stop`` is set, then settle what is under way.
+
+        Returns
+        -------
+        The exit status: 0, or 1 when bindings were left unsettled.
+
+        Raises
+        ------
+        StartError, ClientConfigError, ConfigError
+            When it cannot start; one sentence each.
+        """
+        self.loop = asyncio.get_running_loop()
+        rng = random.Random(self.options.seed)
+        kubeconfig = self.options.kubeconfig or self.config.client_connection.kubeconfig or None
+        credentials = await load_credentials(kubeconfig)
+        transport = self.make_transport(credentials)
+        try:
+            self.api = Api(transport)
+            await self._check_server()
+            self._make_parts(transport, rng)
+            return await self._serve(stop)
+        finally:
+            await transport.close()
+
+    def make_transport(self, credentials: Credentials) -> Transport:
+        """Return the way to the API server. The seam for whoever wants to stand in between."""
+        return Transport(
+            credentials, user_agent=f"berth/{VERSION} (scheduler)", limiter=self._limiter()
+        )
+
+    def _limiter(self) -> Limiter:
+        connection = self.config.client_connection
+        if connection.qps is None:
+            return InFlightLimiter(MAX_REQUESTS_IN_FLIGHT)
+        return TokenBucketLimiter(connection.qps, connection.burst or int(connection.qps))
+
+    async def _check_server(self) -> None:
+        version = await self.api.check_server()
+        log.info("connected", server_version=version, berth_version=VERSION)
+        missing: list[Permission] = []
+        try:
+            missing = await self.api.missing_permissions(REQUIRED_PERMISSIONS)
+        except* ApiError as group:
+            log.warning("cannot ask for our permissions", error=str(group.exceptions[0]))
+        if missing:
+            rights = "; ".join(str(permission) for permission in missing)
+            raise StartError(f"the API server does not allow us to: {rights}")
+
+    def _make_parts(self, transport: Transport, rng: random.Random) -> None:
+        clock = time.monotonic
+        loop, metrics = self.loop, self.metrics
+        binder = Binder(self.api, rng)
+        self.profiles = build_profiles(effective_profiles(self.config), PLUGINS, binder)
+        self.queue = SchedulingQueue(
+            clock=clock,
+            sort_key=self.profiles.sort_key,
+            pre_enqueue=self.profiles.pre_enqueue,
+            registrations=self.profiles.registrations,
+            initial_backoff_s=float(self.config.pod_initial_backoff_seconds),
+            max_backoff_s=float(self.config.pod_max_backoff_seconds),
+            on_incoming=metrics.incoming,
+        )
+        self.informers = InformerFactory(transport)
+        self.pods = self.informers.informer(PODS)
+        self.nodes = self.informers.informer(NODES)
+        self.namespaces = self.informers.informer(NAMESPACES)
+        handlers = EventHandlers(self.cache, self.queue, self.profiles, self.waiting_pods, metrics)
+        self.nodes.add_handler(handlers.on_nodes)
+        self.pods.add_handler(handlers.on_pods)
+        self.recorder = EventRecorder(
+            loop, self.api, instance=self.options.identity, pressure=self._binds_press
+        )
+        self.status_writer = PodStatusWriter(loop, self.api)
+        failures = FailureHandler(
+            self.queue, self.pods.get, self.recorder, self.status_writer, metrics
+        )
+        self.bindings = BindingCycles(
+            loop,
+            self.cache,
+            self.queue,
+            self.waiting_pods,
+            failures,
+            self.recorder,
+            metrics,
+            clock,
+        )
+        self.scheduling = SchedulingLoop(
+            loop,
+            self.cache,
+            self.queue,
+            self.profiles,
+            SchedulingCycle(Snapshot(), HostSelector(self.options.seed)),
+            self.bindings,
+            self.waiting_pods,
+            failures,
+            self.recorder,
+            metrics,
+        )
+        self.reaper = Reaper(
+            self.cache, self.queue, self._get_pod, self._pods_are_stale, metrics, clock
+        )
+
+        metrics.watch_gauges(
+            pending_pods=self._pending_pods,
+            cache_size=lambda: dataclasses.asdict(self.cache.counts()),
+            watch_staleness_s=lambda: {
+                informer.kind.name: informer.staleness_s(clock()) for informer in self._watched()
+            },
+            watch_relists=lambda: {
+                informer.kind.name: informer.statistics().reflector.relists
+                for informer in self._watched()
+            },
+            events=self.recorder.statistics,
+            pod_statuses=self.status_writer.statistics,
+        )
+
+    async def _serve(self, stop: asyncio.Event) -> int:
+        server = Server(
+            self.options.bind_address, self.metrics, readiness={"informers": self._not_ready}
+        )
+        await server.start()
+        self.recorder.start()
+        self.status_writer.start()
+        self.informers.start()
+        try:
+            if not await self._synced(stop):
+                return 0
+            self.ready = True
+            self._settle_memory()
+            for field_name in ignored_fields(self.config):
+                log.warning("accepted and ignored", field=field_name)
+            counts = self.cache.counts()
+            log.info(
+                "scheduling",
+                profiles=sorted(self.profiles.names()),
+                nodes=counts.nodes,
+                pods=counts.pods,
+                address=server.address,
+            )
+            self.scheduling.start()
+            self.reaper.start()
+            await stop.wait()
+            return await self._stop_scheduling()
+        finally:
+            await self.informers.stop()
+            await self.recorder.stop()
+            await self.status_writer.stop()
+            await server.stop()
+
+    async def _synced(self, stop: asyncio.Event) -> bool:
+        """Wait for all first lists; return False when told to stop meanwhile."""
+        synced = asyncio.ensure_future(self.informers.wait_synced())
+        stopped = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait({synced, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            return synced.done()
+        finally:
+            synced.cancel()
+            stopped.cancel()
+
+    def _settle_memory(self) -> None:
+        """Take what the first lists brought out of the collector's sight: it stays for long."""
+        gc.collect()
+        gc.freeze()
+
+    async def _stop_scheduling(self) -> int:
+        """Pop no more pods, settle what is under way."""
+        log.info("stopping", bindings=self.bindings.in_flight)
+        self.queue.close()
+        ended = await asyncio.to_thread(self.scheduling.join, SHUTDOWN_S)
+        left = await self.bindings.drain(SHUTDOWN_S)
+        await asyncio.to_thread(self.reaper.stop)
+        await self.status_writer.drain(SHUTDOWN_S / 3)
+        await self.recorder.drain(SHUTDOWN_S / 3)
+        log.info("stopped", unsettled_bindings=left)
+        return 0 if ended and not left else 1
+
+    # --- services to the parts ----------------------------------------------------------------
+
+    def _not_ready(self) -> str | None:
+        return None if self.ready else "the first lists are not complete"
+
+    def _watched(self) -> tuple[Informer[Any], ...]:
+        return (self.pods, self.nodes, self.namespaces)
+
+    def _pending_pods(self) -> dict[str, float]:
+        counts = self.queue.counts()
+        return {
+            "active": counts.active,
+            "backoff": counts.backoff,
+            "unschedulable": counts.unschedulable,
+            "gated": counts.gated,
+        }
+
+    def _binds_press(self) -> bool:
+        """Tell whether so many bindings are under way that Events should stand back."""
+        return self.bindings.in_flight > BINDS_BEFORE_EVENTS
+
+    def _pods_are_stale(self) -> bool:
+        return self.pods.staleness_s(time.monotonic()) > self.options.stale_watch_s
+
+    def _get_pod(self, namespace: str, name: str) -> Pod | None:
+        """Ask the API from another thread."""
+        return self._from_thread(self.api.get_pod(namespace, name))
+
+    def _from_thread(self, call: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(call, self.loop).result(timeout=60)

@@ -1,0 +1,133 @@
+"""The command line: ``berth run``, ``berth check-config``, ``berth version``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scheduler.app import App, Options, StartError
+from scheduler.client.errors import ClientConfigError
+from scheduler.config import (
+    ConfigError,
+    SchedulerConfig,
+    default_config,
+    load_config,
+    render_effective,
+)
+from scheduler.log_setup import configure_logging
+from scheduler.server import ServerError
+from scheduler.version import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EXIT_USAGE = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status: 0, 1 when it failed, 2 for wrong usage."""
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.command(options)
+    except (ConfigError, ClientConfigError, StartError, ServerError) as error:
+        sys.stderr.write(f"berth: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="berth", description="A Kubernetes scheduler that scores every node and says why."
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    run = commands.add_parser("run", help="schedule pods until told to stop")
+    run.set_defaults(command=_run)
+    run.add_argument("--kubeconfig", metavar="F", help="how to reach the API server")
+    run.add_argument("--config", metavar="F", help="a KubeSchedulerConfiguration")
+    run.add_argument(
+        "--scheduler-name", metavar="N", help="the one profile's schedulerName, without --config"
+    )
+    run.add_argument(
+        "--bind-address",
+        metavar="HOST:PORT",
+        default=Options.bind_address,
+        help="where /livez, /readyz, /healthz and /metrics are served (%(default)s)",
+    )
+    run.add_argument(
+        "--assumed-pod-ttl",
+        metavar="SECONDS",
+        type=float,
+        default=Options.ttl_s,
+        help="how long a bound pod may stay unconfirmed by the watch before the API is asked "
+        "(%(default)s; 0: for ever)",
+    )
+    run.add_argument("--seed", type=int, help="makes the choice among equal nodes repeatable")
+    run.add_argument("--log-format", choices=("json", "console"), default="json")
+    run.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+
+    check = commands.add_parser("check-config", help="check a file and print what it comes to")
+    check.set_defaults(command=_check_config)
+    check.add_argument("file", metavar="F")
+
+    version = commands.add_parser("version", help="print the version")
+    version.set_defaults(command=_version)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    configure_logging(options.log_format, options.log_level)
+    config = _config(options)
+    app = App(
+        config,
+        Options(
+            kubeconfig=options.kubeconfig,
+            bind_address=options.bind_address,
+            seed=options.seed,
+            ttl_s=options.assumed_pod_ttl,
+        ),
+    )
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(_until_signalled(app))
+
+
+def _config(options: argparse.Namespace) -> SchedulerConfig:
+    if options.config is None:
+        return default_config(options.scheduler_name or "berth")
+    if options.scheduler_name is not None:
+        raise ConfigError("--scheduler-name", "contradicts --config, which names its profiles")
+    return load_config(Path(options.config))
+
+
+async def _until_signalled(app: App) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    return await app.run(stop)
+
+
+def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+    """Return uvloop's loop where it is installed, else the standard one."""
+    try:
+        import uvloop  # noqa: PLC0415 - optional
+    except ImportError:
+        return None
+    loop: type[asyncio.AbstractEventLoop] = uvloop.Loop
+    return loop
+
+
+def _check_config(options: argparse.Namespace) -> int:
+    sys.stdout.write(render_effective(load_config(Path(options.file))))
+    return 0
+
+
+def _version(_: argparse.Namespace) -> int:
+    sys.stdout.write(f"berth {VERSION}\n")
+    return 0

@@ -1,0 +1,71 @@
+"""From a configuration to running profiles: plugins made, arguments decoded and checked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from plugins.framework.args import ArgsError
+from scheduler.config import ConfigError
+from scheduler.framework_runner import FrameworkRunner
+from scheduler.profiles import Profiles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plugins.framework.handle import Handle
+    from plugins.framework.interfaces import Plugin
+    from scheduler.config import EffectiveProfile
+
+
+def build_profiles(
+    effective: Sequence[EffectiveProfile], plugins: Mapping[str, type[Plugin]], handle: Handle
+) -> Profiles:
+    """Make every plugin of every profile once for that profile.
+
+    Raises
+    ------
+    ConfigError
+        When a plugin's arguments cannot be used; names their path in the file.
+    """
+    return Profiles(
+        [
+            build_framework(profile, index, plugins, handle)
+            for index, profile in enumerate(effective)
+        ]
+    )
+
+
+def build_framework(
+    profile: EffectiveProfile, index: int, plugins: Mapping[str, type[Plugin]], handle: Handle
+) -> FrameworkRunner:
+    """Make one profile; ``index`` is its place in the file, for messages."""
+    made: dict[str, Plugin] = {}
+    for names in profile.points.values():
+        for name in names:
+            if name not in made:
+                made[name] = _make(plugins[name], profile, index, handle)
+    return FrameworkRunner(
+        profile.scheduler_name,
+        {point: tuple(made[name] for name in names) for point, names in profile.points.items()},
+        profile.score_weights,
+        profile.percentage_of_nodes_to_score,
+    )
+
+
+def _make(cls: type[Plugin], profile: EffectiveProfile, index: int, handle: Handle) -> Plugin:
+    raw = profile.args.get(cls.name)
+    path = f"profiles[{index}].pluginConfig[{cls.name}].args"
+    args: msgspec.Struct | None = None
+    if cls.args_type is not None:
+        try:
+            args = msgspec.convert({} if raw is None else raw, cls.args_type)
+        except msgspec.ValidationError as error:
+            raise ConfigError(path, str(error)) from error
+    elif raw is not None:
+        raise ConfigError(path, f"{cls.name} takes no arguments")
+    try:
+        return cls(args, handle)
+    except ArgsError as error:
+        raise ConfigError(f"{path}.{error.path}" if error.path else path, error.why) from error

@@ -1,0 +1,110 @@
+"""Pods that have a node in view: preemption makes room for them there.
+
+Source: pkg/scheduler/backend/queue/nominator.go (1.36).
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cache.objects import Pod
+    from cache.pod_info import PodInfo
+
+
+class Nominator:
+    """Nominated pods by node, and their nodes by UID.
+
+    What the scheduler nominates counts at once, before the API server has heard of it. A
+    nomination dies with its pod: it ends when the pod is deleted, when its attempt ends with a
+    binding, and it cannot begin afterwards.
+
+    Parameters
+    ----------
+    is_waiting
+        Tells whether a UID is of a pod that is in the queue or in flight; called under this
+        object's lock, so it must not take the queue's.
+
+    Notes
+    -----
+    *Concurrency*: thread-safe by a lock of its own, which may be taken under the queue's lock and
+    never the other way round.
+
+    *Cost*: O(1), but :meth:`nominated_pods_for_node` is as long as its answer.
+    """
+
+    def __init__(self, is_waiting: Callable[[str], bool]) -> None:
+        self._is_waiting = is_waiting
+        self._lock = threading.Lock()
+        self._pods: dict[str, dict[str, PodInfo]] = {}
+        self._node_of: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._node_of)
+
+    def add(self, info: PodInfo, node_name: str) -> bool:
+        """Nominate a pod for a node, in place of any other; return whether it now is.
+
+        Nothing is nominated for a pod that no longer waits. The empty name takes a nomination
+        away.
+        """
+        with self._lock:
+            self._delete_locked(info.uid)
+            if not node_name or not self._is_waiting(info.uid):
+                return False
+            self._node_of[info.uid] = node_name
+            self._pods.setdefault(node_name, {})[info.uid] = info
+            return True
+
+    def update(self, old: Pod | None, info: PodInfo) -> None:
+        """Follow an update of a pod.
+
+        When the API's nomination changed, it is taken over; otherwise the one at hand stays and
+        only gets the pod's new version: it may be ahead of the API.
+
+        # Differs: kube-scheduler takes over what the API says also when that did not change, so
+        that any update brings back a nomination that was given up here a moment ago.
+        """
+        known = "" if old is None else old.status.nominated_node_name
+        told = info.pod.status.nominated_node_name
+        if told != known:
+            self.add(info, told)
+            return
+        with self._lock:
+            node_name = self._node_of.get(info.uid)
+            if node_name is not None:
+                self._pods[node_name][info.uid] = info
+
+    def delete(self, uid: str) -> None:
+        """Take a nomination away, if there is one."""
+        # Without a look before the lock: an add that is under way would be missed.
+        with self._lock:
+            self._delete_locked(uid)
+
+    def node_of(self, uid: str) -> str | None:
+        """Return the node that a pod is nominated for, or None."""
+        return self._node_of.get(uid)
+
+    def node_names(self) -> list[str]:
+        """Return the nodes that pods are nominated for."""
+        with self._lock:
+            return list(self._pods)
+
+    def nominated_pods_for_node(self, node_name: str) -> list[PodInfo]:
+        """Return the pods that are nominated for a node, the first nominated first."""
+        if not self._pods:
+            return []
+        with self._lock:
+            return list(self._pods.get(node_name, {}).values())
+
+    def _delete_locked(self, uid: str) -> None:
+        node_name = self._node_of.pop(uid, None)
+        if node_name is None:
+            return
+        pods = self._pods[node_name]
+        del pods[uid]
+        if not pods:
+            del self._pods[node_name]

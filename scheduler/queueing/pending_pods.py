@@ -1,0 +1,84 @@
+"""What the queue holds at one moment, for people and metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from cache.pod_info import PodInfo
+    from scheduler.queueing.queued_pod import QueuedPod
+
+
+class QueueCounts(NamedTuple):
+    """How many pods are in each room."""
+
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+    in_flight: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no pod waits and none is in flight."""
+        return not any(self)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPod:
+    """A pod and why it is where it is.
+
+    Parameters
+    ----------
+    since_s
+        When it was last queued, in seconds of the queue's clock.
+    attempts
+        How often it was tried.
+    unschedulable_plugins, pending_plugins
+        Who said no in its last attempt; empty when it failed for another reason. Empty for a pod
+        in flight: whoever popped it may be writing them.
+    gated_by, gate_reasons
+        The plugin that keeps it out and what that said.
+    backoff_until_s
+        When its pause is over.
+    """
+
+    info: PodInfo
+    since_s: float
+    attempts: int
+    unschedulable_plugins: frozenset[str]
+    pending_plugins: frozenset[str]
+    gated_by: str | None
+    gate_reasons: tuple[str, ...]
+    backoff_until_s: float
+
+    @classmethod
+    def of(cls, queued: QueuedPod, info: PodInfo, *, in_flight: bool = False) -> PendingPod:
+        """Return what can be said of a pod."""
+        nobody: frozenset[str] = frozenset()
+        return cls(
+            info,
+            queued.timestamp_s,
+            queued.attempts,
+            nobody if in_flight else frozenset(queued.unschedulable_plugins),
+            nobody if in_flight else frozenset(queued.pending_plugins),
+            queued.gated_by,
+            queued.gate_reasons,
+            queued.backoff_until_s,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPods:
+    """All pods of the queue by room.
+
+    Active pods stand in the order in which they would be popped, pods in backoff in the order in
+    which their pauses end, the others in the order in which they came to their room.
+    """
+
+    active: tuple[PendingPod, ...]
+    backoff: tuple[PendingPod, ...]
+    unschedulable: tuple[PendingPod, ...]
+    gated: tuple[PendingPod, ...]
+    in_flight: tuple[PendingPod, ...]

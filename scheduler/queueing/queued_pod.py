@@ -1,0 +1,88 @@
+"""A pod in the queue, with what its attempts so far have left behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scheduler.queueing.rooms import Room
+
+if TYPE_CHECKING:
+    from collections.abc import Set
+
+    from cache.pod_info import PodInfo
+
+
+@dataclass(slots=True, eq=False)
+class QueuedPod:
+    """A pod that waits for us, or is being tried.
+
+    Parameters
+    ----------
+    info
+        The pod, in the latest version that the queue was told of.
+    added_s
+        When the pod was first queued. All times are seconds of the queue's clock.
+    timestamp_s
+        When it was last queued: at first, or after its last failed attempt. Pods of one priority
+        are ordered by it, so one that keeps failing stands behind those that came meanwhile.
+    sequence
+        Set together with ``timestamp_s``; unique; decides between equal sort keys.
+    sort_key
+        Its place among active pods: the smallest goes first.
+    attempts
+        How often it was popped.
+    unschedulable_count
+        Attempts that ended with a "no" about the pod.
+    consecutive_errors
+        Failures of the scheduler's own since the last such "no".
+    unschedulable_plugins, pending_plugins
+        Who said no in the last attempt; ``pending_plugins`` are those that will say when it is
+        time to try again. Both are empty after a failure of our own. They are replaced, never
+        changed.
+    gated_by
+        The PreEnqueue plugin that keeps the pod out, or None.
+    gate_reasons
+        What that plugin said.
+    backoff_until_s
+        No attempt before then, unless no other pod is active.
+    initial_attempt_s
+        When the pod first became active, or None: gated ever since it came.
+    popped_s
+        When its current or last attempt started, or None.
+    flushed
+        The time limit moved the pod, no event did. Set until its next failure.
+    room
+        Where it is. Only the queue assigns it.
+
+    Notes
+    -----
+    *Concurrency*: from pop to the end of the attempt it belongs to whoever popped it, who may
+    replace ``info`` by a later version and sets the two sets of plugins; otherwise to the queue
+    and its lock.
+
+    *Source*: pkg/scheduler/framework/types.go, QueuedPodInfo (1.36).
+    """
+
+    info: PodInfo
+    added_s: float
+    timestamp_s: float
+    sequence: int
+    sort_key: tuple[float, ...]
+    attempts: int = 0
+    unschedulable_count: int = 0
+    consecutive_errors: int = 0
+    unschedulable_plugins: Set[str] = frozenset()
+    pending_plugins: Set[str] = frozenset()
+    gated_by: str | None = None
+    gate_reasons: tuple[str, ...] = ()
+    backoff_until_s: float = 0.0
+    initial_attempt_s: float | None = None
+    popped_s: float | None = None
+    flushed: bool = False
+    room: Room = Room.NOWHERE
+
+    @property
+    def was_refused(self) -> bool:
+        """Whether plugins said no in the last attempt, as opposed to a failure of our own."""
+        return bool(self.unschedulable_plugins or self.pending_plugins)

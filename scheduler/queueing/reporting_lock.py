@@ -1,0 +1,93 @@
+"""A lock that lets out what was noted under it only once it is free again.
+
+Counters take locks of their own and log lines may wait for a disk; neither may hold up the
+threads that want the queue.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from cache.objects import Pod
+    from plugins.framework.cluster_events import ClusterEvent
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _FailedHint:
+    event: ClusterEvent
+    pod: Pod
+    error: Exception
+    count: int
+
+
+class ReportingLock:
+    """A lock with an outbox; used in a ``with`` statement.
+
+    Parameters
+    ----------
+    on_incoming
+        Is told, after the lock is free, the room and the event of each pod that entered a room.
+
+    Notes
+    -----
+    *Concurrency*: not reentrant. Notes are only made by whoever holds it.
+    """
+
+    def __init__(self, on_incoming: Callable[[str, str], None] | None) -> None:
+        self.lock = threading.Lock()
+        self._on_incoming = on_incoming
+        self._incoming: list[tuple[str, str]] = []
+        self._failed_hints: dict[str, _FailedHint] = {}
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        incoming, failed = self._incoming, self._failed_hints
+        if incoming:
+            self._incoming = []
+        if failed:
+            self._failed_hints = {}
+        self.lock.release()
+        if incoming and self._on_incoming is not None:
+            for room, event in incoming:
+                self._on_incoming(room, event)
+        for plugin, one in failed.items():
+            log.warning(
+                "queueing hint failed; its pods are tried again",
+                plugin=plugin,
+                event_label=one.event.label,
+                pod=f"{one.pod.metadata.namespace}/{one.pod.metadata.name}",
+                pods=one.count,
+                error=repr(one.error),
+            )
+
+    def note_incoming(self, room: str, event: str) -> None:
+        """Note that a pod entered a room."""
+        if self._on_incoming is not None:
+            self._incoming.append((room, event))
+
+    def note_failed_hint(
+        self, plugin: str, event: ClusterEvent, pod: Pod, error: Exception
+    ) -> None:
+        """Note that a hint raised; one line tells of all failures of a plugin in one go."""
+        known = self._failed_hints.get(plugin)
+        if known is None:
+            self._failed_hints[plugin] = _FailedHint(event, pod, error, 1)
+        else:
+            known.count += 1

@@ -1,0 +1,497 @@
+"""The pods that wait for us: which of them is tried next, and which had better wait.
+
+    add, update, delete   the watch tells of a pod of ours
+    pop                   the scheduling thread takes the first one; it is in flight from here on
+    done                  ... until it is bound or given up,
+    add_unschedulable     ... or refused, and comes back
+    move_all              something happened in the cluster that may help refused pods
+    activate, flush_*     somebody, or a timer, asks for another attempt
+
+Each pod is in exactly one room of :mod:`scheduler.queueing.rooms`, and moves by the table there.
+
+Source: pkg/scheduler/backend/queue/scheduling_queue.go (1.36), with queueing hints and
+SchedulerPopFromBackoffQ on, as they are by default.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+from plugins.framework.cluster_events import (
+    BACKOFF_COMPLETE,
+    FORCE_ACTIVATE,
+    SCHEDULE_ATTEMPT_FAILURE,
+    UNSCHEDULABLE_TIMEOUT,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_UPDATE,
+)
+from scheduler.queueing.in_flight import MAX_EVENTS
+from scheduler.queueing.nominator import Nominator
+from scheduler.queueing.pod_changes import is_older, is_same_version, pod_changes
+from scheduler.queueing.pod_rooms import PodRooms
+from scheduler.queueing.queued_pod import QueuedPod
+from scheduler.queueing.reporting_lock import ReportingLock
+from scheduler.queueing.rooms import Room
+from scheduler.queueing.wake_ups import Verdict, WakeUps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from cache.objects import Pod
+    from cache.pod_info import PodInfo
+    from plugins.framework.cluster_events import ClusterEvent, EventRegistration
+    from plugins.framework.status import Status
+    from scheduler.queueing.in_flight import Attempt
+    from scheduler.queueing.pending_pods import PendingPods, QueueCounts
+
+DEFAULT_INITIAL_BACKOFF_S: Final = 1.0
+"""kube-scheduler's podInitialBackoffSeconds."""
+
+DEFAULT_MAX_BACKOFF_S: Final = 10.0
+"""kube-scheduler's podMaxBackoffSeconds."""
+
+DEFAULT_MAX_IN_UNSCHEDULABLE_S: Final = 300.0
+"""kube-scheduler's podMaxInUnschedulablePodsDuration: the net below the events."""
+
+GATED_FLUSH_PERIOD_S: Final = 30.0
+"""How often the time limit is looked up for gated pods: kube-scheduler's period for all pods.
+Unschedulable ones stand in the order of their time, so for them every call may look."""
+
+_POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
+
+_INCOMING_QUEUE: Final = {
+    Room.ACTIVE: "active",
+    Room.BACKOFF: "backoff",
+    Room.UNSCHEDULABLE: "unschedulable",
+    Room.GATED: "unschedulable",
+}
+"""The ``queue`` label of scheduler_queue_incoming_pods_total, which has none for gated pods."""
+
+
+class SchedulingQueue:
+    """All pods that wait for one of our profiles, or are being tried.
+
+    Parameters
+    ----------
+    clock
+        Seconds of a monotonic clock.
+    sort_key
+        Gives a pod's place from the pod and the time when it was last queued: the smallest key is
+        popped first, and of equal ones the one that was queued first. Must not raise.
+    pre_enqueue
+        Tells whether a pod may become active; the status of a refusal names the plugin. Called
+        under the queue's lock: must be quick, must not raise, must not call the queue.
+    registrations
+        Gives, for a profile's (scheduler's) name, what each plugin wants to hear of. Their hints
+        are called under the queue's lock, as above, except that they may raise.
+    initial_backoff_s, max_backoff_s
+        The pause after a first failure, doubled with each further one up to the maximum; 0 as
+        the maximum switches pauses off.
+    max_in_unschedulable_s
+        After so long a refused pod is tried again without any event.
+    on_incoming
+        Is told of each pod that enters a room: the queue's name in metrics and the event.
+    max_in_flight_events
+        Bounds what is remembered for the pods in flight.
+
+    Attributes
+    ----------
+    nominator
+        The nominated pods among those of the queue.
+
+    Notes
+    -----
+    *Concurrency*: thread-safe by one lock, which is held over none of its callbacks but those
+    named above. Only :meth:`pop` waits.
+
+    *Cost*: O(log n) for each method about one pod, in microseconds; see :meth:`move_all` for
+    events.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        sort_key: Callable[[Pod, float], tuple[float, ...]],
+        pre_enqueue: Callable[[Pod], Status],
+        registrations: Callable[[str], Mapping[str, Sequence[EventRegistration]]],
+        initial_backoff_s: float = DEFAULT_INITIAL_BACKOFF_S,
+        max_backoff_s: float = DEFAULT_MAX_BACKOFF_S,
+        max_in_unschedulable_s: float = DEFAULT_MAX_IN_UNSCHEDULABLE_S,
+        on_incoming: Callable[[str, str], None] | None = None,
+        max_in_flight_events: int = MAX_EVENTS,
+    ) -> None:
+        self._clock = clock
+        self._sort_key = sort_key
+        self._pre_enqueue = pre_enqueue
+        self._max_in_unschedulable_s = max_in_unschedulable_s
+        self._lock = ReportingLock(on_incoming)
+        self._arrival = threading.Condition(self._lock.lock)
+        self._poppers = 0
+        self._closed = False
+        self._sequence = 0
+        self._next_gated_flush_s = float("-inf")
+        self._rooms = PodRooms(initial_backoff_s, max_backoff_s, max_in_flight_events)
+        self._wake_ups = WakeUps(registrations, self._lock.note_failed_hint)
+        self.nominator = Nominator(self._rooms.is_waiting)
+
+    # --- what the watch tells -----------------------------------------------------------------
+
+    def add(self, info: PodInfo) -> None:
+        """Take in a pod that waits for one of our profiles: active, or gated.
+
+        A pod that the queue knows already is updated instead.
+        """
+        with self._lock:
+            self._add_locked(info, UNSCHEDULED_POD_ADD.label)
+
+    def update(self, old: Pod | None, info: PodInfo) -> None:
+        """Take in a new version of a pod, wherever it is; add the pod if it is not known.
+
+        A gated pod's gates are asked again, a refused pod is woken if one of those who refused it
+        wants to hear of what changed. An update of the status alone wakes nobody. In flight, the
+        update is kept for the end of the attempt.
+
+        Parameters
+        ----------
+        old
+            The version before, if the caller knows one. It only serves to notice that nothing
+            changed: what an update means is judged against the version that the queue knows.
+        """
+        if old is not None and is_same_version(old, info.pod):
+            # Told twice. A pod that has just left the queue must not come back by that.
+            return
+        with self._lock:
+            self._add_locked(info, UNSCHEDULED_POD_UPDATE.label)
+
+    def delete(self, uid: str) -> None:
+        """Forget a pod and its nomination. If it is in flight, its attempt's end forgets it."""
+        with self._lock:
+            queued = self._rooms.get(uid)
+            if queued is not None:
+                self._move_locked(queued, Room.NOWHERE)
+            else:
+                attempt = self._rooms.in_flight.get(uid)
+                if attempt is not None:
+                    attempt.gone = True
+            self.nominator.delete(uid)
+
+    def _add_locked(self, info: PodInfo, event: str) -> None:
+        known = self._rooms.get(info.uid)
+        if known is not None:
+            self._update_locked(known, info)
+            return
+        attempt = self._rooms.in_flight.get(info.uid)
+        if attempt is not None:
+            attempt.hear(info)
+            return
+        now_s = self._clock()
+        self._sequence += 1
+        queued = QueuedPod(info, now_s, now_s, self._sequence, self._sort_key(info.pod, now_s))
+        self._try_active_locked(queued, event, after_backoff=False)
+        if info.pod.status.nominated_node_name:
+            self.nominator.update(None, info)
+
+    def _update_locked(self, queued: QueuedPod, info: PodInfo) -> None:
+        before = queued.info
+        if is_older(info.pod, before.pod):
+            return
+        self._replace_locked(queued, info)
+        event = UNSCHEDULED_POD_UPDATE.label
+        if queued.room is Room.GATED:
+            if pod_changes(before, info):
+                self._try_active_locked(queued, event)
+        elif queued.room is Room.UNSCHEDULABLE:
+            verdict = self._wake_ups.after_update(queued, before)
+            if verdict is not Verdict.STAY:
+                self._try_active_locked(queued, event, after_backoff=verdict is not Verdict.AT_ONCE)
+
+    def _replace_locked(self, queued: QueuedPod, info: PodInfo) -> None:
+        """Put a new version of a pod in place of the one at hand, and bring it to its place."""
+        if info is not queued.info:
+            self.nominator.update(queued.info.pod, info)
+            queued.info = info
+        sort_key = self._sort_key(info.pod, queued.timestamp_s)
+        if sort_key != queued.sort_key:
+            queued.sort_key = sort_key
+            if queued.room in (Room.ACTIVE, Room.BACKOFF):
+                self._rooms.reorder(queued)
+
+    # --- attempts -----------------------------------------------------------------------------
+
+    def pop(self, timeout_s: float | None = None) -> QueuedPod | None:
+        """Take the first active pod, or wait for one; it is in flight from here on.
+
+        While no pod is active, the refused pod whose pause ends first goes early.
+
+        Parameters
+        ----------
+        timeout_s
+            How long to wait at most; None is for ever, 0 is not at all.
+
+        Returns
+        -------
+        queued
+            The pod, for exactly one :meth:`done` or :meth:`add_unschedulable`; None when time is
+            up, or at once when the queue is closed.
+        """
+        deadline_s = None if timeout_s is None else self._clock() + timeout_s
+        with self._lock:
+            while not self._closed:
+                now_s = self._clock()
+                self._release_backoffs_locked(now_s)
+                queued = self._rooms.active.pop()
+                if queued is None:
+                    queued = self._rooms.backoff.pop_early()
+                    if queued is not None:
+                        self._lock.note_incoming("active", _POP_FROM_BACKOFF)
+                if queued is not None:
+                    queued.attempts += 1
+                    queued.popped_s = now_s
+                    self._move_locked(queued, Room.IN_FLIGHT)
+                    return queued
+                if deadline_s is not None and now_s >= deadline_s:
+                    return None
+                self._wait_locked(now_s, deadline_s)
+        return None
+
+    def done(self, uid: str) -> None:
+        """End the attempt of a pod that was bound or given up; its nomination ends with it.
+
+        Nothing happens when no attempt of the pod is under way: the first end of an attempt is
+        the one that counts.
+        """
+        with self._lock:
+            attempt = self._rooms.in_flight.get(uid)
+            if attempt is not None:
+                self._move_locked(attempt.queued, Room.NOWHERE)
+                self.nominator.delete(uid)
+
+    def add_unschedulable(self, queued: QueuedPod) -> None:
+        """End the attempt of a pod that was refused, or failed by an error of our own.
+
+        The caller has set ``unschedulable_plugins`` and ``pending_plugins``, both empty for an
+        error. What happened since the attempt started is judged now. The pod goes
+
+        * nowhere, if it was deleted meanwhile or the attempt has ended before;
+        * to backoff after an error, or when something happened that may help;
+        * to active when that was awaited by a Pending plugin, or its pause is over already;
+        * among the gated instead, if a gate keeps it out of these two;
+        * among the unschedulable otherwise.
+        """
+        uid = queued.info.uid
+        with self._lock:
+            attempt = self._rooms.in_flight.get(uid)
+            if attempt is None or attempt.queued is not queued:
+                return
+            if attempt.gone:
+                self._move_locked(queued, Room.NOWHERE)
+                return
+            self._count_failure_locked(queued, attempt)
+            verdict = self._wake_ups.after_attempt(queued, attempt, self._rooms.in_flight)
+            if verdict is Verdict.STAY:
+                self._move_locked(queued, Room.UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE.label)
+            else:
+                self._try_active_locked(
+                    queued,
+                    SCHEDULE_ATTEMPT_FAILURE.label,
+                    after_backoff=verdict is not Verdict.AT_ONCE,
+                )
+
+    def _count_failure_locked(self, queued: QueuedPod, attempt: Attempt) -> None:
+        if queued.was_refused:
+            queued.unschedulable_count += 1
+            queued.consecutive_errors = 0
+        else:
+            queued.consecutive_errors += 1
+        self._sequence += 1
+        queued.sequence = self._sequence
+        queued.timestamp_s = self._clock()
+        queued.backoff_until_s = self._rooms.backoff.end_s(queued)
+        queued.flushed = False
+        latest, queued.info = attempt.outcome(), attempt.tried
+        self._replace_locked(queued, latest)
+
+    # --- what happens in the cluster ----------------------------------------------------------
+
+    def move_all(self, event: ClusterEvent, old: object | None, new: object | None) -> int:
+        """Wake the pods that an event may help, and remember it for those in flight.
+
+        A refused pod is woken when one of the plugins that refused it registered the event and
+        its hint, if it has one, says Queue; it goes to active or, if its pause is not over, to
+        backoff. A gated pod's gate is asked again when its plugin registered the event. A
+        wildcard event wakes every refused pod, or only one if ``new`` is that pod.
+
+        Parameters
+        ----------
+        old, new
+            The object that the event is about, as the plugins' hints expect it.
+
+        Returns
+        -------
+        moved
+            How many pods became active or went to backoff.
+
+        Notes
+        -----
+        *Cost*: pods are kept in groups by the plugins that block them; a group is passed over as
+        a whole unless one of its plugins registered the event. So gated pods cost nothing, but to
+        events that their gate wants to hear of (SchedulingGates: none that come this way).
+        """
+        with self._lock:
+            self._rooms.in_flight.record(event, old, new)
+            return sum(
+                self._try_active_locked(
+                    queued, event.label, after_backoff=verdict is not Verdict.AT_ONCE
+                )
+                for queued, verdict in self._woken_locked(event, old, new)
+            )
+
+    def _woken_locked(
+        self, event: ClusterEvent, old: object, new: object
+    ) -> list[tuple[QueuedPod, Verdict]]:
+        """Return the pods that are worth another attempt now."""
+        rooms, wake_ups = self._rooms, self._wake_ups
+        woken: list[tuple[QueuedPod, Verdict]] = []
+        for room, askers_of in (
+            (rooms.unschedulable, wake_ups.askers),
+            (rooms.gated, wake_ups.gate_askers),
+        ):
+            for blockers in room.groups():
+                askers = askers_of(blockers, event)
+                if not askers:
+                    continue
+                for queued in room.pods_of(blockers):
+                    verdict = wake_ups.verdict(askers, event, queued.info.pod, old, new)
+                    if verdict is not Verdict.STAY:
+                        woken.append((queued, verdict))
+        return woken
+
+    def activate(self, uids: Iterable[str]) -> None:
+        """Make pods active without a pause, unless a gate keeps them out.
+
+        A pod in flight is tried again if it is refused. Unknown pods are passed over.
+        """
+        with self._lock:
+            for uid in uids:
+                queued = self._rooms.get(uid)
+                if queued is None:
+                    attempt = self._rooms.in_flight.get(uid)
+                    if attempt is not None:
+                        attempt.activated = True
+                elif queued.room is Room.BACKOFF:
+                    self._move_locked(queued, Room.ACTIVE, FORCE_ACTIVATE.label)
+                elif queued.room is not Room.ACTIVE:
+                    self._try_active_locked(queued, FORCE_ACTIVATE.label, after_backoff=False)
+
+    def flush_backoff(self) -> None:
+        """Make the pods active whose pauses are over."""
+        with self._lock:
+            self._release_backoffs_locked(self._clock())
+
+    def next_backoff_deadline(self) -> float | None:
+        """Return when the next pause is over, or None when no pod pauses."""
+        with self._lock:
+            return self._rooms.backoff.next_end_s()
+
+    def flush_unschedulable_leftover(self) -> None:
+        """Wake the refused pods that no event has woken for too long, and mark them so.
+
+        Gated pods are meant only if their gate registered every event. *Cost*: the number of pods
+        that are woken; twice a minute also that of pods with such gates.
+        """
+        with self._lock:
+            now_s = self._clock()
+            before_s = now_s - self._max_in_unschedulable_s
+            late = self._rooms.late_pods(before_s)
+            if now_s >= self._next_gated_flush_s:
+                self._next_gated_flush_s = now_s + GATED_FLUSH_PERIOD_S
+                late += self._late_gated_locked(before_s)
+            for queued in late:
+                queued.flushed = True
+                self._try_active_locked(queued, UNSCHEDULABLE_TIMEOUT.label)
+
+    def _late_gated_locked(self, before_s: float) -> list[QueuedPod]:
+        gated = self._rooms.gated
+        return [
+            queued
+            for blockers in gated.groups()
+            if self._wake_ups.gate_askers(blockers, UNSCHEDULABLE_TIMEOUT)
+            for queued in gated.pods_of(blockers)
+            if queued.timestamp_s < before_s
+        ]
+
+    def close(self) -> None:
+        """Let every waiting and future :meth:`pop` return None. What is in flight may end."""
+        with self._lock:
+            self._closed = True
+            self._arrival.notify_all()
+
+    # --- what can be asked --------------------------------------------------------------------
+
+    def room_of(self, uid: str) -> Room:
+        """Return where a pod is."""
+        with self._lock:
+            return self._rooms.room_of(uid)
+
+    def counts(self) -> QueueCounts:
+        """Return how many pods are in each room."""
+        with self._lock:
+            return self._rooms.counts()
+
+    def pending(self) -> PendingPods:
+        """Return what is in the queue at this moment. *Cost*: O(n log n); for people."""
+        with self._lock:
+            return self._rooms.pending()
+
+    # --- moves --------------------------------------------------------------------------------
+
+    def _try_active_locked(
+        self, queued: QueuedPod, event: str, *, after_backoff: bool = True
+    ) -> bool:
+        """Move a pod to active, or to backoff while its pause lasts, if its gates let it.
+
+        Returns whether they did; otherwise it is gated now.
+        """
+        status = self._pre_enqueue(queued.info.pod)
+        if not status.is_success:
+            queued.gated_by = status.plugin
+            queued.gate_reasons = status.reasons
+            if queued.room is Room.GATED:
+                self._rooms.reorder(queued)
+            else:
+                self._move_locked(queued, Room.GATED, event)
+            return False
+        queued.gated_by = None
+        queued.gate_reasons = ()
+        pauses = after_backoff and self._clock() < queued.backoff_until_s
+        self._move_locked(queued, Room.BACKOFF if pauses else Room.ACTIVE, event)
+        return True
+
+    def _release_backoffs_locked(self, now_s: float) -> None:
+        # The gates were asked on the way into backoff.
+        while (queued := self._rooms.backoff.pop_over(now_s)) is not None:
+            self._move_locked(queued, Room.ACTIVE, BACKOFF_COMPLETE.label)
+
+    def _move_locked(self, queued: QueuedPod, target: Room, event: str = "") -> None:
+        """Move a pod and tell of it: metrics, and a popper that waits."""
+        before = _INCOMING_QUEUE.get(queued.room)
+        if target is Room.ACTIVE and queued.initial_attempt_s is None:
+            queued.initial_attempt_s = self._clock()
+        self._rooms.move(queued, target)
+        queue = _INCOMING_QUEUE.get(target)
+        if queue is not None and queue != before:
+            self._lock.note_incoming(queue, event)
+        if self._poppers and target in (Room.ACTIVE, Room.BACKOFF):
+            self._arrival.notify()
+
+    def _wait_locked(self, now_s: float, deadline_s: float | None) -> None:
+        """Wait for a pod, the end of a pause, or the deadline."""
+        ends = [end for end in (deadline_s, self._rooms.backoff.next_end_s()) if end is not None]
+        timeout_s = min(min(ends) - now_s, threading.TIMEOUT_MAX) if ends else None
+        self._poppers += 1
+        try:
+            self._arrival.wait(timeout_s)
+        finally:
+            self._poppers -= 1

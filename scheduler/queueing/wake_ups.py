@@ -1,0 +1,182 @@
+"""Whether an event is worth another attempt for a pod that was refused.
+
+Source: pkg/scheduler/backend/queue/scheduling_queue.go, isPodWorthRequeuing (1.36).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from cache.objects import Pod
+from plugins.framework.cluster_events import (
+    UNSCHEDULED_POD_UPDATE,
+    Action,
+    ClusterEvent,
+    Hint,
+    Resource,
+)
+from scheduler.queueing.blocked_pods import Blockers
+from scheduler.queueing.pod_changes import pod_changes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cache.pod_info import PodInfo
+    from plugins.framework.cluster_events import EventRegistration, HintFunction
+    from scheduler.queueing.in_flight import Attempt, InFlight
+    from scheduler.queueing.queued_pod import QueuedPod
+
+_NOT_REGISTERED: tuple[HintFunction | None, ...] = (None,)
+"""What stands for a blocker that registered nothing because the profile does not know it."""
+
+
+class Verdict(IntEnum):
+    """What an event means for a pod; the larger one wins."""
+
+    STAY = 0
+    """Nothing would be different."""
+    AFTER_BACKOFF = 1
+    """Worth another attempt once its pause is over."""
+    AT_ONCE = 2
+    """A plugin that had answered Pending says that it is time: no pause."""
+
+
+class Asker(NamedTuple):
+    """A blocker that an event concerns."""
+
+    plugin: str
+    hint: HintFunction | None
+    verdict: Verdict
+    """What it means when the hint says Queue, or when there is no hint."""
+
+
+def _is_meant(pod: Pod, old: object, new: object) -> Hint:
+    """Answer for an event that stands for everything: it is for all pods, unless it names one."""
+    named = isinstance(new, Pod) and new.metadata.uid != pod.metadata.uid
+    return Hint.SKIP if named else Hint.QUEUE
+
+
+_EVERYBODY = (Asker("", _is_meant, Verdict.AFTER_BACKOFF),)
+
+
+class WakeUps:
+    """The registrations of all profiles, by event.
+
+    Parameters
+    ----------
+    registrations
+        Gives, for a profile, what each of its plugins wants to hear of. Asked once for each.
+    on_error
+        Is told of a hint that raised: the plugin, the event, the pod and the error.
+
+    Notes
+    -----
+    *Concurrency*: belongs to the queue and its lock.
+
+    *Cost*: of :meth:`askers`, the number of blockers; of :meth:`verdict`, one call for each hint
+    until one says Queue.
+    """
+
+    def __init__(
+        self,
+        registrations: Callable[[str], Mapping[str, Sequence[EventRegistration]]],
+        on_error: Callable[[str, ClusterEvent, Pod, Exception], None],
+    ) -> None:
+        self._registrations = registrations
+        self._on_error = on_error
+        self._plugins: dict[str, Mapping[str, Sequence[EventRegistration]]] = {}
+        # A few dozen entries: as many as there are kinds of events, for each profile.
+        self._hints: dict[tuple[str, str, int], dict[str, tuple[HintFunction | None, ...]]] = {}
+
+    def askers(self, blockers: Blockers, event: ClusterEvent) -> tuple[Asker, ...]:
+        """Return the blockers of a refused pod that an event concerns.
+
+        A blocker that its profile does not know is concerned by everything: nobody can tell what
+        would change its mind, and the pod must not wait for the time limit. A wildcard event
+        concerns every refused pod, whoever refused it.
+        """
+        if event.is_wildcard:
+            return _EVERYBODY
+        hints = self._hints_of(blockers.profile, event)
+        found: list[Asker] = []
+        for plugins, verdict in (
+            (blockers.pending, Verdict.AT_ONCE),
+            (blockers.unschedulable - blockers.pending, Verdict.AFTER_BACKOFF),
+        ):
+            for plugin in sorted(plugins):
+                wanted = hints.get(plugin, _NOT_REGISTERED)
+                found += [Asker(plugin, hint, verdict) for hint in wanted]
+        return tuple(found)
+
+    def gate_askers(self, blockers: Blockers, event: ClusterEvent) -> tuple[Asker, ...]:
+        """Return the gate of a pod if the event concerns it; an unknown gate never is."""
+        hints = self._hints_of(blockers.profile, event)
+        return tuple(
+            Asker(plugin, hint, Verdict.AFTER_BACKOFF)
+            for plugin in blockers.unschedulable
+            for hint in hints.get(plugin, ())
+        )
+
+    def verdict(
+        self, askers: Sequence[Asker], event: ClusterEvent, pod: Pod, old: object, new: object
+    ) -> Verdict:
+        """Ask until the first says Queue. A hint that raises has said Queue."""
+        # Askers that mean AT_ONCE stand first, so the first Queue is the largest verdict.
+        for plugin, hint, verdict in askers:
+            if hint is None:
+                return verdict
+            try:
+                answer = hint(pod, old, new)
+            except Exception as error:  # noqa: BLE001 - a plugin's failure must not strand the pod
+                self._on_error(plugin, event, pod, error)
+                return verdict
+            if answer is Hint.QUEUE:
+                return verdict
+        return Verdict.STAY
+
+    def after_update(self, queued: QueuedPod, before: PodInfo) -> Verdict:
+        """Judge what a refused pod's own update changed."""
+        pod = queued.info.pod
+        changes = Action(0) if pod is before.pod else pod_changes(before, queued.info)
+        if not changes:
+            return Verdict.STAY
+        event = ClusterEvent(Resource.UNSCHEDULED_POD, changes, UNSCHEDULED_POD_UPDATE.label)
+        askers = self.askers(Blockers.of_refused(queued), event)
+        return self.verdict(askers, event, pod, before.pod, pod)
+
+    def after_attempt(self, queued: QueuedPod, attempt: Attempt, in_flight: InFlight) -> Verdict:
+        """Judge all that happened while a pod was tried.
+
+        Source: determineSchedulingHintForInFlightPod, in the same file.
+        """
+        if not queued.was_refused:
+            return Verdict.AFTER_BACKOFF
+        blockers = Blockers.of_refused(queued)
+        largest = Verdict.AT_ONCE if blockers.pending else Verdict.AFTER_BACKOFF
+        best = self.after_update(queued, attempt.tried)
+        if attempt.activated or in_flight.has_lost_events(attempt):
+            best = max(best, Verdict.AFTER_BACKOFF)
+        pod = queued.info.pod
+        for event, old, new in in_flight.events_of(attempt):
+            if best is largest:
+                break
+            askers = self.askers(blockers, event)
+            best = max(best, self.verdict(askers, event, pod, old, new))
+        return best
+
+    def _hints_of(
+        self, profile: str, event: ClusterEvent
+    ) -> dict[str, tuple[HintFunction | None, ...]]:
+        """Return, for every plugin of the profile, the hints of its registrations that match."""
+        key = (profile, event.resource, int(event.action))
+        hints = self._hints.get(key)
+        if hints is None:
+            plugins = self._plugins.get(profile)
+            if plugins is None:
+                plugins = self._plugins[profile] = self._registrations(profile)
+            hints = self._hints[key] = {
+                plugin: tuple(each.hint for each in wanted if each.event.matches(event))
+                for plugin, wanted in plugins.items()
+            }
+        return hints

@@ -1,0 +1,26 @@
+"""What a process has used so far, from /proc."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessUsage:
+    """CPU seconds (user and system) and the peak of the resident memory in bytes."""
+
+    cpu_s: float
+    peak_rss_bytes: int
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessUsage:
+        """Read it; children are not counted."""
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        ticks = int(fields[11]) + int(fields[12])
+        peak = 0
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                peak = int(line.split()[1]) * 1024
+        return cls(ticks / os.sysconf("SC_CLK_TCK"), peak)

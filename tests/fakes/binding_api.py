@@ -1,0 +1,45 @@
+"""An API server's side of binding, with answers written down beforehand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cache.objects import Pod
+    from scheduler.client.errors import ApiError
+
+
+class FakeBindingApi:
+    """Answers calls in order and remembers them.
+
+    Parameters
+    ----------
+    binds
+        For each POST, the error it fails with, or None when it is accepted.
+    pods
+        For each GET, the pod, None when there is none, or the error.
+    """
+
+    def __init__(
+        self,
+        binds: list[ApiError | None],
+        pods: list[Pod | ApiError | None] | None = None,
+    ) -> None:
+        self._binds = list(binds)
+        self._pods = list(pods or [])
+        self.bound_to: list[str] = []
+        """The node of each POST."""
+        self.asked = 0
+
+    async def bind_pod(self, namespace: str, name: str, uid: str, node_name: str) -> None:
+        self.bound_to.append(node_name)
+        answer = self._binds.pop(0)
+        if answer is not None:
+            raise answer
+
+    async def get_pod(self, namespace: str, name: str) -> Pod | None:
+        self.asked += 1
+        answer = self._pods.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cache.columns import Columns, NodesView
+from cache.label_selectors import (
+    NodeTermSelector,
+    Requirement,
+    compile_node_selector_term,
+    selector_of_labels,
+)
+from cache.node_info import NodeInfo
+from plugins.label_masks import requirement_mask, requirements_mask, term_mask
+from tests import strategies
+from tests.builders import names_term, node, requirement, term
+
+if TYPE_CHECKING:
+    from cache.objects import Node, NodeSelectorRequirement, NodeSelectorTerm
+
+VALUES = {"absent": None, "empty": "", "five": "5", "nine": "9", "word": "nine", "huge": "9" * 19}
+
+
+def nodes_by_rank() -> NodesView:
+    return NodesView.of(
+        [
+            (node(name) if value is None else node(name).label("rank", value)).info()
+            for name, value in VALUES.items()
+        ]
+    )
+
+
+def chosen(mask: object, view: NodesView) -> set[str]:
+    return {info.name for info, hit in zip(view.node_infos(), mask, strict=True) if hit}  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        pytest.param(requirement("rank", "In", "5"), {"five"}, id="In one"),
+        pytest.param(requirement("rank", "In", "5", "nine"), {"five", "word"}, id="In two"),
+        pytest.param(requirement("rank", "In", "", "7"), {"empty"}, id="In the empty value"),
+        pytest.param(requirement("rank", "In", "7"), set(), id="In a value that nobody has"),
+        pytest.param(
+            requirement("rank", "In", "5", "9", "nine", "", "7"),
+            {"five", "nine", "word", "empty"},
+            id="In many",
+        ),
+        pytest.param(
+            requirement("rank", "NotIn", "5", "9"),
+            {"absent", "empty", "word", "huge"},
+            id="NotIn lets the absent label pass",
+        ),
+        pytest.param(requirement("rank", "NotIn", "7"), set(VALUES), id="NotIn of nobody"),
+        pytest.param(requirement("rank", "Exists"), set(VALUES) - {"absent"}, id="Exists"),
+        pytest.param(requirement("rank", "DoesNotExist"), {"absent"}, id="DoesNotExist"),
+        pytest.param(requirement("rank", "Gt", "5"), {"nine"}, id="Gt"),
+        pytest.param(requirement("rank", "Lt", "9"), {"five"}, id="Lt"),
+        pytest.param(requirement("rank", "Lt", "99"), {"five", "nine"}, id="Lt needs a number"),
+        pytest.param(requirement("other", "Exists"), set(), id="a label of no node"),
+    ],
+)
+def test_one_requirement(asked: NodeSelectorRequirement, expected: set[str]) -> None:
+    view = nodes_by_rank()
+    compiled = compile_node_selector_term(term(asked))
+    assert not compiled.errors
+    assert chosen(requirement_mask(compiled.requirements[0], view), view) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        pytest.param(term(), set(), id="an empty term matches nothing"),
+        pytest.param(term(requirement("rank", "Near", "5")), set(), id="nor does a malformed one"),
+        pytest.param(
+            term(requirement("rank", "Exists"), requirement("rank", "NotIn", "5")),
+            {"empty", "nine", "word", "huge"},
+            id="all of its requirements",
+        ),
+        pytest.param(names_term("five"), {"five"}, id="name"),
+        pytest.param(names_term("five", "nine"), set(), id="two names at once"),
+        pytest.param(names_term("nobody"), set(), id="unknown name"),
+        pytest.param(
+            term(fields=(requirement("metadata.name", "NotIn", "five"),)),
+            set(VALUES) - {"five"},
+            id="any other name",
+        ),
+        pytest.param(
+            term(fields=(requirement("spec.other", "In", "five"),)),
+            set(),
+            id="another field reads as empty",
+        ),
+        pytest.param(
+            term(fields=(requirement("spec.other", "NotIn", "five"),)),
+            set(VALUES),
+            id="and so is not any value",
+        ),
+        pytest.param(
+            term(
+                requirement("rank", "Exists"),
+                fields=(requirement("metadata.name", "NotIn", "five"),),
+            ),
+            set(VALUES) - {"five", "absent"},
+            id="labels and fields",
+        ),
+    ],
+)
+def test_a_term(asked: NodeSelectorTerm, expected: set[str]) -> None:
+    view = nodes_by_rank()
+    assert chosen(term_mask(compile_node_selector_term(asked), view), view) == expected
+
+
+def test_no_requirements_mean_every_node() -> None:
+    assert requirements_mask(selector_of_labels({}).requirements, nodes_by_rank()) is None
+
+
+def test_an_unknown_operator_is_an_error() -> None:
+    with pytest.raises(ValueError, match="unknown operator Near"):
+        requirement_mask(Requirement("rank", "Near", frozenset({"5"})), nodes_by_rank())
+
+
+@given(
+    listed=st.lists(strategies.nodes(), max_size=6, unique_by=lambda each: each.metadata.name),
+    asked=strategies.node_selector_terms(),
+)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+def test_a_term_over_columns_equals_the_term_over_each_node(
+    listed: list[Node], asked: NodeSelectorTerm
+) -> None:
+    infos = []
+    for each in listed:
+        info = NodeInfo(each.metadata.name)
+        info.set_node(each)
+        infos.append(info)
+    view, compiled = NodesView.of(infos), compile_node_selector_term(asked)
+    assert chosen(term_mask(compiled, view), view) == {
+        info.name for info in infos if compiled.matches(info.labels, info.name)
+    }
+
+
+def test_masks_follow_changed_labels() -> None:
+    columns = Columns()
+    asked = compile_node_selector_term(
+        term(requirement("rank", "Gt", "1"), requirement("zone", "In", "b"))
+    )
+    seen = []
+    for rank, zone in (("1", "a"), ("2", "b"), ("x", "b"), ("3", "b")):
+        columns.put(node("n").label("rank", rank).label("zone", zone).info())
+        seen.append(term_mask(asked, NodesView(columns)).tolist())
+    assert seen == [[False], [True], [False], [True]]
+
+
+def test_an_equal_term_is_the_same_term() -> None:
+    assert compile_node_selector_term(names_term("a")) == NodeTermSelector(
+        (), (Requirement("metadata.name", "In", frozenset({"a"})),)
+    )

@@ -1,0 +1,200 @@
+"""berth in a thread of the test's own process, so that a test can look inside."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+from scheduler.config import default_config
+
+from cache.comparer import Mismatch, compare
+from cache.objects import Node, Pod
+from scheduler.app import App, Options
+from scheduler.client.codec import Decoder
+from scheduler.client.transport import Response, Transport
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from scheduler.client.credentials import Credentials
+    from tests.controlplane.blocking_api import BlockingApi
+
+import contextlib
+
+import msgspec
+
+
+class MeddlingTransport(Transport):
+    """Stands between berth and the API server and spoils what a test asks it to spoil."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.swallowed: set[str] = set()
+        """Names of pods whose next binding is answered with 201 and never sent."""
+        self.flowing = asyncio.Event()
+        """While clear, what the pod watch brings is held back."""
+        self.flowing.set()
+        self.holds_after_bind = False
+        """Whether the pod watch is held back from the moment of the next binding."""
+
+    async def request(self, method: str, path: str, **kwargs: Any) -> Response:
+        if method == "POST" and path.endswith("/binding"):
+            name = path.split("/")[-2]
+            if name in self.swallowed:
+                self.swallowed.discard(name)
+                return Response(201, {}, b"{}")
+            if self.holds_after_bind:
+                self.holds_after_bind = False
+                self.flowing.clear()
+        return await super().request(method, path, **kwargs)
+
+    @contextlib.asynccontextmanager
+    async def stream(self, path: str, **kwargs: Any) -> AsyncIterator[Any]:
+        async with super().stream(path, **kwargs) as stream:
+            yield _HeldStream(stream, self.flowing) if path == "/api/v1/pods" else stream
+
+
+class _HeldStream:
+    def __init__(self, stream: Any, flowing: asyncio.Event) -> None:
+        self._stream = stream
+        self._flowing = flowing
+        self.status = stream.status
+        self.headers = stream.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream.chunks():
+            await self._flowing.wait()
+            yield chunk
+
+
+class _MeddledApp(App):
+    def make_transport(self, credentials: Credentials) -> Transport:
+        self.transport = MeddlingTransport(
+            credentials, user_agent="berth/test", limiter=self._limiter()
+        )
+        return self.transport
+
+
+class RunningBerth:
+    """A berth that schedules from ``with`` to its end.
+
+    Parameters
+    ----------
+    kubeconfig
+        berth's own service account.
+    changes
+        Fields of the app's Options.
+    """
+
+    def __init__(self, kubeconfig: Path, **changes: Any) -> None:
+        settings = {"bind_address": "127.0.0.1:0", "seed": 1, **changes}
+        options = Options(kubeconfig=str(kubeconfig), **settings)
+        self.app = _MeddledApp(default_config("berth"), options)
+        self.exit_status: int | None = None
+        self._failure: BaseException | None = None
+        self._stop: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._run, name="berth")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> int | None:
+        """Do what SIGTERM does, wait, and return the exit status."""
+        if self._loop is not None and self._stop is not None and self._thread.is_alive():
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(60)
+        assert not self._thread.is_alive(), "berth did not stop"
+        if self._failure is not None:
+            raise self._failure
+        return self.exit_status
+
+    def on_loop(self, call: Any) -> None:
+        """Call something on berth's I/O loop."""
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(call)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the first lists are complete; raises when berth has died instead."""
+        if self._failure is not None:
+            raise self._failure
+        return self.app.ready
+
+    @property
+    def is_at_rest(self) -> bool:
+        """I5: nothing is assumed, in flight, waiting for Permit or about to be tried."""
+        counts = self.app.queue.counts()
+        return (
+            self.app.cache.counts().assumed_pods == 0
+            and counts.in_flight == 0
+            and counts.active == 0
+            and self.app.bindings.in_flight == 0
+            and len(self.app.waiting_pods) == 0
+        )
+
+    def mismatches(self, api: BlockingApi) -> list[Mismatch]:
+        """Hold the cache against what the API server says now."""
+        nodes = [_node(each) for each in api.list_all("/api/v1/nodes")]
+        pods = [_pod(each) for each in api.pods()]
+        return compare(self.app.cache.dump(), nodes, pods)
+
+    def _run(self) -> None:
+        async def scene() -> int:
+            self._loop = asyncio.get_running_loop()
+            self._stop = asyncio.Event()
+            return await self.app.run(self._stop)
+
+        try:
+            self.exit_status = asyncio.run(scene())
+        except BaseException as error:  # noqa: BLE001 - handed to the test's thread
+            self._failure = error
+
+
+_decode_node = Decoder(Node).decode
+_decode_pod = Decoder(Pod).decode
+
+
+def _node(manifest: dict[str, Any]) -> Node:
+    return _decode_node(msgspec.json.encode(manifest))
+
+
+def _pod(manifest: dict[str, Any]) -> Pod:
+    return _decode_pod(msgspec.json.encode(manifest))
+
+
+def overcommitted(api: BlockingApi) -> list[str]:
+    """Recompute from the API alone which nodes hold more than they have."""
+    from cache.pod_info import is_terminal
+    from cache.resources import pod_requests, resource_amounts
+
+    used: dict[str, dict[str, int]] = {}
+    for manifest in api.pods():
+        pod = _pod(manifest)
+        if pod.spec.node_name and not is_terminal(pod):
+            totals = used.setdefault(pod.spec.node_name, {})
+            totals["pods"] = totals.get("pods", 0) + 1
+            for name, amount in pod_requests(pod).items():
+                totals[name] = totals.get(name, 0) + amount
+    found = []
+    for manifest in api.list_all("/api/v1/nodes"):
+        node = _node(manifest)
+        has = resource_amounts(node.status.allocatable, "status.allocatable")
+        for name, amount in used.get(node.metadata.name, {}).items():
+            if amount > has.get(name, 0):
+                found.append(f"{node.metadata.name}: {name} {amount} of {has.get(name, 0)}")
+    return found

@@ -1,0 +1,215 @@
+"""Who may send, and when: credentials, the limiter, the fence; and who is told of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scheduler.client.errors import ApiError
+from scheduler.client.limiter import InFlightLimiter
+from tests.scheduler.client.loopback import (
+    Loopback,
+    json_answer,
+    ok,
+    status_answer,
+    transport_to,
+    until,
+)
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from tests.scheduler.client.conftest import Run
+
+
+class Rotating:
+    """Credentials whose token the server has to refuse before a new one is fetched."""
+
+    ssl_context = tls_server_name = proxy = None
+
+    def __init__(self, base_url: str) -> None:
+        self.base_url = base_url
+        self.refreshed = 0
+
+    async def auth_header(self) -> str:
+        return f"Bearer {self.refreshed}"
+
+    async def refresh(self) -> None:
+        self.refreshed += 1
+
+
+@pytest.mark.parametrize(
+    ("accepted", "tokens"),
+    [
+        pytest.param("Bearer 1", ["Bearer 0", "Bearer 1"], id="new-token-accepted"),
+        pytest.param("Bearer 7", ["Bearer 0", "Bearer 1"], id="refused-again"),
+    ],
+)
+def test_a_401_is_answered_once_with_fresh_credentials(
+    run: Run, accepted: str, tokens: list[str]
+) -> None:
+    async def main() -> list[str]:
+        async def handler(request: web.Request) -> web.Response:
+            if request.headers["Authorization"] != accepted:
+                return status_answer(401, "Unauthorized", "Unauthorized")
+            return json_answer({})
+
+        async with Loopback(handler) as server:
+            credentials = Rotating(server.url)
+            async with transport_to(server.url, credentials=credentials) as transport:
+                with contextlib.suppress(ApiError):
+                    await transport.request("POST", "/x", body=b"{}")
+            return [received.headers["Authorization"] for received in server.received]
+
+    assert run(main()) == tokens
+
+
+def test_a_stream_too_is_opened_with_fresh_credentials_after_a_401(run: Run) -> None:
+    async def main() -> int:
+        async def handler(request: web.Request) -> web.Response:
+            if request.headers["Authorization"] != "Bearer 1":
+                return status_answer(401, "Unauthorized", "Unauthorized")
+            return json_answer({})
+
+        async with Loopback(handler) as server:
+            credentials = Rotating(server.url)
+            async with (
+                transport_to(server.url, credentials=credentials) as transport,
+                transport.stream("/x") as stream,
+            ):
+                return stream.status
+
+    assert run(main()) == 200
+
+
+def test_retry_after_holds_the_limiter(run: Run) -> None:
+    async def main() -> bool:
+        async def handler(request: web.Request) -> web.Response:
+            return status_answer(429, "TooManyRequests", "slow down", **{"Retry-After": "30"})
+
+        limiter = InFlightLimiter(8, clock=lambda: 100.0)
+        async with (
+            Loopback(handler) as server,
+            transport_to(server.url, limiter=limiter, clock=lambda: 100.0) as transport,
+        ):
+            with pytest.raises(ApiError):
+                await transport.request("GET", "/x")
+            return limiter.try_acquire()
+
+    assert run(main()) is False
+
+
+@pytest.mark.parametrize("outcome", ["answered", "refused", "dropped"])
+def test_every_request_gives_its_permit_back(run: Run, outcome: str) -> None:
+    async def main() -> None:
+        async def handler(request: web.Request) -> web.Response:
+            assert request.transport is not None
+            if outcome == "dropped":
+                request.transport.abort()
+            return json_answer({}, 200 if outcome == "answered" else 500)
+
+        limiter = InFlightLimiter(1)
+        async with (
+            Loopback(handler) as server,
+            transport_to(server.url, limiter=limiter) as transport,
+        ):
+            for _ in range(3):
+                with contextlib.suppress(ApiError):
+                    await transport.request("POST", "/x")
+        assert limiter.try_acquire()
+
+    run(main())
+
+
+def test_a_stream_is_not_limited(run: Run) -> None:
+    async def main() -> int:
+        limiter = InFlightLimiter(1)
+        assert limiter.try_acquire()
+        async with (
+            Loopback(ok) as server,
+            transport_to(server.url, limiter=limiter) as transport,
+            transport.stream("/x") as stream,
+        ):
+            return stream.status
+
+    assert run(main()) == 200
+
+
+def test_the_fence_keeps_a_write_back_and_lets_reads_through(run: Run) -> None:
+    async def main() -> tuple[list[str], list[float], ApiError]:
+        asked: list[float] = []
+
+        def fence(timeout_s: float) -> bool:
+            asked.append(timeout_s)
+            return False
+
+        async with (
+            Loopback(ok) as server,
+            transport_to(server.url, write_fence=fence) as transport,
+        ):
+            await transport.request("GET", "/x")
+            with pytest.raises(ApiError) as caught:
+                await transport.request("POST", "/x", timeout_s=7.0)
+            return [received.method for received in server.received], asked, caught.value
+
+    methods, asked, error = run(main())
+    assert (methods, asked) == (["GET"], [7.0])
+    assert (error.reason, error.ambiguous) == ("Fenced", False)
+
+
+def test_the_fence_is_asked_after_the_wait_for_the_limiter(run: Run) -> None:
+    async def main() -> bool:
+        open_fence = True
+        limiter = InFlightLimiter(1)
+        assert limiter.try_acquire()
+        async with (
+            Loopback(ok) as server,
+            transport_to(
+                server.url, limiter=limiter, write_fence=lambda timeout_s: open_fence
+            ) as transport,
+        ):
+            pending = asyncio.ensure_future(transport.request("POST", "/x"))
+            await until(lambda: limiter.waiting)
+            open_fence = False
+            limiter.release()
+            with pytest.raises(ApiError, match="Fenced"):
+                await pending
+            return bool(server.received)
+
+    assert run(main()) is False
+
+
+def test_each_request_is_observed_with_its_resource_and_status(run: Run) -> None:
+    async def main() -> list[tuple[str, str, int | None]]:
+        seen: list[tuple[str, str, int | None]] = []
+
+        async def handler(request: web.Request) -> web.Response:
+            if request.path.endswith("/c"):
+                assert request.transport is not None
+                request.transport.abort()
+            return json_answer({}, 404 if request.path.endswith("/b") else 200)
+
+        def observe(method: str, resource: str, status: int | None, seconds: float) -> None:
+            assert seconds >= 0
+            seen.append((method, resource, status))
+
+        async with (
+            Loopback(handler) as server,
+            transport_to(server.url, observe=observe) as transport,
+        ):
+            for name in "abc":
+                with contextlib.suppress(ApiError):
+                    await transport.request("PATCH", f"/api/v1/namespaces/x/pods/{name}")
+            async with transport.stream("/api/v1/pods"):
+                pass
+        return seen
+
+    assert run(main()) == [
+        ("PATCH", "pods", 200),
+        ("PATCH", "pods", 404),
+        ("PATCH", "pods", None),
+        ("GET", "pods", 200),
+    ]

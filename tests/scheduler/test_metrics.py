@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as parse_openmetrics,
+)
+from prometheus_client.parser import text_string_to_metric_families as parse
+
+from cache.scheduler_cache import SnapshotUpdate
+from plugins.framework.status import Code, Status
+from scheduler.decision import Decision
+from scheduler.event_recorder import EventStatistics
+from scheduler.metrics import Metrics
+from scheduler.pod_status_writer import PodStatusStatistics
+from scheduler.queueing.queued_pod import QueuedPod
+from tests.builders import pod
+
+INFO = pod("a").info()
+PLACED = Decision(cycle=1, profile="berth", info=INFO, node_name="n1", duration_s=0.003)
+REFUSED = replace(PLACED, status=Status(Code.UNSCHEDULABLE, ("no",), "Fit"), node_name="")
+UPDATE = SnapshotUpdate(changed=2, removed=0)
+
+
+def queued(**facts) -> QueuedPod:
+    times = {"popped_s": 99.0, "initial_attempt_s": 90.0, "attempts": 1}
+    return QueuedPod(INFO, 90.0, 90.0, 1, (0.0,), **(times | facts))
+
+
+def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    text = metrics.render()[0].decode()
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in parse(text)
+        for sample in family.samples
+    }
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return samples(metrics).get((name, tuple(sorted(labels.items()))))
+
+
+def fed() -> Metrics:
+    """Return metrics in which everything has happened once."""
+    metrics = Metrics()
+    metrics.decided(PLACED, UPDATE)
+    metrics.bound(queued(flushed=True), PLACED, 100.0)
+    metrics.attempt("berth", "unschedulable", 0.002)
+    metrics.incoming("active", "PodAdd")
+    metrics.bind_conflict()
+    metrics.malformed("pods")
+    metrics.expired("requeued")
+    metrics.watch_gauges(
+        pending_pods=lambda: {"active": 3, "backoff": 1, "unschedulable": 0, "gated": 2},
+        cache_size=lambda: {"nodes": 5, "pods": 7, "assumed_pods": 1},
+        watch_staleness_s=lambda: {"pods": 1.5},
+        watch_relists=lambda: {"pods": 4},
+        events=lambda: EventStatistics(queued=0, sent=10, folded=2, dropped=3, failed=4),
+        pod_statuses=lambda: PodStatusStatistics(
+            queued=0, written=5, unchanged=6, replaced=7, dropped=8, failed=9, gone=0
+        ),
+    )
+    return metrics
+
+
+# --- the contract with dashboards -------------------------------------------------------------
+
+FAST = "0.001 0.002 0.004 0.008 0.016 0.032 0.064 0.128 0.256 0.512 1.024 2.048 4.096 8.192 16.384"
+SLOW = (
+    "0.01 0.02 0.04 0.08 0.16 0.32 0.64 1.28 2.56 5.12 10.24 20.48 40.96 81.92 163.84 327.68 "
+    "655.36 1310.72 2621.44 5242.88"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "labels", "buckets"),
+    [
+        ("scheduler_schedule_attempts_total", "counter", "profile result", ""),
+        ("scheduler_scheduling_attempt_duration_seconds", "histogram", "profile result", FAST),
+        ("scheduler_scheduling_algorithm_duration_seconds", "histogram", "", FAST),
+        ("scheduler_pod_scheduling_attempts", "histogram", "", "1 2 4 8 16"),
+        ("scheduler_pod_scheduling_sli_duration_seconds", "histogram", "attempts", SLOW),
+        ("scheduler_pod_scheduled_after_flush_total", "counter", "", ""),
+        ("scheduler_queue_incoming_pods_total", "counter", "event queue", ""),
+        ("scheduler_pending_pods", "gauge", "queue", ""),
+        ("scheduler_cache_size", "gauge", "type", ""),
+        ("berth_bind_conflicts_total", "counter", "", ""),
+        ("berth_assumed_pods_expired_total", "counter", "outcome", ""),
+        ("berth_malformed_objects_total", "counter", "resource", ""),
+        ("berth_snapshot_changed_nodes", "histogram", "", "0 1 4 16 64 256 1024 4096 16384"),
+        ("berth_watch_staleness_seconds", "gauge", "resource", ""),
+        ("berth_watch_relists_total", "counter", "resource", ""),
+        ("berth_events_sent_total", "counter", "", ""),
+        ("berth_events_dropped_total", "counter", "", ""),
+        ("berth_events_failed_total", "counter", "", ""),
+        ("berth_status_patches_sent_total", "counter", "", ""),
+        ("berth_status_patches_dropped_total", "counter", "", ""),
+        ("berth_status_patches_failed_total", "counter", "", ""),
+    ],
+    ids=lambda value: value if str(value).startswith(("scheduler_", "berth_")) else "",
+)
+def test_each_metric_has_its_name_type_labels_and_buckets(name, kind, labels, buckets):
+    text = fed().render()[0].decode()
+    assert f"# TYPE {name} {kind}\n" in text
+    own = [
+        sample
+        for family in parse(text)
+        for sample in family.samples
+        if sample.name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count") == name
+    ]
+    assert {label for sample in own for label in sample.labels} - {"le"} == set(labels.split())
+    bounds = dict.fromkeys(sample.labels["le"] for sample in own if "le" in sample.labels)
+    assert list(bounds) == ([*buckets.split(), "+Inf"] if buckets else [])
+
+
+def test_there_are_no_created_series():
+    assert "_created" not in fed().render()[0].decode()
+
+
+def test_openmetrics_is_given_to_who_asks_for_it():
+    body, content_type = fed().render("application/openmetrics-text;version=1.0.0,*/*;q=0.1")
+    assert content_type.startswith("application/openmetrics-text")
+    assert "scheduler_schedule_attempts" in {f.name for f in parse_openmetrics(body.decode())}
+
+
+def test_plain_text_is_given_to_all_others():
+    assert fed().render("text/html")[1] == "text/plain; version=0.0.4; charset=utf-8"
+
+
+def test_two_schedulers_share_nothing():
+    fed()
+    assert value(Metrics(), "berth_bind_conflicts_total") == 0
+
+
+# --- what is counted --------------------------------------------------------------------------
+
+
+def test_a_bound_pod_is_a_scheduled_attempt():
+    metrics = Metrics()
+    metrics.bound(queued(), PLACED, 100.0)
+    labels = {"profile": "berth", "result": "scheduled"}
+    assert value(metrics, "scheduler_schedule_attempts_total", **labels) == 1
+    name = "scheduler_scheduling_attempt_duration_seconds_sum"
+    assert value(metrics, name, **labels) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "label"),
+    [
+        pytest.param(1, "1", id="the first"),
+        pytest.param(14, "14", id="the last with its own number"),
+        pytest.param(15, "15+", id="many"),
+        pytest.param(99, "15+", id="very many"),
+    ],
+)
+def test_the_time_to_bind_is_told_by_attempts(attempts, label):
+    metrics = Metrics()
+    metrics.bound(queued(attempts=attempts), PLACED, 100.0)
+    name = "scheduler_pod_scheduling_sli_duration_seconds_sum"
+    assert value(metrics, name, attempts=label) == pytest.approx(10.0)
+    assert value(metrics, "scheduler_pod_scheduling_attempts_sum") == attempts
+
+
+@pytest.mark.parametrize(
+    ("fact", "name"),
+    [
+        pytest.param("popped_s", "scheduler_scheduling_attempt_duration_seconds_count", id="pop"),
+        pytest.param(
+            "initial_attempt_s", "scheduler_pod_scheduling_sli_duration_seconds_count", id="start"
+        ),
+    ],
+)
+def test_a_duration_that_is_not_known_is_not_counted(fact, name):
+    metrics = Metrics()
+    metrics.bound(queued(**{fact: None}), PLACED, 100.0)
+    assert not sum(count for (found, _), count in samples(metrics).items() if found == name)
+
+
+@pytest.mark.parametrize(("flushed", "expected"), [(True, 1), (False, 0)], ids=["yes", "no"])
+def test_a_pod_that_no_event_woke_is_counted(flushed, expected):
+    metrics = Metrics()
+    metrics.bound(queued(flushed=flushed), PLACED, 100.0)
+    assert value(metrics, "scheduler_pod_scheduled_after_flush_total") == expected
+
+
+@pytest.mark.parametrize("decision", [PLACED, REFUSED], ids=["placed", "refused"])
+def test_every_decision_has_its_duration_counted(decision):
+    metrics = Metrics()
+    metrics.decided(decision, UPDATE)
+    name = "scheduler_scheduling_algorithm_duration_seconds_sum"
+    assert value(metrics, name) == pytest.approx(0.003)
+    assert value(metrics, "berth_snapshot_changed_nodes_sum") == 2
+
+
+def test_an_attempt_without_a_duration_is_counted():
+    metrics = Metrics()
+    metrics.attempt("berth", "error")
+    labels = {"profile": "berth", "result": "error"}
+    assert value(metrics, "scheduler_schedule_attempts_total", **labels) == 1
+
+
+def test_counting_from_several_threads_loses_nothing():
+    metrics = Metrics()
+
+    def count() -> None:
+        for _ in range(2_000):
+            metrics.bound(queued(), PLACED, 100.0)
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    labels = {"profile": "berth", "result": "scheduled"}
+    assert value(metrics, "scheduler_schedule_attempts_total", **labels) == 8_000
+    assert value(metrics, "scheduler_pod_scheduling_attempts_count") == 8_000
+
+
+# --- what is asked for ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "expected"),
+    [
+        ("scheduler_pending_pods", {"queue": "gated"}, 2),
+        ("scheduler_cache_size", {"type": "assumed_pods"}, 1),
+        ("berth_watch_staleness_seconds", {"resource": "pods"}, 1.5),
+        ("berth_watch_relists_total", {"resource": "pods"}, 4),
+        ("berth_events_sent_total", {}, 10),
+        ("berth_events_dropped_total", {}, 3),
+        ("berth_events_failed_total", {}, 4),
+        ("berth_status_patches_sent_total", {}, 5),
+        ("berth_status_patches_dropped_total", {}, 8),
+        ("berth_status_patches_failed_total", {}, 9),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_states_are_asked_for_at_each_scrape(name, labels, expected):
+    assert value(fed(), name, **labels) == expected
+
+
+def test_who_cannot_be_asked_costs_one_metric():
+    def broken() -> dict[str, float]:
+        raise RuntimeError("no queue")
+
+    metrics = fed()
+    metrics.watch_gauges(pending_pods=broken)
+    found = {name for name, _ in samples(metrics)}
+    assert "scheduler_pending_pods" not in found
+    assert "scheduler_cache_size" in found
