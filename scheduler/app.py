@@ -63,6 +63,9 @@ default of 200 mutating requests at a time for all clients together."""
 STALE_WATCH_S = 75.0
 """The read timeout of a watch: a server that lives sends a bookmark about every minute."""
 
+EVENTS_WAITING = 20_000
+"""Events that may wait behind binds; under lasting load the newest are dropped and counted."""
+
 BINDS_BEFORE_EVENTS = 16
 """Bindings under way beyond which Events stand back."""
 
@@ -191,11 +194,15 @@ class App:
         self.nodes.add_handler(handlers.on_nodes)
         self.pods.add_handler(handlers.on_pods)
         self.recorder = EventRecorder(
-            loop, self.api, instance=self.options.identity, pressure=self._binds_press
+            loop,
+            self.api,
+            instance=self.options.identity,
+            capacity=EVENTS_WAITING,
+            pressure=self._binds_press,
         )
         self.status_writer = PodStatusWriter(loop, self.api)
         failures = FailureHandler(
-            self.queue, self.pods.get, self.recorder, self.status_writer, metrics
+            self.queue, self.pods.get, self.recorder, self.status_writer, metrics, clock
         )
         self.bindings = BindingCycles(
             loop,
@@ -217,6 +224,7 @@ class App:
             self.waiting_pods,
             failures,
             self.recorder,
+            self.status_writer,
             metrics,
         )
         self.reaper = Reaper(
@@ -230,7 +238,7 @@ class App:
                 informer.kind.name: informer.staleness_s(clock()) for informer in self._watched()
             },
             watch_relists=lambda: {
-                informer.kind.name: informer.statistics().reflector.relists
+                informer.kind.name: max(informer.statistics().reflector.lists - 1, 0)
                 for informer in self._watched()
             },
             events=self.recorder.statistics,

@@ -25,7 +25,7 @@ from scheduler.version import VERSION
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-EXIT_USAGE = 2
+_DEFAULTS = Options()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,14 +57,14 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--bind-address",
         metavar="HOST:PORT",
-        default=Options.bind_address,
+        default=_DEFAULTS.bind_address,
         help="where /livez, /readyz, /healthz and /metrics are served (%(default)s)",
     )
     run.add_argument(
         "--assumed-pod-ttl",
         metavar="SECONDS",
         type=float,
-        default=Options.ttl_s,
+        default=_DEFAULTS.ttl_s,
         help="how long a bound pod may stay unconfirmed by the watch before the API is asked "
         "(%(default)s; 0: for ever)",
     )

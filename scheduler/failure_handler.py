@@ -73,6 +73,8 @@ class FailureHandler:
     ----------
     live_pod
         Gives the API's latest version of a pod by namespace and name, or None.
+    clock
+        Seconds of the queue's monotonic clock.
 
     Notes
     -----
@@ -86,18 +88,24 @@ class FailureHandler:
         recorder: EventRecorder,
         status_writer: PodStatusWriter,
         metrics: Metrics,
+        clock: Callable[[], float],
     ) -> None:
         self._queue = queue
         self._live_pod = live_pod
         self._recorder = recorder
         self._status_writer = status_writer
         self._metrics = metrics
+        self._clock = clock
 
     def handle(self, queued: QueuedPod, failure: Failure) -> None:
         """Requeue the pod, unless it is gone or bound, and report why it was refused."""
         info = queued.info
         rejected = failure.status.is_rejection
-        self._metrics.attempt(failure.profile, "unschedulable" if rejected else "error")
+        result = "unschedulable" if rejected else "error"
+        popped_s = queued.popped_s
+        self._metrics.attempt(
+            failure.profile, result, None if popped_s is None else self._clock() - popped_s
+        )
         if rejected:
             log.debug("pod is unschedulable", pod=info.key, reason=failure.message)
         else:
@@ -111,9 +119,9 @@ class FailureHandler:
                 queued.info = PodInfo(live)
             except MalformedObjectError as error:
                 log.warning("keeping the last readable version", pod=info.key, error=str(error))
-        queued.unschedulable_plugins = set(failure.unschedulable_plugins)
-        queued.pending_plugins = set(failure.pending_plugins)
+        queued.unschedulable_plugins = failure.unschedulable_plugins
+        queued.pending_plugins = failure.pending_plugins
         self._queue.add_unschedulable(queued)
         self._recorder.event(live, "Warning", "FailedScheduling", "Scheduling", failure.message)
         reason = REASON_UNSCHEDULABLE if rejected else REASON_SCHEDULER_ERROR
-        self._status_writer.unscheduled(live, reason, failure.message)
+        self._status_writer.unscheduled(live, reason, failure.message, failure.nominated_node_name)

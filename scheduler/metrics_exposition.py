@@ -118,5 +118,6 @@ def exposition(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
     """
     if OPENMETRICS in accept:
         spelled = _Spelled(registry, go_bounds=False)
-        return openmetrics.generate_latest(spelled), openmetrics.CONTENT_TYPE_LATEST
+        text: bytes = openmetrics.generate_latest(spelled)  # type: ignore[no-untyped-call]
+        return text, openmetrics.CONTENT_TYPE_LATEST
     return generate_latest(_Spelled(registry, go_bounds=True)), CONTENT_TYPE_PLAIN_0_0_4

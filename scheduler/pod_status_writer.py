@@ -262,7 +262,7 @@ class PodStatusWriter:
                 # Whatever it says now, nobody knows that it is what we wrote.
                 self._written_lately.forget(metadata.uid)
                 action, delay_s = classify(error, attempt, self._rng)
-                if action in (Action.GONE, Action.CONFLICT):
+                if action in (Action.GONE, Action.CONFLICT) or _is_another_pod(error):
                     self._gone += 1
                     return
                 if action not in (Action.RETRY, Action.SETTLE):
@@ -301,3 +301,12 @@ class PodStatusWriter:
         self._complained_at_s = now_s
         why = f"no success in {MAX_TRIES} attempts" if error is None else str(error)
         log.error("pod status cannot be written", pod=wanted.key, error=why, failed=self._failed)
+
+
+def _is_another_pod(error: ApiError) -> bool:
+    """Tell whether the UID was refused: the pod was made again under its name.
+
+    A patch with another UID than the object's is no conflict to kube-apiserver 1.36 but an
+    attempt to change what is immutable.
+    """
+    return error.status == 422 and "metadata.uid" in error.message

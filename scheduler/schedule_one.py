@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from scheduler.failure_handler import FailureHandler
     from scheduler.framework_runner import FrameworkRunner
     from scheduler.metrics import Metrics
+    from scheduler.pod_status_writer import PodStatusWriter
     from scheduler.profiles import Profiles
     from scheduler.queueing import QueuedPod, SchedulingQueue
     from scheduler.scheduling_cycle import SchedulingCycle
@@ -54,6 +55,7 @@ class SchedulingLoop:
         waiting_pods: WaitingPods,
         failures: FailureHandler,
         recorder: EventRecorder,
+        status_writer: PodStatusWriter,
         metrics: Metrics,
     ) -> None:
         self._loop = loop
@@ -65,6 +67,7 @@ class SchedulingLoop:
         self._waiting_pods = waiting_pods
         self._failures = failures
         self._recorder = recorder
+        self._status_writer = status_writer
         self._metrics = metrics
         self._thread = threading.Thread(target=self.run, name="scheduling", daemon=True)
 
@@ -140,6 +143,8 @@ class SchedulingLoop:
         elif not status.is_success:
             self._bindings.undo(job, _as_failure(status))
             return
+        # A status still on its way must not overwrite what the binding is about to write.
+        self._status_writer.discard(info.uid)
         self._bindings.start(job)
 
 

@@ -88,7 +88,8 @@ class QueueSortPlugin(Plugin):
     def sort_key(self, pod: Pod, since_s: float) -> tuple[float, ...]:
         """Return a key: the pod with the smallest one is popped first.
 
-        ``since_s`` is when the pod was first queued, in seconds of a monotonic clock.
+        ``since_s`` is when the pod was last queued (when it came, or when its last attempt
+        failed), in seconds of a monotonic clock.
         """
 
 

@@ -71,9 +71,9 @@ class _Kubeconfig:
                 value = item.get(key)
                 if not isinstance(value, dict | None):
                     raise ClientConfigError(f"{where}.{key} is not a mapping")
-                self.entries[section].setdefault(
-                    item["name"], _Entry(item["name"], value or {}, path)
-                )
+                # A null is as good as nothing to kubectl; the library stumbles over it.
+                given = {k: v for k, v in (value or {}).items() if v is not None}
+                self.entries[section].setdefault(item["name"], _Entry(item["name"], given, path))
 
     def find(self, section: str, name: object, wanted_by: str) -> _Entry:
         entries = self.entries[section]

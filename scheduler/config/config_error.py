@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -35,6 +36,16 @@ def shown(value: object) -> str:
     if isinstance(value, (int, float)):
         return str(value)
     return "a list" if isinstance(value, (list, tuple)) else "a mapping"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean X?"`` for the known name that is nearest, ``""`` if none is near."""
+    names = sorted(known)
+    by_folded = {each.casefold(): each for each in names}
+    near = by_folded.get(name.casefold()) or next(
+        iter(difflib.get_close_matches(name[:_MAX_SHOWN], names, 1)), ""
+    )
+    return f"; did you mean {near}?" if near else ""
 
 
 class Mistake(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from scheduler.config.extender import Extender
+from scheduler.config.extender import Extender  # noqa: TC001 - msgspec reads field types
 from scheduler.config.go_duration import GoDuration, duration_of_seconds
 from scheduler.config.profile import FileStruct, Int64, Percentage, Profile
 
@@ -87,11 +87,14 @@ class SchedulerConfig(KubeSchedulerConfiguration, frozen=True):
     given
         Paths of the fields that the file gives, such as ``clientConnection.qps``; of lists only
         their own.
+    replaced
+        Values of the file that something else stands for here: each path, and why.
     source
         Where it was read, for messages; ``""`` for the built-in configuration.
     """
 
     given: frozenset[str] = frozenset()
+    replaced: tuple[str, ...] = ()
     source: str = ""
 
 

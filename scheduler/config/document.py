@@ -150,10 +150,11 @@ class _Composer:
         self._deepest = max(self._deepest, deepest_before)
         return value
 
-    def _alias(self, anchor: str, path: str, depth: int) -> Plain:
-        if anchor not in self._anchors:
+    def _alias(self, anchor: str | None, path: str, depth: int) -> Plain:
+        named = self._anchors.get(anchor or "")
+        if named is None:
             raise ConfigError(path, f"the alias *{anchor} names nothing that stands before it")
-        value, values, height = self._anchors[anchor]
+        value, values, height = named
         self._count(values, depth + height, path)
         return value
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 from msgspec import inspect
 
-from scheduler.config.config_error import Mistake, child, item, shown
+from scheduler.config.config_error import Mistake, child, did_you_mean, item, shown
 from scheduler.config.go_duration import GoDuration, parse_go_duration
 
 if TYPE_CHECKING:
@@ -71,8 +70,14 @@ def decode(data: object, kind: type[T], path: str) -> tuple[T | None, list[Mista
     Parameters are those of :func:`cleaned`.
     """
     value, mistakes = cleaned(data, kind, path)
-    if mistakes:
-        return None, mistakes
+    return (None, mistakes) if mistakes else convert_cleaned(value, kind, path)
+
+
+def convert_cleaned(value: object, kind: type[T], path: str) -> tuple[T | None, list[Mistake]]:
+    """Return what :func:`cleaned` returned without mistakes as a ``kind``.
+
+    A mistake is still possible where only the type itself can tell, as for a choice of types.
+    """
     try:
         return msgspec.convert(value, kind), []
     except msgspec.ValidationError as error:
@@ -160,9 +165,7 @@ class _Cleaner:
             return self._duration(data, path)
         return data
 
-    def _number(
-        self, data: object, info: inspect.IntType | inspect.FloatType, path: str
-    ) -> object:
+    def _number(self, data: object, info: inspect.IntType | inspect.FloatType, path: str) -> object:
         whole = isinstance(info, inspect.IntType)
         if isinstance(data, float) and whole and data.is_integer():
             data = int(data)
@@ -172,9 +175,7 @@ class _Cleaner:
         too_low = info.ge is not None and data < info.ge
         too_high = info.le is not None and data > info.le
         if too_low or too_high:
-            low, high = info.ge, info.le
-            bounds = _bounds(low, high) if too_low else f"at most {high}"
-            self._wrong(path, f"must be {bounds}, not {data}")
+            self._wrong(path, f"must be {_bounds(info.ge, info.le, too_low)}, not {data}")
         return data
 
     def _base64(self, data: object, path: str) -> object:
@@ -200,17 +201,14 @@ class _Cleaner:
 
 
 def _unknown(key: str, known: Iterable[str]) -> str:
-    names = sorted(known)
     if key in _RETIRED:
         return f"unknown field: {_RETIRED[key]}"
-    by_folded = {name.casefold(): name for name in names}
-    near = by_folded.get(key.casefold()) or next(iter(difflib.get_close_matches(key, names, 1)), "")
-    return f"unknown field; did you mean {near}?" if near else "unknown field"
+    return f"unknown field{did_you_mean(key, known)}"
 
 
-def _bounds(low: float | None, high: float | None) -> str:
-    if high is None or (high >= _WIDEST and low is not None and low > -_WIDEST):
-        return f"at least {low}"
+def _bounds(low: float | None, high: float | None, too_low: bool) -> str:
     if low is None:
         return f"at most {high}"
+    if high is None or (too_low and high >= _WIDEST):
+        return f"at least {low}"
     return f"from {low} to {high}"

@@ -41,7 +41,7 @@ class Diary:
             log = self._log.debug
         self._last_problem = ending.problem
         log(
-            "watch_denied" if denied else "watch_interrupted",
+            "watch denied" if denied else "watch interrupted",
             problem=ending.problem,
             state=state.value,
             objects_kept=objects,
@@ -51,30 +51,30 @@ class Diary:
     def recovered(self, version: str) -> None:
         """Say that the last problem is over, if there was one."""
         if self._last_problem:
-            self._log.info("watch_recovered", after=self._last_problem, resource_version=version)
+            self._log.info("watch recovered", after=self._last_problem, resource_version=version)
             self._last_problem = ""
 
     def history_went_back(self, listed: str, seen: str) -> None:
         """Say that the server's history is shorter than what was seen, and believed."""
-        self._log.error("history_went_back", listed=listed, seen=seen)
+        self._log.error("history went back", listed=listed, seen=seen)
 
     def mistake(self, state: State) -> None:
         """Say that the reflector itself raised what it should not, with the traceback."""
-        self._log.exception("reflector_error", state=state.value)
+        self._log.exception("mistake in a reflector", state=state.value)
 
     def unreadable(self, event: UnreadableEvent) -> None:
         """Name an object that could not be read; the same one again goes to the debug log."""
         log = self._log.warning
         identity = event.identity
         if identity is None:
-            log("line_unreadable", type=event.type and event.type.value, problem=event.problem)
+            log("unreadable line", type=event.type and event.type.value, problem=event.problem)
             return
         if identity.uid in self._unreadable_uids:
             log = self._log.debug
         elif len(self._unreadable_uids) < _UIDS_KEPT:
             self._unreadable_uids.add(identity.uid)
         log(
-            "object_unreadable",
+            "unreadable object",
             type=event.type and event.type.value,
             namespace=identity.namespace,
             name=identity.name,

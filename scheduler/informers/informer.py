@@ -128,7 +128,7 @@ class Informer(Generic[T]):
         self._handler_failures += 1
         obj = delta.new if delta.new is not None else delta.old
         self._log.exception(
-            "handler_failed",
+            "handler failed",
             handler=getattr(handler, "__qualname__", type(handler).__name__),
             delta=delta.kind.value,
             name=obj.metadata.name if obj is not None else None,

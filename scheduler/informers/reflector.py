@@ -68,6 +68,10 @@ _LIST_BACKOFF_S: Final = (0.8, 15.0)
 _GOOD_WATCH_S: Final = 10.0
 """A watch that ends sooner, and brings nothing, is not opened again at once."""
 
+_STRETCH_BYTES: Final = 256 << 10
+"""Of a chunk, decoded before anybody else may run: about 80 pods, a millisecond and the handlers'
+time."""
+
 _OLD_BOOKMARKS: Final = 2
 """Bookmarks in a row, a minute apart, from before what was seen: this server is far behind."""
 
@@ -188,19 +192,12 @@ class Reflector(Generic[T]):
 
     def _step(self, ending: Ending) -> float:
         """Go where `ending` leads; return seconds to wait before going on."""
-        counts = self._statistics
-        match ending.outcome:
-            case Outcome.SYNCED | Outcome.ENDED | Outcome.LOSSY:
-                pass
-            case Outcome.REWOUND if self._machine.state is not State.WATCHING:
-                counts.rejected_lists += 1
-            case Outcome.EXPIRED:
-                counts.expired += 1
-                counts.failures += 1
-            case _:
-                counts.failures += 1
+        counts, state = self._statistics, self._machine.state
+        counts.expired += ending.outcome is Outcome.EXPIRED
+        counts.rejected_lists += ending.outcome is Outcome.REWOUND and state is not State.WATCHING
         if ending.problem:
-            self._diary.problem(ending, self._machine.state, len(self._store), self._version)
+            counts.failures += 1
+            self._diary.problem(ending, state, len(self._store), self._version)
         delay = self._machine.step(ending.outcome)
         if delay is Delay.LIST:
             return self._list_backoff.delay_s(self._clock(), ending.retry_after_s)
@@ -231,7 +228,13 @@ class Reflector(Generic[T]):
                 self._last_byte_at = self._clock()
                 async for chunk in stream.chunks():
                     self._last_byte_at = self._clock()
-                    ending = await self._absorb(decoder.feed(chunk))
+                    ending = await self._absorb(decoder.feed(chunk[:_STRETCH_BYTES]))
+                    for start in range(_STRETCH_BYTES, len(chunk), _STRETCH_BYTES):
+                        if ending is not None:
+                            break
+                        await asyncio.sleep(0)  # the loop has binds to send meanwhile
+                        part = chunk[start : start + _STRETCH_BYTES]
+                        ending = await self._absorb(decoder.feed(part))
                     if ending is not None:
                         return ending
         except ApiError as error:

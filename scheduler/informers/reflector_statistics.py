@@ -32,7 +32,8 @@ class ReflectorStatistics:
     rewinds
         Lists that were believed although they were older.
     failures
-        Requests and streams that failed in any way.
+        Requests and streams that did not end well, for whatever reason; 410 and rejected lists
+        included, the ends that the server gives to every watch not.
     """
 
     lists: int = 0

@@ -3,13 +3,13 @@
 A pod is in exactly one room. The table says by what each move happens; a dot is a move that no
 event may cause:
 
-    from           active    backoff  unschedulable  gated  in_flight  nowhere
-    nowhere        add       .        .              add    .          .
-    active         .         .        .              .      pop        delete
-    backoff        over      .        .              .      pop        delete
-    unschedulable  wake      wake     .              wake   .          delete
-    gated          wake      wake     .              .      .          delete
-    in_flight      fail      fail     fail           fail   .          end
+    from           active  backoff  unschedulable  gated  in_flight  nowhere
+    nowhere        add     .        .              add    .          .
+    active         .       .        .              .      pop        delete
+    backoff        over    .        .              .      pop        delete
+    unschedulable  wake    wake     .              wake   .          delete
+    gated          wake    wake     .              .      .          delete
+    in_flight      fail    fail     fail           fail   .          end
 
     add     a pod that waits for one of our profiles appeared
     pop     an attempt starts; from backoff only when no pod is active

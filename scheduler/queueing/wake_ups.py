@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from cache.objects import Pod
 from plugins.framework.cluster_events import (
     UNSCHEDULED_POD_UPDATE,
-    Action,
     ClusterEvent,
     Hint,
     Resource,
@@ -138,7 +137,9 @@ class WakeUps:
     def after_update(self, queued: QueuedPod, before: PodInfo) -> Verdict:
         """Judge what a refused pod's own update changed."""
         pod = queued.info.pod
-        changes = Action(0) if pod is before.pod else pod_changes(before, queued.info)
+        if pod is before.pod:
+            return Verdict.STAY
+        changes = pod_changes(before, queued.info)
         if not changes:
             return Verdict.STAY
         event = ClusterEvent(Resource.UNSCHEDULED_POD, changes, UNSCHEDULED_POD_UPDATE.label)

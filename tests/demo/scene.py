@@ -191,8 +191,8 @@ _SIZES: Final = (
 def _kinds(total: int, num_large: int) -> tuple[Kind, ...]:
     some = (
         Kind("plain", "no requests at all", total * 30 // 100),
-        Kind("zonal", f"a node in {ZONES[1]} (affinity)", total * 10 // 100),
-        Kind("spot", "the spot pool, its taint tolerated", total * 12 // 100),
+        Kind("by-zone", f"a node in {ZONES[1]} (affinity)", total * 10 // 100),
+        Kind("spot", "the tainted spot pool", total * 12 // 100),
         Kind("port", "host port 8080", total * 4 // 100),
         Kind("nvme", "the one node with an NVMe disk", min(max(total // 200, 1), 8)),
         Kind("large", "20 cpu and 80 GiB", num_large),
@@ -214,7 +214,7 @@ def _wishes(kind: str, size: tuple[str, str]) -> dict[str, Any]:
     match kind:
         case "web":
             return {"cpu": cpu, "memory": memory}
-        case "zonal":
+        case "by-zone":
             return {"cpu": "500m", "memory": "512Mi", **_required_affinity(ZONE_LABEL, ZONES[1])}
         case "spot":
             return {

@@ -60,7 +60,7 @@ def test_each_zone_has_a_third_of_the_nodes(nodes: int, pods: int) -> None:
 def test_the_open_nodes_have_cpu_to_spare(nodes: int, pods: int) -> None:
     scene = build_scene(nodes, pods)
     room = sum(cpu_of_nodes(scene, pool) for pool in ("standard", "small", "big", "nvme"))
-    assert cpu_of_pods(scene, "web", "zonal", "nvme", "large") < 0.7 * room
+    assert cpu_of_pods(scene, "web", "by-zone", "nvme", "large") < 0.7 * room
 
 
 @pytest.mark.parametrize(("nodes", "pods"), SIZES)

@@ -304,39 +304,53 @@ def check_same_again(recipe: Recipe, cluster: Cluster, pod: Pod) -> None:
     assert ask(recipe.make(), PodInfo(pod), reverse.snapshot().all_nodes()) == first
 
 
-def check_nothing_leaks(recipe: Recipe, cluster: Cluster, others: list[Pod], pod: Pod) -> None:
-    """What a plugin said of other pods has no bearing on the next one."""
-    view, plugin = cluster.snapshot().all_nodes(), recipe.make()
-    for other in others:
+def check_nothing_leaks(
+    recipe: Recipe, others: list[tuple[Cluster, Pod]], cluster: Cluster, pod: Pod
+) -> None:
+    """What a plugin said of other pods and of other clusters has no bearing on the next pod."""
+    plugin = recipe.make()
+    for other_cluster, other in others:
+        ask(plugin, PodInfo(other), other_cluster.snapshot().all_nodes())
+    view = cluster.snapshot().all_nodes()
+    for _, other in others:
         ask(plugin, PodInfo(other), view)
     fresh = ask(recipe.make(), PodInfo(pod), cluster.snapshot().all_nodes())
     assert ask(plugin, PodInfo(pod), view) == fresh
 
 
 def check_follows_changes(recipe: Recipe, before: Cluster, after: Cluster, pods: list[Pod]) -> None:
-    """After a snapshot has changed, answers are those for a snapshot made anew."""
+    """Answers about a snapshot that has changed are those about a snapshot made anew.
+
+    First the pods go while their nodes stay as they are, then the nodes change, then other pods
+    come.
+    """
     cache, snapshot, plugin = SchedulerCache(), Snapshot(), recipe.make()
+
+    def compare(now: Cluster) -> None:
+        cache.update_snapshot(snapshot)
+        fresh_view, view = now.snapshot().all_nodes(), snapshot.all_nodes()
+        for pod in pods:
+            fresh = ask(recipe.make(), PodInfo(pod), fresh_view)
+            assert ask(plugin, PodInfo(pod), view) == fresh
+
     for node in before.nodes:
         cache.add_node(node)
     for pod in before.pods:
         cache.add_pod(PodInfo(pod))
-    cache.update_snapshot(snapshot)
-    for pod in pods:
-        ask(plugin, PodInfo(pod), snapshot.all_nodes())
+    compare(before)
     for pod in before.pods:
         cache.remove_pod(PodInfo(pod))
+    compare(Cluster(before.nodes, ()))
     staying = {node.metadata.name for node in after.nodes}
     for node in before.nodes:
         if node.metadata.name not in staying:
             cache.remove_node(node.metadata.name)
     for node in after.nodes:
         cache.update_node(node)
+    compare(Cluster(after.nodes, ()))
     for pod in after.pods:
         cache.add_pod(PodInfo(pod))
-    cache.update_snapshot(snapshot)
-    for pod in pods:
-        fresh = ask(recipe.make(), PodInfo(pod), after.snapshot().all_nodes())
-        assert ask(plugin, PodInfo(pod), snapshot.all_nodes()) == fresh
+    compare(after)
 
 
 def check_what_if(recipe: Recipe, cluster: Cluster, added: Pod, pod: Pod) -> None:

@@ -169,7 +169,7 @@ def test_a_cluster_gets_the_same_answers_in_every_form(
 def test_answers_do_not_depend_on_the_past(
     recipe: Recipe, before: Cluster, after: Cluster, other: Pod, pod: Pod
 ) -> None:
-    conformance.check_nothing_leaks(recipe, before, [other], pod)
+    conformance.check_nothing_leaks(recipe, [(before, other)], after, pod)
     conformance.check_follows_changes(recipe, before, after, [other, pod])
 
 

@@ -147,6 +147,13 @@ class RunningBerth:
             and len(self.app.waiting_pods) == 0
         )
 
+    def expired(self, outcome: str) -> float:
+        """How many overdue pods were settled so."""
+        line = f'berth_assumed_pods_expired_total{{outcome="{outcome}"}} '
+        body, _ = self.app.metrics.render()
+        found = [each for each in body.decode().splitlines() if each.startswith(line)]
+        return float(found[0].removeprefix(line)) if found else 0.0
+
     def mismatches(self, api: BlockingApi) -> list[Mismatch]:
         """Hold the cache against what the API server says now."""
         nodes = [_node(each) for each in api.list_all("/api/v1/nodes")]

@@ -104,7 +104,7 @@ def test_pods_that_cannot_be_placed_say_why(control_plane):
             )
             assert told["status"] == "False"
             api.wait_until(
-                lambda: "resourceClaims" in condition("why-claims").get("message", ""),
+                lambda: "resource claims" in condition("why-claims").get("message", ""),
                 "a pod that berth cannot honour yet says so",
             )
             assert condition("why-gated")["reason"] == "SchedulingGated"
@@ -195,7 +195,7 @@ class TestExpiry:
             berth.app.transport.swallowed.add("pod-0000")
             api.create_many(pods(1))
             api.wait_until(lambda: len(bound(api)) == 1, "the pod is bound after all")
-            assert berth.app.metrics.expired_total("requeued") == 1
+            assert berth.expired("requeued") == 1
             check_the_books(plane, api, berth)
 
     def test_a_bound_pod_is_kept(self, fresh_control_plane):
@@ -208,9 +208,7 @@ class TestExpiry:
             api.wait_until(lambda: berth.is_ready, "berth is ready")
             berth.app.transport.holds_after_bind = True
             api.create_many(pods(1))
-            api.wait_until(
-                lambda: berth.app.metrics.expired_total("bound") == 1, "the API was asked"
-            )
+            api.wait_until(lambda: berth.expired("bound") == 1, "the API was asked")
             assert len(bound(api)) == 1
             assert berth.app.cache.counts().assumed_pods == 0
             berth.on_loop(berth.app.transport.flowing.set)

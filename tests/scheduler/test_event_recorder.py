@@ -271,6 +271,16 @@ async def test_what_was_given_up_is_created_and_not_patched_the_next_time():
 
 
 @play
+async def test_a_count_that_is_refused_is_not_tried_again_and_again():
+    async with Scene(None, *[error(403)] * 5) as scene:
+        for _ in range(2):
+            scene.refuse()
+            await scene.sent()
+    assert scene.api.verbs == ["create", "patch"]
+    assert scene.recorder.statistics().failed == 1
+
+
+@play
 async def test_a_mistake_of_ours_costs_one_event():
     async with Scene(ValueError("no such path")) as scene:
         scene.refuse()

@@ -281,7 +281,13 @@ def test_a_status_is_written_in_spite_of(answers):
     ("answers", "failed", "gone"),
     [
         pytest.param([error(404)], 0, 1, id="deleted"),
-        pytest.param([error(409)], 0, 1, id="made again under its name"),
+        pytest.param([error(409)], 0, 1, id="in conflict"),
+        pytest.param(
+            [ApiError(422, "Invalid", 'Pod "web-0" is invalid: metadata.uid: field is immutable')],
+            0,
+            1,
+            id="made again under its name",
+        ),
         pytest.param([error(403)], 1, 0, id="forbidden"),
         pytest.param([error(422)], 1, 0, id="invalid"),
         pytest.param([error(503)] * MAX_TRIES, 1, 0, id="refused to the end"),

@@ -16,23 +16,25 @@ if TYPE_CHECKING:
     Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
-@pytest.fixture(params=["asyncio", "uvloop"])
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(params=LOOPS)
 def run(request: pytest.FixtureRequest) -> Run:
     """Run a coroutine to its end on each kind of loop; a minute is for ever."""
-    factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
 
     def run_on_loop(main: Coroutine[Any, Any, Any]) -> Any:
         async def bounded() -> Any:
             async with asyncio.timeout(60):
                 return await main
 
-        with asyncio.Runner(loop_factory=factory) as runner:
+        with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:
             return runner.run(bounded())
 
     return run_on_loop
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Keep the credentials and proxies of whoever runs the tests out of them."""
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from tests.controlplane.control_plane import ControlPlane
     from tests.scheduler.client.conftest import Run
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [
+    pytest.mark.controlplane,
+    pytest.mark.parametrize("run", ["uvloop"], indirect=True),  # the loop of production
+]
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from tests.scheduler.client.authority import Authority
 
 
+pytestmark = pytest.mark.usefixtures("no_environment")
+
+
 def plugin(tmp_path: Path, code: str, **options: Any) -> Path:
     """Write a kubeconfig whose user is what the Python program `code` prints."""
     script = tmp_path / "plugin.py"

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tests.scheduler.client.authority import Authority
 
 
+pytestmark = pytest.mark.usefixtures("no_environment")
+
+
 def encoded(path: Path) -> str:
     return base64.b64encode(path.read_bytes()).decode()
 
@@ -51,6 +54,13 @@ def in_a_pod(
 def test_who_we_are_is_read(tmp_path: Path, user: dict[str, Any], header: str | None) -> None:
     (tmp_path / "token").write_text("from-file\n")
     assert header_of(write(tmp_path / "config", config(user=user))) == header
+
+
+def test_a_null_is_read_as_absent(tmp_path: Path) -> None:
+    nothing = {"certificate-authority-data": None, "tls-server-name": None, "proxy-url": None}
+    user = {"token": "abc", "exec": None, "tokenFile": None, "client-key-data": None}
+    path = write(tmp_path / "config", config(cluster=nothing, user=user))
+    assert header_of(path) == "Bearer abc"
 
 
 def test_a_context_may_do_without_a_user(tmp_path: Path) -> None:

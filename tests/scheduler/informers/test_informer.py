@@ -86,7 +86,7 @@ def test_a_batch_handler_that_raises_stops_neither_the_others_nor_the_watch() ->
                     await it.caught_up()
             assert after.told() == [("added", "a"), ("added", "b")]
             assert it.informer.statistics().handler_failures == 2
-            assert [log["name"] for log in logs if log["event"] == "handler_failed"] == ["a", "b"]
+            assert [log["name"] for log in logs if log["event"] == "handler failed"] == ["a", "b"]
 
     run(main)
 

@@ -518,7 +518,7 @@ def test_f6_history_that_went_back_is_believed_after_five_consistent_reads() -> 
                 await it.caught_up()
             assert holds_the_truth(it)
             assert it.counts.rejected_lists == 4
-            assert [log["log_level"] for log in logs if log["event"] == "history_went_back"] == [
+            assert [log["log_level"] for log in logs if log["event"] == "history went back"] == [
                 "error"
             ]
 
@@ -614,8 +614,8 @@ def test_a_denied_watch_keeps_what_is_known_and_asks_again(status: int) -> None:
             assert holds_the_truth(it)
             assert it.counts.lists == 1
             loud = [log for log in logs if log["log_level"] == "error"]
-            assert [log["event"] for log in loud] == ["watch_denied"]
-            assert [log["event"] for log in logs].count("watch_recovered") == 1
+            assert [log["event"] for log in loud] == ["watch denied"]
+            assert [log["event"] for log in logs].count("watch recovered") == 1
 
     run(main)
 
@@ -663,7 +663,7 @@ def test_f28_an_object_that_becomes_unreadable_keeps_its_last_good_version() -> 
                 await it.caught_up()
             assert it.informer.get("default", "web-0000") is good
             assert it.mirror.told() == []
-            (log,) = [log for log in logs if log["event"] == "object_unreadable"]
+            (log,) = [log for log in logs if log["event"] == "unreadable object"]
             assert (log["namespace"], log["name"]) == ("default", "web-0000")
             assert "spec.containers" in log["problem"]
 
@@ -770,6 +770,6 @@ def test_a_mistake_of_ours_does_not_end_the_watch() -> None:
                 it.server.create("pods", pod("late"))
                 await it.caught_up()
             assert holds_the_truth(it)
-            assert "reflector_error" in [log["event"] for log in logs]
+            assert "mistake in a reflector" in [log["event"] for log in logs]
 
     run(main)

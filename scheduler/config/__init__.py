@@ -1,0 +1,38 @@
+"""KubeSchedulerConfiguration v1: read, checked, and worked out to what each profile runs."""
+
+from scheduler.config.config_error import ConfigError, Mistake
+from scheduler.config.configuration import ClientConnection, LeaderElection, SchedulerConfig
+from scheduler.config.defaults import default_config
+from scheduler.config.effective_profile import (
+    EffectiveProfile,
+    effective_profiles,
+    leave_to_extenders,
+)
+from scheduler.config.extender import Extender, ExtenderTLS, ManagedResource
+from scheduler.config.go_duration import GoDuration, parse_go_duration
+from scheduler.config.ignored_fields import ignored_fields
+from scheduler.config.load import load_config, parse_config
+from scheduler.config.profile import Profile
+from scheduler.config.rendering import render_effective
+
+__all__ = [
+    "ClientConnection",
+    "ConfigError",
+    "EffectiveProfile",
+    "Extender",
+    "ExtenderTLS",
+    "GoDuration",
+    "LeaderElection",
+    "ManagedResource",
+    "Mistake",
+    "Profile",
+    "SchedulerConfig",
+    "default_config",
+    "effective_profiles",
+    "ignored_fields",
+    "leave_to_extenders",
+    "load_config",
+    "parse_config",
+    "parse_go_duration",
+    "render_effective",
+]

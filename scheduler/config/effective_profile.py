@@ -1,0 +1,236 @@
+"""What the profiles of a configuration come to: plugins in order, weights, arguments.
+
+Source: kube-scheduler 1.36, pkg/scheduler/framework/runtime/framework.go (NewFramework),
+pkg/scheduler/profile/profile.go and pkg/scheduler/apis/config/validation/validation.go.
+
+# Differs: the queueSort plugin must be the same in all profiles; upstream compares what the file
+# says, here it is what that comes to. A negative weight is refused; upstream subtracts scores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from plugins import names
+from plugins.default_profile import GUARDS, KUBE_SCHEDULER_PROFILE
+from plugins.registry import PLUGINS
+from scheduler.config.config_error import ConfigError, Mistake, child, did_you_mean, item, shown
+from scheduler.config.plugin_config import REMOVED
+from scheduler.config.plugin_sets import order_plugins
+from scheduler.config.profile import PluginEntry, PluginSet
+from scheduler.framework_runner import POINTS, points_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plugins.framework.interfaces import Plugin
+    from scheduler.config.configuration import SchedulerConfig
+    from scheduler.config.extender import Extender
+    from scheduler.config.plugin_sets import PluginOrder
+    from scheduler.config.profile import Profile
+
+_NOWHERE: Final[frozenset[str]] = frozenset()
+
+DEFAULT_MULTI_POINT: Final = PluginSet(
+    tuple(PluginEntry(entry.name, entry.weight or None) for entry in KUBE_SCHEDULER_PROFILE)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveProfile:
+    """One profile with nothing left to look up. Immutable.
+
+    Parameters
+    ----------
+    scheduler_name
+        The ``spec.schedulerName`` of its pods.
+    percentage_of_nodes_to_score
+        1-100: that share of the nodes; 0: all of them.
+    points
+        Plugin names by extension point, in the order in which they run. Every point is there.
+    score_weights
+        The weight of each plugin at ``score``, at least 1.
+    args
+        The arguments that the file gives to plugins which run, as plain read-only data that fits
+        their ``args_type``.
+    """
+
+    scheduler_name: str
+    percentage_of_nodes_to_score: int
+    points: Mapping[str, tuple[str, ...]]
+    score_weights: Mapping[str, int]
+    args: Mapping[str, Any]
+
+
+def effective_profiles(
+    config: SchedulerConfig, plugins: Mapping[str, type[Plugin]] = PLUGINS
+) -> tuple[EffectiveProfile, ...]:
+    """Work out all profiles, in the order of the file.
+
+    Plugins of kube-scheduler that do not exist here are left out.
+
+    Parameters
+    ----------
+    config
+        What a file says.
+    plugins
+        The plugins that exist, by name.
+
+    Raises
+    ------
+    ConfigError
+        If a set names a plugin that nobody knows, or twice, or at a point that it does not
+        serve; or if a profile does not come to exactly one queueSort plugin, the same in all
+        profiles, and at least one bind plugin. Names every such mistake.
+    """
+    mistakes: list[Mistake] = []
+    profiles: list[EffectiveProfile] = []
+    for index, profile in enumerate(config.profiles):
+        path = child(item("profiles", index), "plugins")
+        found = _check_sets(profile, plugins, path)
+        mistakes += found
+        if found:
+            continue
+        order = _order(profile, plugins)
+        mistakes += _check_order(order, path)
+        profiles.append(_effective(profile, order, config, plugins))
+    if not mistakes:
+        mistakes += _check_queue_sort(profiles)
+    if mistakes:
+        raise ConfigError.of(mistakes, config.source)
+    return tuple(profiles)
+
+
+def _order(profile: Profile, plugins: Mapping[str, type[Plugin]]) -> PluginOrder:
+    def serves(name: str) -> frozenset[str]:
+        return points_of(plugins[name]) if name in plugins else _NOWHERE
+
+    return order_plugins(
+        profile.plugins.by_point(),
+        POINTS,
+        serves,
+        DEFAULT_MULTI_POINT,
+        [guard.name for guard in GUARDS],
+    )
+
+
+def _effective(
+    profile: Profile,
+    order: PluginOrder,
+    config: SchedulerConfig,
+    plugins: Mapping[str, type[Plugin]],
+) -> EffectiveProfile:
+    runs = {name for listed in order.points.values() for name in listed}
+    percentage = profile.percentage_of_nodes_to_score
+    return EffectiveProfile(
+        scheduler_name=profile.scheduler_name,
+        percentage_of_nodes_to_score=(
+            config.percentage_of_nodes_to_score if percentage is None else percentage
+        ),
+        points=order.points,
+        score_weights=order.score_weights,
+        args=MappingProxyType(
+            {
+                entry.name: entry.args
+                for entry in profile.plugin_config
+                if entry.name in runs
+                and entry.args is not None
+                and plugins[entry.name].args_type is not None
+            }
+        ),
+    )
+
+
+def leave_to_extenders(
+    profiles: Sequence[EffectiveProfile], extenders: Sequence[Extender]
+) -> tuple[EffectiveProfile, ...]:
+    """Return the profiles with NodeResourcesFit blind to what the extenders want to judge alone.
+
+    For those who call the extenders: while nobody does, a pod that requests such a resource had
+    better stay pending. Where there are such resources, they replace ``ignoredResources``.
+
+    Source: kube-scheduler 1.36, pkg/scheduler/scheduler.go (buildExtenders).
+    """
+    ignored = tuple(
+        resource.name
+        for extender in extenders
+        for resource in extender.managed_resources
+        if resource.ignored_by_scheduler
+    )
+    if not ignored:
+        return tuple(profiles)
+    return tuple(replace(profile, args=_blind_to(ignored, profile.args)) for profile in profiles)
+
+
+def _blind_to(resources: tuple[str, ...], args: Mapping[str, Any]) -> Mapping[str, Any]:
+    fit = dict(args.get(names.NODE_RESOURCES_FIT, {})) | {"ignoredResources": resources}
+    return MappingProxyType({**args, names.NODE_RESOURCES_FIT: MappingProxyType(fit)})
+
+
+# --- checks -----------------------------------------------------------------------------------
+
+
+def _check_sets(profile: Profile, plugins: Mapping[str, type[Plugin]], path: str) -> list[Mistake]:
+    mistakes: list[Mistake] = []
+    for point, plugin_set in profile.plugins.by_point().items():
+        seen: set[str] = set()
+        for index, entry in enumerate(plugin_set.enabled):
+            where = item(f"{child(path, point)}.enabled", index)
+            why = _why_not_at(entry, point, plugins)
+            if entry.name in seen:
+                why = f"{shown(entry.name)} stands there twice"
+            seen.add(entry.name)
+            if why:
+                mistakes.append(Mistake(child(where, "name"), why))
+            if entry.weight is not None and entry.weight < 0:
+                why = f"must not be negative, but is {entry.weight}"
+                mistakes.append(Mistake(child(where, "weight"), why))
+    return mistakes
+
+
+def _why_not_at(entry: PluginEntry, point: str, plugins: Mapping[str, type[Plugin]]) -> str:
+    """Return why a plugin cannot be enabled at a point; ``""`` if it can."""
+    name = entry.name
+    if name in REMOVED:
+        return f"{name} {REMOVED[name]}"
+    plugin = plugins.get(name)
+    if plugin is None:
+        if name in names.IN_TREE:
+            return ""
+        near = did_you_mean(name, names.IN_TREE | plugins.keys())
+        return f"there is no plugin {shown(name)}{near}"
+    if point in POINTS and point not in points_of(plugin):
+        served = ", ".join(each for each in POINTS if each in points_of(plugin))
+        return f"{name} does not serve {point}, only {served}"
+    return ""
+
+
+def _check_order(order: PluginOrder, path: str) -> list[Mistake]:
+    mistakes = []
+    sorting = order.points["queueSort"]
+    if len(sorting) != 1:
+        which = f"it has {', '.join(sorting)}" if sorting else "it has none"
+        why = f"a profile needs exactly one queueSort plugin, {which}"
+        mistakes.append(Mistake(child(path, "queueSort"), why))
+    if not order.points["bind"]:
+        mistakes.append(Mistake(child(path, "bind"), "a profile needs a bind plugin, it has none"))
+    return mistakes
+
+
+def _check_queue_sort(profiles: Sequence[EffectiveProfile]) -> list[Mistake]:
+    """Return a mistake for each profile that sorts otherwise than the first: one queue for all."""
+    mistakes = []
+    first = profiles[0]
+    (sorting,) = first.points["queueSort"]
+    for index, profile in enumerate(profiles[1:], start=1):
+        path = item("profiles", index)
+        (other,) = profile.points["queueSort"]
+        if other != sorting:
+            why = f"must be the same in all profiles: {sorting}, not {other}"
+            mistakes.append(Mistake(f"{path}.plugins.queueSort", why))
+        elif profile.args.get(sorting) != first.args.get(sorting):
+            why = f"the arguments of {sorting} must be the same in all profiles"
+            mistakes.append(Mistake(f"{path}.pluginConfig", why))
+    return mistakes

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+
+from scheduler.queueing.nominator import Nominator
+from tests.builders import pod
+from tests.scheduler.queueing.stage import version
+
+A, B = pod("a").priority(5), pod("b")
+
+
+@pytest.fixture
+def waiting() -> set[str]:
+    return {A.info().uid, B.info().uid}
+
+
+@pytest.fixture
+def nominator(waiting) -> Nominator:
+    return Nominator(waiting.__contains__)
+
+
+def names(nominator: Nominator, node_name: str) -> list[str]:
+    return [info.name for info in nominator.nominated_pods_for_node(node_name)]
+
+
+def test_a_nominated_pod_is_found_by_its_node(nominator):
+    assert nominator.add(B.info(), "n1")
+    assert nominator.add(A.info(), "n1")
+    assert names(nominator, "n1") == ["b", "a"]
+    assert names(nominator, "n2") == []
+    assert nominator.node_of(A.info().uid) == "n1"
+    assert nominator.node_names() == ["n1"]
+
+
+def test_a_pod_is_nominated_for_one_node_only(nominator):
+    nominator.add(A.info(), "n1")
+    nominator.add(A.info(), "n2")
+    assert names(nominator, "n1") == []
+    assert names(nominator, "n2") == ["a"]
+    assert len(nominator) == 1
+
+
+def test_the_empty_name_takes_a_nomination_away(nominator):
+    nominator.add(A.info(), "n1")
+    assert not nominator.add(A.info(), "")
+    assert nominator.node_names() == []
+
+
+def test_nobody_is_nominated_who_no_longer_waits(nominator, waiting):
+    waiting.clear()
+    assert not nominator.add(A.info(), "n1")
+    assert len(nominator) == 0
+
+
+def test_deleting_leaves_nothing_behind(nominator):
+    nominator.add(A.info(), "n1")
+    nominator.delete(A.info().uid)
+    nominator.delete(A.info().uid)
+    assert len(nominator) == 0
+    assert nominator.node_names() == []
+    assert nominator.node_of(A.info().uid) is None
+
+
+def test_the_answer_is_a_copy(nominator):
+    nominator.add(A.info(), "n1")
+    nominator.nominated_pods_for_node("n1").clear()
+    assert names(nominator, "n1") == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("here", "before", "after", "expected"),
+    [
+        pytest.param("n1", "", "", "n1", id="the API has not heard of it yet"),
+        pytest.param("n1", "", "n1", "n1", id="the API confirms"),
+        pytest.param("", "", "n2", "n2", id="nominated by the API"),
+        pytest.param("n1", "n1", "n2", "n2", id="changed in the API"),
+        pytest.param("n1", "n1", "", None, id="cleared in the API"),
+        pytest.param("n2", "n1", "n1", "n2", id="ahead of the API"),
+        pytest.param("", "n1", "n1", None, id="given up ahead of the API"),
+        pytest.param("", "", "", None, id="never nominated"),
+    ],
+)
+def test_an_update_follows_what_changed_in_the_api(nominator, here, before, after, expected):
+    nominator.add(A.info(), here)
+    old = version(A, 1, nominated_node_name=before).pod
+    new = version(A, 2, nominated_node_name=after)
+    nominator.update(old, new)
+    assert nominator.node_of(new.uid) == expected
+
+
+def test_an_update_brings_the_pod_s_new_version(nominator):
+    nominator.add(A.info(), "n1")
+    new = A.label("app", "web").info()
+    nominator.update(A.build(), new)
+    assert nominator.nominated_pods_for_node("n1") == [new]

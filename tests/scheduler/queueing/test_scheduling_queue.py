@@ -1,0 +1,716 @@
+from __future__ import annotations
+
+import pytest
+
+from plugins.framework.cluster_events import (
+    ALL_EVENTS,
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    FORCE_ACTIVATE,
+    NODE_ADD,
+    Hint,
+    Resource,
+)
+from plugins.framework.cluster_events import Action as Do
+from scheduler.queueing import Room
+from scheduler.queueing.rooms import IllegalMoveError
+from tests.builders import pod
+from tests.scheduler.queueing.stage import (
+    NODE_ALLOCATABLE,
+    NODE_TAINT,
+    START_S,
+    Stage,
+    version,
+    wants,
+)
+
+POD = pod("p")
+OTHER = pod("other")
+GATED = pod("gated").gate("wait")
+UNGATED = pod("gated")
+AT_DOOR = pod("at-door").label("door")
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+class TestOrder:
+    def test_higher_priority_first_then_first_come(self, stage):
+        stage.add(pod("a"), pod("b").priority(10), pod("c"), pod("d").priority(10))
+        assert stage.pop_names() == ["b", "d", "a", "c"]
+
+    def test_pods_of_one_instant_go_in_the_order_in_which_they_came(self, stage):
+        for name in "cab":
+            stage.queue.add(pod(name).info())
+        assert stage.pop_names() == ["c", "a", "b"]
+
+    def test_a_pod_that_failed_stands_behind_those_that_came_meanwhile(self, stage):
+        stage.add(pod("a"), pod("b"))
+        first = stage.pop()
+        stage.add(pod("c"))
+        stage.refuse(first, "Fit")
+        stage.queue.activate([first.info.uid])
+        assert stage.pop_names() == ["b", "c", "a"]
+
+    def test_an_update_may_give_an_active_pod_another_place(self, stage):
+        low, high = pod("low"), pod("high").priority(1)
+        stage.add(low, high)
+        stage.update(low, low.priority(2))
+        assert stage.pop_names() == ["low", "high"]
+
+    def test_an_update_that_changes_nothing_of_its_place_keeps_it(self, stage):
+        stage.add(POD, OTHER)
+        stage.update(POD, POD.label("app", "web"))
+        assert stage.pop_names() == ["p", "other"]
+
+
+class TestComingAndGoing:
+    def test_a_new_pod_is_active(self, stage):
+        stage.add(POD)
+        assert stage.room(POD) is Room.ACTIVE
+        assert stage.queue.counts() == (1, 0, 0, 0, 0)
+
+    def test_a_popped_pod_is_in_flight_until_it_is_done(self, stage):
+        stage.add(POD)
+        queued = stage.pop()
+        assert stage.room(POD) is Room.IN_FLIGHT
+        stage.queue.done(queued.info.uid)
+        assert stage.queue.counts().is_empty
+
+    def test_what_the_caller_learns_about_a_popped_pod(self, stage):
+        stage.add(POD)
+        queued = stage.pop()
+        assert queued.attempts == 1
+        assert queued.added_s == queued.timestamp_s == queued.initial_attempt_s == START_S
+        assert queued.popped_s == START_S + 1
+
+    def test_an_empty_queue_has_nothing_to_pop(self, stage):
+        assert stage.queue.pop(0) is None
+
+    def test_an_unknown_pod_that_is_updated_is_added(self, stage):
+        stage.update(POD, POD.label("app", "web"))
+        assert stage.room(POD) is Room.ACTIVE
+
+    def test_an_unknown_pod_told_of_twice_does_not_come_back(self, stage):
+        info = version(POD, 7)
+        stage.queue.update(info.pod, info)
+        assert stage.room(POD) is Room.NOWHERE
+
+    def test_a_pod_that_is_added_twice_is_in_the_queue_once(self, stage):
+        stage.add(POD, POD)
+        assert stage.pop_names() == ["p"]
+
+    def test_the_latest_version_is_popped(self, stage):
+        stage.add(POD)
+        new = POD.label("app", "web").info()
+        stage.queue.update(POD.build(), new)
+        assert stage.pop().info is new
+
+    def test_an_older_version_does_not_replace_a_newer_one(self, stage):
+        new = version(POD, 10)
+        stage.queue.add(new)
+        stage.queue.update(None, version(POD, 9))
+        assert stage.pop().info is new
+
+    @pytest.mark.parametrize(
+        ("bring", "room"),
+        [
+            pytest.param(lambda stage: stage.add(POD), Room.ACTIVE, id="active"),
+            pytest.param(
+                lambda stage: stage.fail(stage.add(POD) or stage.pop()), Room.BACKOFF, id="error"
+            ),
+            pytest.param(
+                lambda stage: (stage.refused(POD, "Fit"), stage.queue.move_all(NODE_ADD, 0, 0)),
+                Room.BACKOFF,
+                id="backoff",
+            ),
+            pytest.param(
+                lambda stage: stage.refused(POD, "Fit"), Room.UNSCHEDULABLE, id="unschedulable"
+            ),
+            pytest.param(
+                lambda stage: stage.queue.add(POD.gate("g").info()), Room.GATED, id="gated"
+            ),
+        ],
+    )
+    def test_a_deleted_pod_is_gone_wherever_it_was(self, stage, bring, room):
+        bring(stage)
+        assert stage.room(POD) is room
+        stage.queue.delete(POD.info().uid)
+        assert stage.queue.counts().is_empty
+        stage.now_s += 1000
+        stage.queue.flush_backoff()
+        stage.queue.flush_unschedulable_leftover()
+        stage.queue.move_all(ALL_EVENTS, None, None)
+        assert stage.queue.pop(0) is None
+
+    def test_after_close_nothing_is_popped(self, stage):
+        stage.add(POD)
+        stage.queue.close()
+        assert stage.queue.pop() is None
+
+    def test_after_close_an_attempt_may_still_end(self, stage):
+        stage.add(POD)
+        queued = stage.pop()
+        stage.queue.close()
+        stage.queue.done(queued.info.uid)
+        assert stage.queue.counts().is_empty
+
+
+class TestFailedAttempts:
+    def test_a_refused_pod_waits_for_an_event(self, stage):
+        queued = stage.refused(POD, "Fit")
+        assert stage.room(POD) is Room.UNSCHEDULABLE
+        assert (queued.unschedulable_count, queued.consecutive_errors) == (1, 0)
+
+    def test_a_pod_that_met_an_error_pauses(self, stage):
+        stage.add(POD)
+        queued = stage.fail(stage.pop())
+        assert stage.room(POD) is Room.BACKOFF
+        assert (queued.unschedulable_count, queued.consecutive_errors) == (0, 1)
+
+    def test_after_an_error_nobody_goes_early(self, stage):
+        stage.add(POD)
+        stage.fail(stage.pop())
+        assert stage.queue.pop(0) is None
+
+    def test_errors_are_forgotten_after_a_refusal(self, stage):
+        stage.add(POD)
+        queued = stage.fail(stage.pop())
+        stage.now_s += 100
+        stage.refuse(stage.pop(), "Fit")
+        assert (queued.unschedulable_count, queued.consecutive_errors) == (1, 0)
+
+    def test_a_pause_that_is_over_ends_by_itself(self, stage):
+        stage.add(POD)
+        stage.fail(stage.pop())
+        deadline_s = stage.queue.next_backoff_deadline()
+        assert deadline_s == START_S + 3
+        stage.now_s = deadline_s - 0.001
+        assert stage.queue.pop(0) is None
+        stage.now_s = deadline_s
+        assert stage.pop().attempts == 2
+        assert stage.queue.next_backoff_deadline() is None
+
+    def test_a_timer_may_end_pauses_too(self, stage):
+        stage.add(POD)
+        stage.fail(stage.pop())
+        stage.now_s += 2
+        stage.queue.flush_backoff()
+        assert stage.room(POD) is Room.ACTIVE
+
+    def test_the_pause_grows_with_each_refusal(self, stage):
+        stage.add(POD)
+        pauses = []
+        for _ in range(6):
+            queued = stage.refuse(stage.pop(), "Fit")
+            pauses.append(queued.backoff_until_s - stage.now_s - 1)
+            stage.queue.move_all(NODE_ADD, None, None)
+            assert stage.room(POD) is Room.BACKOFF
+            stage.now_s = queued.backoff_until_s
+        assert pauses == [1, 2, 4, 8, 10, 10]
+
+    def test_a_refused_pod_goes_early_when_nobody_is_active(self, stage):
+        stage.refused(POD, "Fit")
+        stage.queue.move_all(NODE_ADD, None, None)
+        stage.add(OTHER)
+        assert stage.pop_names() == ["other", "p"]
+
+    def test_an_attempt_ends_once(self, stage):
+        stage.add(POD)
+        queued = stage.pop()
+        stage.refuse(queued, "Fit")
+        stage.queue.done(queued.info.uid)
+        stage.fail(queued)
+        assert stage.room(POD) is Room.UNSCHEDULABLE
+        assert queued.consecutive_errors == 0
+
+    def test_after_done_a_refusal_puts_the_pod_nowhere(self, stage):
+        stage.add(POD)
+        queued = stage.pop()
+        stage.queue.done(queued.info.uid)
+        stage.refuse(queued, "Fit")
+        assert stage.queue.counts().is_empty
+
+
+class TestWaking:
+    @pytest.mark.parametrize(
+        ("event", "refused_by", "room"),
+        [
+            pytest.param(NODE_ADD, ["Fit"], Room.BACKOFF, id="awaited"),
+            pytest.param(NODE_TAINT, ["Fit"], Room.UNSCHEDULABLE, id="of no use"),
+            pytest.param(NODE_TAINT, ["Fit", "Taints"], Room.BACKOFF, id="of use to one"),
+            pytest.param(ASSIGNED_POD_ADD, ["Fit"], Room.UNSCHEDULABLE, id="a pod takes room"),
+            pytest.param(ALL_EVENTS, ["Silent"], Room.BACKOFF, id="everything"),
+        ],
+    )
+    def test_an_event_wakes_whom_it_may_help(self, stage, event, refused_by, room):
+        stage.refused(POD, *refused_by)
+        moved = stage.queue.move_all(event, None, None)
+        assert stage.room(POD) is room
+        assert moved == (room is not Room.UNSCHEDULABLE)
+
+    def test_once_its_pause_is_over_a_woken_pod_is_active(self, stage):
+        stage.refused(POD, "Fit")
+        stage.now_s += 60
+        stage.queue.move_all(NODE_ADD, None, None)
+        assert stage.room(POD) is Room.ACTIVE
+
+    def test_what_a_pending_plugin_waited_for_spares_the_pause(self, stage):
+        stage.refused(POD, pending=("Fit",))
+        stage.queue.move_all(NODE_ADD, None, None)
+        assert stage.room(POD) is Room.ACTIVE
+
+    def test_a_hint_decides_for_each_pod(self):
+        def small(one, old, new):
+            return Hint.QUEUE if one.metadata.name == new else Hint.SKIP
+
+        stage = Stage({"P": (wants(Resource.NODE, Do.ADD, small),)})
+        stage.refused(POD, "P")
+        stage.refused(OTHER, "P")
+        assert stage.queue.move_all(NODE_ADD, None, "other") == 1
+        assert stage.room(OTHER) is Room.BACKOFF
+        assert stage.room(POD) is Room.UNSCHEDULABLE
+
+    def test_a_wildcard_event_may_name_one_pod(self, stage):
+        stage.refused(POD, "Fit")
+        stage.refused(OTHER, "Fit")
+        assert stage.queue.move_all(FORCE_ACTIVATE, None, OTHER.build()) == 1
+        assert stage.room(POD) is Room.UNSCHEDULABLE
+
+    @pytest.mark.parametrize(
+        ("change", "room"),
+        [
+            pytest.param(lambda pod: pod.toleration("t"), Room.BACKOFF, id="what was missing"),
+            pytest.param(lambda pod: pod.label("a", "b"), Room.UNSCHEDULABLE, id="something else"),
+        ],
+    )
+    def test_an_update_of_the_pod_itself_wakes_it_if_it_may_help(self, stage, change, room):
+        stage.refused(POD, "Taints")
+        stage.update(POD, change(POD))
+        assert stage.room(POD) is room
+
+    def test_an_update_of_the_status_wakes_nobody(self):
+        stage = Stage({"P": (wants(Resource.WILDCARD, Do.ALL),)})
+        stage.refused(POD, "P")
+        stage.queue.update(POD.build(), version(POD, 2, phase="Pending", reason="Unschedulable"))
+        assert stage.room(POD) is Room.UNSCHEDULABLE
+
+    def test_a_hint_that_raises_wakes_the_pod_and_no_other_is_lost(self):
+        def broken(one, old, new):
+            raise ValueError("oh")
+
+        stage = Stage({"P": (wants(Resource.NODE, Do.ADD, broken),)})
+        stage.refused(POD, "P")
+        stage.refused(OTHER, "P")
+        assert stage.queue.move_all(NODE_ADD, None, None) == 2
+
+    def test_activation_spares_the_pause(self, stage):
+        stage.refused(POD, "Silent")
+        stage.queue.activate([POD.info().uid, "unknown"])
+        assert stage.room(POD) is Room.ACTIVE
+
+    def test_activation_ends_a_pause(self, stage):
+        stage.add(POD)
+        stage.fail(stage.pop())
+        stage.queue.activate([POD.info().uid])
+        assert stage.room(POD) is Room.ACTIVE
+
+    def test_nobody_waits_longer_than_the_limit_without_an_event(self, stage):
+        queued = stage.refused(POD, "Silent")
+        stage.now_s = queued.timestamp_s + 300
+        stage.queue.flush_unschedulable_leftover()
+        assert stage.room(POD) is Room.UNSCHEDULABLE
+        stage.now_s += 0.001
+        stage.queue.flush_unschedulable_leftover()
+        assert stage.room(POD) is Room.ACTIVE
+        assert queued.flushed
+
+    def test_only_those_who_waited_too_long_are_flushed(self, stage):
+        stage.refused(POD, "Silent")
+        stage.now_s += 200
+        stage.refused(OTHER, "Silent")
+        stage.now_s += 150
+        stage.queue.flush_unschedulable_leftover()
+        assert stage.room(POD) is Room.ACTIVE
+        assert stage.room(OTHER) is Room.UNSCHEDULABLE
+
+    def test_the_next_failure_forgets_the_flush(self, stage):
+        stage.refused(POD, "Silent")
+        stage.now_s += 301
+        stage.queue.flush_unschedulable_leftover()
+        queued = stage.pop()
+        assert queued.flushed
+        stage.refuse(queued, "Silent")
+        assert not queued.flushed
+
+
+class TestGates:
+    def test_a_gated_pod_is_never_popped(self, stage):
+        stage.add(GATED)
+        assert stage.room(GATED) is Room.GATED
+        assert stage.queue.pop(0) is None
+
+    def test_a_gated_pod_says_why(self, stage):
+        stage.add(GATED)
+        [told] = stage.queue.pending().gated
+        assert told.gated_by == "SchedulingGates"
+        assert told.gate_reasons == ("waiting for scheduling gates: [wait]",)
+
+    def test_it_becomes_active_with_its_last_gate_gone(self, stage):
+        stage.add(GATED)
+        stage.update(GATED, UNGATED)
+        queued = stage.pop()
+        assert queued.gated_by is None
+        assert queued.gate_reasons == ()
+
+    def test_the_first_attempt_counts_from_when_the_gates_opened(self, stage):
+        stage.add(GATED)
+        stage.now_s += 100
+        opened_s = stage.now_s
+        stage.update(GATED, UNGATED)
+        assert stage.pop().initial_attempt_s == opened_s
+
+    @pytest.mark.parametrize(
+        "wake",
+        [
+            pytest.param(lambda queue: queue.move_all(ALL_EVENTS, None, None), id="everything"),
+            pytest.param(lambda queue: queue.move_all(NODE_ADD, None, None), id="node"),
+            pytest.param(lambda queue: queue.activate([GATED.info().uid]), id="activation"),
+            pytest.param(lambda queue: queue.flush_unschedulable_leftover(), id="time limit"),
+            pytest.param(lambda queue: queue.add(GATED.info()), id="added once more"),
+            pytest.param(
+                lambda queue: queue.update(None, GATED.label("a", "b").info()), id="update"
+            ),
+        ],
+    )
+    def test_nothing_else_gets_it_past_its_gate(self, stage, wake):
+        stage.add(GATED)
+        stage.now_s += 1000
+        wake(stage.queue)
+        assert stage.room(GATED) is Room.GATED
+
+    def test_an_event_that_the_gate_registered_asks_it_again(self, stage):
+        stage.add(AT_DOOR)
+        stage.door_is_shut = False
+        assert stage.queue.move_all(ASSIGNED_POD_DELETE, None, None) == 0
+        assert stage.room(AT_DOOR) is Room.GATED
+        assert stage.queue.move_all(NODE_ADD, None, None) == 1
+        assert stage.room(AT_DOOR) is Room.ACTIVE
+
+    def test_a_pod_may_come_from_one_gate_to_the_next(self, stage):
+        stage.add(AT_DOOR.gate("wait"))
+        stage.update(AT_DOOR.gate("wait"), AT_DOOR)
+        [told] = stage.queue.pending().gated
+        assert told.gated_by == "Door"
+        stage.door_is_shut = False
+        assert stage.queue.move_all(NODE_ADD, None, None) == 1
+
+    def test_gates_are_asked_when_a_refused_pod_is_woken(self, stage):
+        stage.door_is_shut = False
+        stage.refused(AT_DOOR, "Fit")
+        stage.door_is_shut = True
+        assert stage.queue.move_all(NODE_ALLOCATABLE, None, None) == 0
+        assert stage.room(AT_DOOR) is Room.GATED
+
+    def test_a_pod_that_paused_when_it_was_gated_still_pauses(self, stage):
+        stage.door_is_shut = False
+        stage.refused(AT_DOOR, "Fit")
+        stage.door_is_shut = True
+        stage.queue.move_all(NODE_ALLOCATABLE, None, None)
+        stage.door_is_shut = False
+        stage.queue.move_all(NODE_ADD, None, None)
+        assert stage.room(AT_DOOR) is Room.BACKOFF
+
+    def test_a_gate_that_wants_every_event_is_asked_after_the_time_limit(self):
+        stage = Stage({"Door": (wants(Resource.WILDCARD, Do.ALL),)})
+        stage.add(AT_DOOR)
+        stage.door_is_shut = False
+        stage.queue.flush_unschedulable_leftover()
+        assert stage.room(AT_DOOR) is Room.GATED
+        stage.now_s += 301
+        stage.queue.flush_unschedulable_leftover()
+        assert stage.room(AT_DOOR) is Room.ACTIVE
+
+
+class TestInFlight:
+    """Events and updates that arrive while a pod is being tried."""
+
+    def test_an_event_during_the_attempt_is_not_lost(self, stage):
+        stage.add(POD)
+        queued = stage.pop()
+        stage.queue.move_all(NODE_ADD, None, None)
+        stage.refuse(queued, "Fit")
+        assert stage.room(POD) is Room.BACKOFF
+
+    @pytest.mark.parametrize(
+        "refused_by", [pytest.param(["Taints"], id="of use"), pytest.param(["Fit"], id="of none")]
+    )
+    def test_it_counts_only_for_whom_it_may_help(self, stage, refused_by):
+        stage.add(POD)
+        queued = stage.pop()
+        stage.queue.move_all(NODE_TAINT, None, None)
+        stage.refuse(queued, *refused_by)
+        expected = Room.BACKOFF if refused_by == ["Taints"] else Room.UNSCHEDULABLE
+        assert stage.room(POD) is expected
+
+    def test_an_event_before_the_attempt_does_not_count(self, stage):
+        stage.add(OTHER, POD)
+        older = stage.pop()
+        stage.queue.move_all(NODE_ADD, None, None)
+        younger = stage.pop()
+        stage.refuse(younger, "Fit")
+        stage.refuse(older, "Fit")
+        assert stage.room(POD) is Room.UNSCHEDULABLE
+        assert stage.room(OTHER) is Room.BACKOFF
+
+    def test_what_a_pending_plugin_waited_for_counts_more_than_others(self, stage):
+        stage.add(POD)
+        queued = stage.pop()
+        stage.queue.move_all(NODE_ADD, None, None)
+        stage.queue.move_all(NODE_TAINT, None, None)
+        stage.refuse(queued, "Taints", pending=("Fit",))
+        assert stage.room(POD) is Room.ACTIVE
+
+    def test_an_activation_during_the_attempt_is_not_lost(self, stage):
+        stage.add(POD)
+        queued = stage.pop()
+        stage.queue.activate([queued.info.uid])
+        stage.refuse(queued, "Silent")
+        assert stage.room(POD) is Room.BACKOFF
+
+    def test_an_update_that_may_help_is_not_lost(self, stage):
+        stage.add(POD)
+        queued = stage.pop()
+        stage.update(POD, POD.toleration("t"))
+        stage.refuse(queued, "Taints")
+        assert stage.room(POD) is Room.BACKOFF
+
+    def test_an_update_and_its_reversal_are_no_reason_to_try_again(self, stage):
+        stage.add(POD)
+        queued = stage.pop()
+        stage.update(POD, POD.toleration("t"))
+        stage.update(POD.toleration("t"), POD)
+        stage.refuse(queued, "Taints")
+        assert stage.room(POD) is Room.UNSCHEDULABLE
+
+    def test_the_next_attempt_is_made_with_the_latest_version(self, stage):
+        stage.add(POD)
+        queued = stage.pop()
+        new = POD.label("app", "web").info()
+        stage.queue.update(POD.build(), new)
+        stage.fail(queued)
+        stage.queue.activate([new.uid])
+        assert stage.pop().info is new
+
+    def test_a_version_that_the_caller_looked_up_is_kept_if_it_is_newer(self, stage):
+        stage.queue.add(version(POD, 1))
+        queued = stage.pop()
+        stage.queue.update(None, version(POD, 2))
+        queued.info = version(POD.toleration("t"), 3)
+        stage.refuse(queued, "Taints")
+        assert stage.room(POD) is Room.BACKOFF
+        assert queued.info.pod.metadata.resource_version == "3"
+
+    def test_a_version_that_the_caller_looked_up_is_dropped_if_it_is_older(self, stage):
+        stage.queue.add(version(POD, 1))
+        queued = stage.pop()
+        stage.queue.update(None, version(POD, 3))
+        queued.info = version(POD, 2)
+        stage.refuse(queued, "Fit")
+        assert queued.info.pod.metadata.resource_version == "3"
+
+    def test_an_update_does_not_put_the_pod_into_a_room(self, stage):
+        stage.add(POD)
+        stage.pop()
+        stage.update(POD, POD.label("app", "web"))
+        stage.queue.add(POD.info())
+        assert stage.queue.counts() == (0, 0, 0, 0, 1)
+
+    def test_a_pod_deleted_during_its_attempt_ends_nowhere(self, stage):
+        stage.add(POD)
+        queued = stage.pop()
+        stage.queue.delete(queued.info.uid)
+        stage.refuse(queued, "Fit")
+        assert stage.queue.counts().is_empty
+
+    def test_a_pod_that_is_told_of_after_its_deletion_is_back(self, stage):
+        stage.add(POD)
+        queued = stage.pop()
+        stage.queue.delete(queued.info.uid)
+        stage.add(POD)
+        stage.refuse(queued, "Fit")
+        assert stage.room(POD) is Room.UNSCHEDULABLE
+
+    def test_an_attempt_that_lost_events_is_made_again(self):
+        stage = Stage(max_in_flight_events=10)
+        stage.add(POD)
+        queued = stage.pop()
+        for _ in range(11):
+            stage.queue.move_all(NODE_TAINT, None, None)
+        stage.refuse(queued, "Fit")
+        assert stage.room(POD) is Room.BACKOFF
+
+
+class TestReports:
+    def test_each_way_into_a_room_is_told(self, stage):
+        stage.add(POD, GATED)
+        stage.refuse(stage.pop(), "Fit")
+        stage.queue.move_all(NODE_ADD, None, None)
+        stage.fail(stage.pop())
+        stage.now_s += 60
+        stage.refuse(stage.pop(), "Fit")
+        stage.queue.activate([POD.info().uid])
+        stage.refuse(stage.pop(), "Fit")
+        stage.now_s += 301
+        stage.queue.flush_unschedulable_leftover()
+        stage.update(GATED, UNGATED)
+        assert stage.incoming == [
+            ("active", "UnschedulablePodAdd"),
+            ("unschedulable", "UnschedulablePodAdd"),
+            ("unschedulable", "ScheduleAttemptFailure"),
+            ("backoff", "NodeAdd"),
+            ("active", "PopFromBackoffQ"),
+            ("backoff", "ScheduleAttemptFailure"),
+            ("active", "BackoffComplete"),
+            ("unschedulable", "ScheduleAttemptFailure"),
+            ("active", "ForceActivate"),
+            ("unschedulable", "ScheduleAttemptFailure"),
+            ("active", "UnschedulableTimeout"),
+            ("active", "UnschedulablePodUpdate"),
+        ]
+
+    def test_what_is_pending_stands_in_order(self, stage):
+        stage.add(pod("tried"))
+        stage.refuse(stage.pop(), "Fit", "Taints")
+        stage.add(pod("woken"))
+        stage.refuse(stage.pop(), "Silent")
+        stage.add(GATED, pod("low"), pod("high").priority(9), pod("first").priority(10))
+        stage.pop()
+        stage.add(pod("failed").priority(10))
+        stage.fail(stage.pop())
+        pending = stage.queue.pending()
+        assert [told.info.name for told in pending.active] == ["high", "low"]
+        assert [told.info.name for told in pending.backoff] == ["failed"]
+        assert [told.info.name for told in pending.unschedulable] == ["tried", "woken"]
+        assert [told.info.name for told in pending.gated] == ["gated"]
+        assert [told.info.name for told in pending.in_flight] == ["first"]
+        assert pending.unschedulable[0].unschedulable_plugins == {"Fit", "Taints"}
+
+    def test_a_mistake_of_the_queue_is_not_silent(self, stage):
+        stage.add(POD)
+        queued = stage.queue._rooms.get(POD.info().uid)
+        with pytest.raises(IllegalMoveError):
+            stage.queue._rooms.move(queued, Room.UNSCHEDULABLE)
+        assert stage.pop_names() == ["p"]
+
+
+class TestRegressions:
+    """What went wrong in other schedulers' queues."""
+
+    def test_a_recreated_pod_is_another_pod_while_the_old_one_is_in_flight(self, stage):
+        # kubernetes#56682, #120622: the queue was keyed by name.
+        stage.add(POD)
+        old = stage.pop()
+        again = POD.uid("second")
+        stage.queue.delete(old.info.uid)
+        stage.add(again)
+        stage.refuse(old, "Fit")
+        new = stage.pop()
+        assert new.info.uid == "second"
+        assert new.attempts == 1
+        stage.queue.done("second")
+        assert stage.queue.counts().is_empty
+
+    def test_the_deletion_of_the_old_pod_may_come_late(self, stage):
+        # kubernetes#56682.
+        stage.add(POD, POD.uid("second"))
+        stage.queue.delete(POD.info().uid)
+        assert [stage.pop().info.uid] == ["second"]
+        assert stage.queue.pop(0) is None
+
+    def test_a_nomination_dies_with_its_pod_even_during_an_attempt(self, stage):
+        # kubernetes#102339, #85447: a deleted preemptor was nominated when its attempt ended.
+        stage.add(POD)
+        queued = stage.pop()
+        stage.queue.delete(queued.info.uid)
+        stage.refuse(queued, "Fit")
+        assert not stage.queue.nominator.add(queued.info, "n1")
+        assert stage.queue.nominator.nominated_pods_for_node("n1") == []
+
+    def test_events_of_other_pods_in_flight_reach_all_of_them(self, stage):
+        # kubernetes PR 120413.
+        stage.add(POD, OTHER)
+        attempts = [stage.pop(), stage.pop()]
+        stage.queue.move_all(NODE_ADD, None, None)
+        for queued in attempts:
+            stage.refuse(queued, "Fit")
+        assert {stage.room(POD), stage.room(OTHER)} == {Room.BACKOFF}
+
+    def test_no_event_is_kept_when_nothing_is_in_flight(self, stage):
+        # kubernetes#120622, PRs 126962 and 138324: entries that were never closed.
+        stage.add(POD, OTHER, AT_DOOR.gate("wait"))
+        first, second = stage.pop(), stage.pop()
+        for _ in range(100):
+            stage.queue.move_all(NODE_ADD, None, None)
+        stage.queue.delete(first.info.uid)
+        stage.fail(first)
+        stage.queue.done(second.info.uid)
+        assert stage.queue._rooms.in_flight.event_count == 0
+        assert stage.queue.counts().in_flight == 0
+
+    def test_a_forgotten_pod_is_a_capacity_event(self, stage):
+        # kubernetes#122444.
+        stage.refused(POD, "Fit")
+        assert stage.queue.move_all(ASSIGNED_POD_DELETE, OTHER.on("n1").build(), None) == 1
+
+    def test_a_gated_pod_is_woken_although_it_was_refused_before(self, stage):
+        # kubernetes#125223.
+        stage.door_is_shut = False
+        stage.refused(AT_DOOR, "Silent")
+        stage.door_is_shut = True
+        stage.queue.activate([AT_DOOR.info().uid])
+        assert stage.room(AT_DOOR) is Room.GATED
+        stage.door_is_shut = False
+        stage.queue.move_all(NODE_ADD, None, None)
+        assert stage.room(AT_DOOR) is not Room.GATED
+
+    def test_a_storm_of_updates_leaves_nothing_behind(self, stage):
+        # volcano#3597.
+        stage.add(POD, OTHER)
+        for index in range(5000):
+            stage.queue.update(None, POD.priority(index % 2).label("n", str(index)).info())
+        assert stage.queue._rooms.active.entry_count < 100
+
+
+class TestNominations:
+    def test_the_api_s_nomination_of_a_new_pod_counts(self, stage):
+        stage.queue.add(version(POD, 1, nominated_node_name="n1"))
+        assert stage.queue.nominator.node_of(POD.info().uid) == "n1"
+
+    def test_one_that_the_api_clears_is_cleared(self, stage):
+        stage.queue.add(version(POD, 1, nominated_node_name="n1"))
+        stage.queue.update(None, version(POD, 2))
+        assert len(stage.queue.nominator) == 0
+
+    def test_one_that_was_made_here_lasts_through_a_failed_attempt(self, stage):
+        stage.add(POD)
+        queued = stage.pop()
+        stage.queue.nominator.add(queued.info, "n1")
+        stage.queue.update(POD.build(), POD.label("a", "b").info())
+        stage.refuse(queued, "Fit")
+        assert stage.queue.nominator.nominated_pods_for_node("n1") == [queued.info]
+
+    def test_it_ends_when_the_pod_is_bound(self, stage):
+        stage.add(POD)
+        queued = stage.pop()
+        stage.queue.nominator.add(queued.info, "n1")
+        stage.queue.done(queued.info.uid)
+        assert len(stage.queue.nominator) == 0
+
+    def test_it_ends_when_the_pod_is_deleted(self, stage):
+        stage.add(POD)
+        stage.queue.nominator.add(POD.info(), "n1")
+        stage.queue.delete(POD.info().uid)
+        assert len(stage.queue.nominator) == 0
