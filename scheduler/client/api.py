@@ -89,7 +89,7 @@ class Api:
             404: there is no such pod. 409: another pod has the name now, or this one is bound, or
             being deleted.
 
-        Cost: some 35 us of CPU, 55 us with TLS.
+        Cost: 26 us of CPU, 40 us with TLS, on an idle machine.
         """
         body = _encode(
             _Binding(

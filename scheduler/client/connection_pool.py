@@ -1,8 +1,10 @@
 """Connections to the API server that are kept open and lent to one request at a time.
 
-A bind is a 300 byte request and a 400 byte answer. What it costs is decided by what stands
-between the socket and the caller: `aiohttp` needs 106 us of CPU for it, this pool 20 us (TLS adds
-25 us to either). At 1 500 binds a second that is an eighth of a core.
+A bind is a request of 300 bytes and a token, and an answer of 400. What it costs is decided by
+what stands between the socket and the caller. CPU of the client for one bind, against a server in
+another process: `aiohttp` 106 us, with TLS 130 us; this pool 26 us and 40 us. Against a real API
+server on the same two busy cores: 350 us and 125 us. At 1 500 binds a second that is a third of a
+core.
 
 What can go wrong is one exception with one question answered: had anything been sent?
 

@@ -208,7 +208,9 @@ class Transport:
         if answer.status < 300:
             return Response(answer.status, answer.headers, answer.body)
         error = read_refusal(method, path, answer.status, answer.headers, answer.body)
-        if limiter is not None and error.retry_after_s is not None:
+        # A disruption budget says "not now" with a Retry-After too, but of that one pod.
+        about_everything = not path.endswith("/eviction")
+        if limiter is not None and error.retry_after_s is not None and about_everything:
             limiter.hold_until(self._clock() + min(error.retry_after_s, RETRY_AFTER_CAP_S))
         raise error
 
@@ -360,7 +362,7 @@ class Transport:
                 ssl=self._credentials.ssl_context or True,
                 server_hostname=self._credentials.tls_server_name,
                 timeout=aiohttp.ClientTimeout(
-                    total=None, sock_connect=connect_timeout_s, sock_read=read_timeout_s
+                    total=None, connect=connect_timeout_s, sock_read=read_timeout_s
                 ),
             )
             status = response.status

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from plugins import names
 from plugins.default_profile import GUARDS, KUBE_SCHEDULER_PROFILE
+from plugins.node_resources_fit.args import NodeResourcesFitArgs
 from plugins.registry import PLUGINS
 from scheduler.config.config_error import ConfigError, Mistake, child, did_you_mean, item, shown
 from scheduler.config.plugin_config import REMOVED
@@ -53,15 +56,15 @@ class EffectiveProfile:
     score_weights
         The weight of each plugin at ``score``, at least 1.
     args
-        The arguments that the file gives to plugins which run, as plain read-only data that fits
-        their ``args_type``.
+        The arguments that the file gives to plugins which run, each a struct of the plugin's
+        ``args_type`` that has been checked.
     """
 
     scheduler_name: str
     percentage_of_nodes_to_score: int
     points: Mapping[str, tuple[str, ...]]
     score_weights: Mapping[str, int]
-    args: Mapping[str, Any]
+    args: Mapping[str, msgspec.Struct]
 
 
 def effective_profiles(
@@ -95,7 +98,7 @@ def effective_profiles(
             continue
         order = _order(profile, plugins)
         mistakes += _check_order(order, path)
-        profiles.append(_effective(profile, order, config, plugins))
+        profiles.append(_effective(profile, order, config))
     if not mistakes:
         mistakes += _check_queue_sort(profiles)
     if mistakes:
@@ -120,7 +123,6 @@ def _effective(
     profile: Profile,
     order: PluginOrder,
     config: SchedulerConfig,
-    plugins: Mapping[str, type[Plugin]],
 ) -> EffectiveProfile:
     runs = {name for listed in order.points.values() for name in listed}
     percentage = profile.percentage_of_nodes_to_score
@@ -135,9 +137,7 @@ def _effective(
             {
                 entry.name: entry.args
                 for entry in profile.plugin_config
-                if entry.name in runs
-                and entry.args is not None
-                and plugins[entry.name].args_type is not None
+                if entry.name in runs and isinstance(entry.args, msgspec.Struct)
             }
         ),
     )
@@ -164,9 +164,12 @@ def leave_to_extenders(
     return tuple(replace(profile, args=_blind_to(ignored, profile.args)) for profile in profiles)
 
 
-def _blind_to(resources: tuple[str, ...], args: Mapping[str, Any]) -> Mapping[str, Any]:
-    fit = dict(args.get(names.NODE_RESOURCES_FIT, {})) | {"ignoredResources": resources}
-    return MappingProxyType({**args, names.NODE_RESOURCES_FIT: MappingProxyType(fit)})
+def _blind_to(
+    resources: tuple[str, ...], args: Mapping[str, msgspec.Struct]
+) -> Mapping[str, msgspec.Struct]:
+    fit = args.get(names.NODE_RESOURCES_FIT, NodeResourcesFitArgs())
+    blind = msgspec.structs.replace(fit, ignored_resources=resources)
+    return MappingProxyType({**args, names.NODE_RESOURCES_FIT: blind})
 
 
 # --- checks -----------------------------------------------------------------------------------

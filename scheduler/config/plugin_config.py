@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from plugins import names
 from plugins.framework.args import ArgsError
@@ -41,10 +41,10 @@ REMOVED: Final[Mapping[str, str]] = MappingProxyType(
 def check_plugin_config(
     entries: Sequence[PluginConfig], plugins: Mapping[str, type[Plugin]], path: str
 ) -> tuple[tuple[PluginConfig, ...], list[Mistake]]:
-    """Return the entries with their arguments immutable, and everything wrong with them.
+    """Return the entries with their arguments decoded, and everything wrong with them.
 
-    Arguments of a plugin that takes some fit its ``args_type`` afterwards; those of a plugin
-    that nobody knows stay as they are.
+    Arguments of a plugin that takes some are an ``args_type`` afterwards; others are plain data
+    that nobody can change.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def _checked_args(
         return None, mistakes
     problems = _problems(args) if cls is None else _problems_on_trial(cls, args)
     found = [Mistake(f"{path}.{e.path}" if e.path else path, e.why) for e in problems]
-    return frozen(clean), found
+    return args, found
 
 
 def _superfluous(entry: PluginConfig, cls: type[Plugin] | None, path: str) -> list[Mistake]:
@@ -141,22 +141,10 @@ class _LendsNothing:
         raise AttributeError(f"a plugin's constructor must not use its handle ({name})")
 
 
-# --- immutable plain data ---------------------------------------------------------------------
-
-
 def frozen(data: object) -> object:
     """Return plain data that nobody can change: read-only mappings and tuples."""
     if isinstance(data, Mapping):
         return MappingProxyType({key: frozen(value) for key, value in data.items()})
     if isinstance(data, (list, tuple)):
         return tuple(frozen(value) for value in data)
-    return data
-
-
-def thawed(data: Any) -> Any:
-    """Return the same as plain dicts and lists."""
-    if isinstance(data, Mapping):
-        return {key: thawed(value) for key, value in data.items()}
-    if isinstance(data, (list, tuple)):
-        return [thawed(value) for value in data]
     return data

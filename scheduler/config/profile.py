@@ -84,7 +84,7 @@ NO_PLUGINS: Final = Plugins()
 
 
 class PluginConfig(FileStruct, frozen=True):
-    """The arguments of a plugin: plain data, whose form the plugin knows."""
+    """The arguments of a plugin: plain data in the file, the plugin's own struct once checked."""
 
     name: str
     args: object = None

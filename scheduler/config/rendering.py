@@ -21,7 +21,6 @@ from scheduler.config.document import resolve_word
 from scheduler.config.effective_profile import effective_profiles
 from scheduler.config.go_duration import GoDuration
 from scheduler.config.ignored_fields import ignored_fields
-from scheduler.config.plugin_config import thawed
 from scheduler.config.plugin_sets import SCORE
 from scheduler.config.profile import ALL_PLUGINS, MULTI_POINT
 
@@ -96,9 +95,9 @@ def _profile(profile: EffectiveProfile, plugins: Mapping[str, type[Plugin]]) -> 
         "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
         "plugins": points,
         "pluginConfig": [
-            {"name": name, "args": _args(plugins[name], profile.args.get(name))}
+            {"name": name, "args": _args(plugins[name], args_type, profile.args.get(name))}
             for name in sorted(runs)
-            if plugins[name].args_type is not None
+            if (args_type := plugins[name].args_type) is not None
         ],
     }
 
@@ -107,9 +106,11 @@ def _entry(name: str, weight: int | None) -> dict[str, Any]:
     return {"name": name} if weight is None else {"name": name, "weight": weight}
 
 
-def _args(plugin: type[Plugin], raw: object) -> dict[str, Any]:
+def _args(
+    plugin: type[Plugin], args_type: type[msgspec.Struct], given: msgspec.Struct | None
+) -> dict[str, Any]:
     """Return the arguments with every default that the plugin's own struct knows of."""
-    args: Any = msgspec.convert({} if raw is None else raw, plugin.args_type)
+    args: Any = args_type() if given is None else given
     complete = getattr(args, "defaulted", lambda: args)()
     shown: dict[str, Any] = _plain(complete)
     kind = (
@@ -129,7 +130,7 @@ def _extender(extender: Extender) -> dict[str, Any]:
 
 def _plain(value: msgspec.Struct) -> Any:
     """Return a struct as plain data without nulls; durations as Go writes them."""
-    return _without_nulls(thawed(msgspec.to_builtins(value, enc_hook=_encode)))
+    return _without_nulls(msgspec.to_builtins(value, enc_hook=_encode))
 
 
 def _encode(value: object) -> object:
@@ -141,7 +142,7 @@ def _encode(value: object) -> object:
 def _without_nulls(data: Any) -> Any:
     if isinstance(data, dict):
         return {key: _without_nulls(value) for key, value in data.items() if value is not None}
-    if isinstance(data, list):
+    if isinstance(data, (list, tuple)):
         return [_without_nulls(value) for value in data]
     return data
 

@@ -228,15 +228,13 @@ class Reflector(Generic[T]):
                 self._last_byte_at = self._clock()
                 async for chunk in stream.chunks():
                     self._last_byte_at = self._clock()
-                    ending = await self._absorb(decoder.feed(chunk[:_STRETCH_BYTES]))
-                    for start in range(_STRETCH_BYTES, len(chunk), _STRETCH_BYTES):
+                    for start in range(0, len(chunk), _STRETCH_BYTES):
+                        if start:
+                            await asyncio.sleep(0)  # the loop has binds to send meanwhile
+                        stretch = chunk[start : start + _STRETCH_BYTES]
+                        ending = await self._absorb(decoder.feed(stretch))
                         if ending is not None:
-                            break
-                        await asyncio.sleep(0)  # the loop has binds to send meanwhile
-                        part = chunk[start : start + _STRETCH_BYTES]
-                        ending = await self._absorb(decoder.feed(part))
-                    if ending is not None:
-                        return ending
+                            return ending
         except ApiError as error:
             if not opened:
                 raise
@@ -287,7 +285,8 @@ class Reflector(Generic[T]):
     def _apply(self, events: Sequence[WatchEvent[T]]) -> Ending | None:
         """Take in events of a watch, deliver what they change; return the ending among them.
 
-        Cost: see the benchmark of the informers; about 2 us for an event besides the handlers.
+        Cost: 2-3 us for an event, besides the handlers. With HTTP and decoding an event about a
+        pod of 3.2 KB costs 15 us.
         """
         ending: Ending | None = None
         deltas: list[Delta[T]] = []

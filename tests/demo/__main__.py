@@ -98,7 +98,7 @@ def _how_to_look_around(control_plane: ControlPlane, berth: ServerProcess, *, ke
         "",
         "Look around, from another terminal:",
         f"  export KUBECONFIG={control_plane.admin_kubeconfig}",
-        f"  kubectl -n {NAMESPACE} get pods -o wide",
+        f"  kubectl -n {NAMESPACE} get pods -o wide   # no kubelet runs them: all stay Pending",
         f"  kubectl -n {NAMESPACE} describe pod too-big",
         f"  kubectl -n {NAMESPACE} run mine --image=pause "
         """--overrides='{"spec":{"schedulerName":"berth"}}'""",

@@ -103,6 +103,7 @@ def test_an_interrupted_demo_leaves_nothing_behind(
 
 def test_a_kept_demo_stays_until_it_is_interrupted(start_demo: Start, tmp_path: Path) -> None:
     demo = start_demo("--keep")
+    read_until(demo, "curl http://127.0.0.1:")
     read_until(demo, "Ctrl-C ends it")
     assert processes_with(str(tmp_path)) != []
     demo.send_signal(signal.SIGINT)

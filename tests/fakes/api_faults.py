@@ -48,10 +48,11 @@ class LostAnswer(Fault):
 
 @dataclass(slots=True, kw_only=True)
 class Hold(Fault):
-    """Keep requests waiting until :meth:`release`."""
+    """Keep requests waiting until :meth:`release`; `arrived` is set when the first one waits."""
 
     times: int | None = None
     waiting: int = 0
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
 
     def release(self) -> None:

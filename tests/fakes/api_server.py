@@ -226,6 +226,7 @@ class FakeApiServer:
         self.requests.append(record)
         if hold := self.faults.take(Hold, record.resource, record.verb):
             hold.waiting += 1
+            hold.arrived.set()
             await hold.gate.wait()
             hold.waiting -= 1
         response: web.StreamResponse

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
-from scheduler.config import default_config
+import msgspec
 
 from cache.comparer import Mismatch, compare
 from cache.objects import Node, Pod
+from cache.pod_info import is_terminal
+from cache.resources import pod_requests, resource_amounts
 from scheduler.app import App, Options
 from scheduler.client.codec import Decoder
+from scheduler.client.errors import ApiError
 from scheduler.client.transport import Response, Transport
+from scheduler.config import default_config
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,10 +27,6 @@ if TYPE_CHECKING:
 
     from scheduler.client.credentials import Credentials
     from tests.controlplane.blocking_api import BlockingApi
-
-import contextlib
-
-import msgspec
 
 
 class MeddlingTransport(Transport):
@@ -40,6 +41,10 @@ class MeddlingTransport(Transport):
         self.flowing.set()
         self.holds_after_bind = False
         """Whether the pod watch is held back from the moment of the next binding."""
+        self.cuts = 0
+        """How often the pod watch is still to be cut, each time after something came through."""
+        self.forgeries: dict[bytes, bytes] = {}
+        """What is replaced in everything that the pod watch brings."""
 
     async def request(self, method: str, path: str, **kwargs: Any) -> Response:
         if method == "POST" and path.endswith("/binding"):
@@ -55,20 +60,25 @@ class MeddlingTransport(Transport):
     @contextlib.asynccontextmanager
     async def stream(self, path: str, **kwargs: Any) -> AsyncIterator[Any]:
         async with super().stream(path, **kwargs) as stream:
-            yield _HeldStream(stream, self.flowing) if path == "/api/v1/pods" else stream
+            yield _SpoiledStream(stream, self) if path == "/api/v1/pods" else stream
 
 
-class _HeldStream:
-    def __init__(self, stream: Any, flowing: asyncio.Event) -> None:
+class _SpoiledStream:
+    def __init__(self, stream: Any, meddler: MeddlingTransport) -> None:
         self._stream = stream
-        self._flowing = flowing
+        self._meddler = meddler
         self.status = stream.status
         self.headers = stream.headers
 
     async def chunks(self) -> AsyncIterator[bytes]:
         async for chunk in self._stream.chunks():
-            await self._flowing.wait()
+            await self._meddler.flowing.wait()
+            for genuine, forged in self._meddler.forgeries.items():
+                chunk = chunk.replace(genuine, forged)
             yield chunk
+            if self._meddler.cuts:
+                self._meddler.cuts -= 1
+                raise ApiError(None, "Disconnected", "the watch was cut")
 
 
 class _MeddledApp(App):
@@ -186,9 +196,6 @@ def _pod(manifest: dict[str, Any]) -> Pod:
 
 def overcommitted(api: BlockingApi) -> list[str]:
     """Recompute from the API alone which nodes hold more than they have."""
-    from cache.pod_info import is_terminal
-    from cache.resources import pod_requests, resource_amounts
-
     used: dict[str, dict[str, int]] = {}
     for manifest in api.pods():
         pod = _pod(manifest)

@@ -162,6 +162,60 @@ class TestFaults:
                 api.wait_until(lambda: len(bound(api)) == 99, "everything is bound")
                 check_the_books(plane, api, berth)
 
+    def test_a_watch_cut_again_and_again(self, fresh_control_plane):
+        plane = fresh_control_plane
+        with BlockingApi(plane.admin_kubeconfig) as api:
+            api.create_many(nodes(20))
+            with RunningBerth(plane.berth_kubeconfig()) as berth:
+                api.wait_until(lambda: berth.is_ready, "berth is ready")
+                berth.app.transport.cuts = 10
+                api.create_many(pods(200))
+                api.wait_until(lambda: len(bound(api)) == 200, "everything is bound")
+                check_the_books(plane, api, berth)
+                assert berth.app.pods.statistics().reflector.reconnects >= 5
+                assert berth.app.pods.statistics().reflector.lists == 1
+
+    @pytest.mark.parametrize(
+        ("genuine", "forged"),
+        [
+            pytest.param(b'"cpu":"666m"', b'"cpu":"lots"', id="a bad quantity"),
+            pytest.param(b'"cpu":"666m"', b'"cpu":{"odd":1}', id="a map where a text belongs"),
+            pytest.param(b'"cpu":"666m"', b'"cpu":"666m', id="broken JSON"),
+            pytest.param(
+                b'"victim":"yes"', b'"victim":"' + b"x" * 2**20 + b'"', id="a label of 1 MiB"
+            ),
+        ],
+    )
+    def test_a_malformed_pod_costs_only_itself(self, control_plane, genuine, forged):
+        plane = control_plane
+        with BlockingApi(plane.admin_kubeconfig) as api:
+            api.create_many([make_node("sound")])
+            with RunningBerth(plane.berth_kubeconfig()) as berth:
+                api.wait_until(lambda: berth.is_ready, "berth is ready")
+                berth.on_loop(lambda: berth.app.transport.forgeries.update({genuine: forged}))
+                api.create_many([make_pod("victim", cpu="666m", labels={"victim": "yes"})])
+                api.create_many(pods(20))
+                api.wait_until(lambda: len(bound(api)) == 20, "the others are bound")
+                assert berth.stop() == 0
+            for pod in api.pods():
+                api.delete(f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}")
+            api.delete("/api/v1/nodes/sound")
+
+    def test_nulls_and_unknown_fields_cost_nothing(self, control_plane):
+        plane = control_plane
+        with BlockingApi(plane.admin_kubeconfig) as api:
+            api.create_many([make_node("sound")])
+            with RunningBerth(plane.berth_kubeconfig()) as berth:
+                api.wait_until(lambda: berth.is_ready, "berth is ready")
+                forgeries = {b'"spec":{': b'"spec":{"tolerations":null,"from2031":[{}],'}
+                berth.on_loop(lambda: berth.app.transport.forgeries.update(forgeries))
+                api.create_many(pods(20))
+                api.wait_until(lambda: len(bound(api)) == 20, "all are bound")
+                assert berth.stop() == 0
+            for pod in api.pods():
+                api.delete(f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}")
+            api.delete("/api/v1/nodes/sound")
+
     def test_deleted_while_being_bound(self, fresh_control_plane):
         plane = fresh_control_plane
         with BlockingApi(plane.admin_kubeconfig) as api:

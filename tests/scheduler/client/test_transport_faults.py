@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
+from scheduler.client import connection_pool
 from scheduler.client.errors import ApiError
 from tests.scheduler.client.loopback import (
     Loopback,
@@ -237,3 +238,30 @@ def test_after_closing_nothing_is_sent(run: Run) -> None:
             return len(server.received)
 
     assert run(main()) == 0
+
+
+def test_a_connection_that_is_not_needed_is_closed(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_pool, "KEEP_ALIVE_S", 0.02)
+
+    async def main() -> None:
+        closed = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(OK)
+            assert await reader.read() == b""
+            closed.set()
+            writer.close()
+            await writer.wait_closed()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with transport_to(url) as transport:
+            await transport.request("GET", "/x")
+            await closed.wait()
+        server.close()
+        await server.wait_closed()
+
+    run(main())

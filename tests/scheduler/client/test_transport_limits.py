@@ -85,7 +85,14 @@ def test_a_stream_too_is_opened_with_fresh_credentials_after_a_401(run: Run) -> 
     assert run(main()) == 200
 
 
-def test_retry_after_holds_the_limiter(run: Run) -> None:
+@pytest.mark.parametrize(
+    ("path", "held"),
+    [
+        pytest.param("/api/v1/pods", True, id="the-server-is-busy"),
+        pytest.param("/api/v1/namespaces/a/pods/b/eviction", False, id="a-disruption-budget"),
+    ],
+)
+def test_retry_after_holds_the_limiter(run: Run, path: str, held: bool) -> None:
     async def main() -> bool:
         async def handler(request: web.Request) -> web.Response:
             return status_answer(429, "TooManyRequests", "slow down", **{"Retry-After": "30"})
@@ -96,10 +103,10 @@ def test_retry_after_holds_the_limiter(run: Run) -> None:
             transport_to(server.url, limiter=limiter, clock=lambda: 100.0) as transport,
         ):
             with pytest.raises(ApiError):
-                await transport.request("GET", "/x")
+                await transport.request("POST", path)
             return limiter.try_acquire()
 
-    assert run(main()) is False
+    assert run(main()) is not held
 
 
 @pytest.mark.parametrize("outcome", ["answered", "refused", "dropped"])

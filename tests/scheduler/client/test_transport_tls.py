@@ -133,6 +133,39 @@ def test_a_tls_server_is_reached_through_a_proxy(
     assert run(main()) == (200 if works else "Unreachable")
 
 
+@pytest.mark.parametrize("how", ["request", "stream"])
+@pytest.mark.parametrize("silent", ["server", "proxy"])
+def test_whoever_is_silent_during_the_handshake_is_unreachable(
+    run: Run, authority: Authority, how: str, silent: str
+) -> None:
+    async def main() -> None:
+        closing = asyncio.Event()
+
+        async def keep_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await closing.wait()
+            writer.close()
+
+        listener = await asyncio.start_server(keep_silent, "127.0.0.1", 0)
+        url = f"127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        credentials = Credentials(
+            f"https://{url}" if silent == "server" else "https://api.example",
+            tls=TlsFiles("test", ca_file=str(authority.ca_file)),
+            proxy=f"http://{url}" if silent == "proxy" else None,
+        )
+        async with transport_to("", credentials=credentials) as transport:
+            with pytest.raises(ApiError, match="Unreachable") as caught:
+                await (
+                    transport.request("POST", "/x", timeout_s=0.05)
+                    if how == "request"
+                    else transport.stream("/x", connect_timeout_s=0.05).__aenter__()
+                )
+        closing.set()
+        listener.close()
+        assert not caught.value.ambiguous
+
+    run(main())
+
+
 def test_new_certificates_are_used_on_new_connections(run: Run, tmp_path: Path) -> None:
     async def main() -> int:
         old, new = Authority(tmp_path, "old"), Authority(tmp_path, "new")

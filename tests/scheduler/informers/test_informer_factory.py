@@ -83,7 +83,7 @@ def test_synced_means_all_of_them() -> None:
             assert not it.factory.has_synced
             hold.release()
             await it.factory.wait_synced()
-            assert it.factory.has_synced
+            await until(lambda: it.factory.has_synced)
             assert nodes.get("", "n1") is not None
 
     run(main)

@@ -60,7 +60,6 @@ class QueueModel:
         self.registrations = registrations
         self.pods: list[ModelPod] = []
         self.order = 0
-        self.next_gated_flush_s = -math.inf
 
     # --- questions ----------------------------------------------------------------------------
 

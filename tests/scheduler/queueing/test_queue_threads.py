@@ -57,7 +57,7 @@ class Popper(threading.Thread):
 
 @pytest.fixture
 def queue() -> SchedulingQueue:
-    return on_real_clock()
+    return on_real_clock(initial_backoff_s=0.001)
 
 
 def test_close_wakes_all_who_wait(queue):
@@ -80,6 +80,24 @@ def test_a_gated_pod_wakes_nobody_until_its_gate_is_gone(queue):
     queue.add(pod("gated").gate("g").info())
     queue.add(pod("free").info())
     assert popper.result().info.name == "free"
+
+
+@pytest.mark.parametrize(
+    ("plugins", "wake"),
+    [
+        pytest.param({"Fit"}, lambda queue: queue.move_all(ALL_EVENTS, None, None), id="refused"),
+        pytest.param(set(), lambda queue: None, id="error"),
+    ],
+)
+def test_a_pod_that_goes_to_backoff_wakes_one_who_waits(queue, plugins, wake):
+    queue.add(pod("p").info())
+    queued = queue.pop(0)
+    popper = Popper(queue)
+    eventually(lambda: queue._poppers == 1)
+    queued.unschedulable_plugins = plugins
+    queue.add_unschedulable(queued)
+    wake(queue)
+    assert popper.result() is queued
 
 
 def test_the_end_of_a_pause_wakes_who_waits():

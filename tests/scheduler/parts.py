@@ -1,0 +1,65 @@
+"""The scheduler's own parts put together without an API server, for tests of what lies between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cache.scheduler_cache import SchedulerCache
+from plugins.registry import PLUGINS
+from scheduler.config import default_config, effective_profiles
+from scheduler.event_handlers import EventHandlers
+from scheduler.metrics import Metrics
+from scheduler.profile_builder import build_profiles
+from scheduler.queueing import SchedulingQueue
+from scheduler.waiting_pods import WaitingPods
+from tests.fakes.clock import FakeClock
+
+if TYPE_CHECKING:
+    from cache.pod_info import PodInfo
+    from plugins.framework.status import Status
+
+
+class NoBinding:
+    """A handle for plugins in tests that bind nothing."""
+
+    async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
+        raise AssertionError("nothing is bound here")
+
+
+@dataclass
+class Parts:
+    """Cache, queue and handlers with one profile named ``berth`` and a clock that stands still."""
+
+    clock: FakeClock = field(default_factory=FakeClock)
+    ttl_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        self.metrics = Metrics()
+        self.cache = SchedulerCache(ttl_s=self.ttl_s)
+        self.waiting_pods = WaitingPods()
+        self.profiles = build_profiles(
+            effective_profiles(default_config("berth")), PLUGINS, NoBinding()
+        )
+        self.queue = SchedulingQueue(
+            clock=self.clock,
+            sort_key=self.profiles.sort_key,
+            pre_enqueue=self.profiles.pre_enqueue,
+            registrations=self.profiles.registrations,
+        )
+        self.handlers = EventHandlers(
+            self.cache, self.queue, self.profiles, self.waiting_pods, self.metrics
+        )
+
+    def milli_cpu_on(self, node_name: str) -> int:
+        """What the cache counts as requested on a node."""
+        info = self.cache.dump().nodes.get(node_name)
+        return 0 if info is None else info.requested.get("cpu", 0)
+
+    def counter(self, name: str) -> float:
+        """The value of a counter with its labels, as it stands in the text format."""
+        body, _ = self.metrics.render()
+        for line in body.decode().splitlines():
+            if line.startswith(name + " "):
+                return float(line.split()[-1])
+        return 0.0

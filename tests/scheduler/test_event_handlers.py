@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from cache.objects import Container, ContainerStatus, ResourceRequirements
+from cache.pod_info import PodInfo
+from plugins.framework.cluster_events import Action
+from scheduler.event_handlers import Land, node_update, pod_update
+from scheduler.informers import Delta, DeltaKind
+from tests.builders import node, pod
+from tests.scheduler.parts import Parts
+
+
+def ours(name: str = "a"):
+    return pod(name).scheduler("berth").request(cpu="1")
+
+
+FOREIGN = pod("a").scheduler("somebody-else").request(cpu="1")
+
+
+def ended(builder):
+    made = builder.build()
+    return msgspec.structs.replace(
+        made, status=msgspec.structs.replace(made.status, phase="Failed")
+    )
+
+
+@pytest.fixture
+def parts() -> Parts:
+    parts = Parts()
+    parts.handlers.on_nodes([added(node("n1").capacity(cpu="4", memory="8Gi").build())])
+    return parts
+
+
+def added(obj):
+    return Delta(DeltaKind.ADDED, None, obj)
+
+
+def changed(old, new):
+    return Delta(DeltaKind.UPDATED, old, new)
+
+
+def deleted(old):
+    return Delta(DeltaKind.DELETED, old, None)
+
+
+@pytest.mark.parametrize(
+    ("made", "land"),
+    [
+        pytest.param(ours().build(), Land.OURS, id="waits for one of our profiles"),
+        pytest.param(ours().on("n1").build(), Land.ASSIGNED, id="is on a node"),
+        pytest.param(FOREIGN.build(), Land.FOREIGN, id="waits for another scheduler"),
+        pytest.param(FOREIGN.on("n1").build(), Land.ASSIGNED, id="another's, on a node"),
+        pytest.param(ended(ours().on("n1")), Land.FOREIGN, id="has ended"),
+        pytest.param(None, Land.FOREIGN, id="is not there"),
+    ],
+)
+def test_every_pod_has_its_land(parts, made, land):
+    assert parts.handlers.land(made) is land
+
+
+class TestBorders:
+    """A change that crosses a border is a removal here and an addition there."""
+
+    def test_a_pending_pod_of_ours_is_queued(self, parts):
+        parts.handlers.on_pods([added(ours().build())])
+        assert parts.queue.counts().active == 1
+
+    def test_a_pending_pod_of_others_is_left_alone(self, parts):
+        parts.handlers.on_pods([added(FOREIGN.build())])
+        assert parts.queue.counts().active == 0
+
+    def test_an_assigned_pod_takes_room_whoever_bound_it(self, parts):
+        parts.handlers.on_pods([added(FOREIGN.on("n1").build())])
+        assert parts.milli_cpu_on("n1") == 1000
+
+    def test_bound_by_somebody_else_it_leaves_the_queue(self, parts):
+        parts.handlers.on_pods([added(ours().build())])
+        parts.handlers.on_pods([changed(ours().build(), ours().on("n1").build())])
+        assert parts.queue.counts().active == 0
+        assert parts.milli_cpu_on("n1") == 1000
+
+    def test_a_pod_that_ends_frees_its_node(self, parts):
+        parts.handlers.on_pods([added(ours().on("n1").build())])
+        parts.handlers.on_pods([changed(ours().on("n1").build(), ended(ours().on("n1")))])
+        assert parts.milli_cpu_on("n1") == 0
+
+    def test_a_pod_that_ended_before_we_came_takes_no_room(self, parts):
+        parts.handlers.on_pods([added(ended(ours().on("n1")))])
+        assert parts.milli_cpu_on("n1") == 0
+
+    def test_a_deleted_pod_frees_its_node(self, parts):
+        parts.handlers.on_pods([added(ours().on("n1").build())])
+        parts.handlers.on_pods([deleted(ours().on("n1").build())])
+        assert parts.milli_cpu_on("n1") == 0
+
+    def test_a_deleted_pending_pod_leaves_the_queue(self, parts):
+        parts.handlers.on_pods([added(ours().build()), deleted(ours().build())])
+        assert parts.queue.counts().active == 0
+
+    def test_deleted_while_it_is_bound_it_gives_back_its_room_at_once(self, parts):
+        made = ours()
+        parts.handlers.on_pods([added(made.build())])
+        queued = parts.queue.pop(timeout_s=0)
+        assert queued is not None
+        parts.cache.assume_pod(queued.info, "n1")
+        parts.handlers.on_pods([deleted(made.build())])
+        assert parts.milli_cpu_on("n1") == 0
+        parts.queue.done(queued.info.uid)
+        assert parts.queue.counts().in_flight == 0
+
+    def test_an_assumed_pod_is_not_queued_again_by_an_update(self, parts):
+        made = ours()
+        parts.handlers.on_pods([added(made.build())])
+        queued = parts.queue.pop(timeout_s=0)
+        assert queued is not None
+        parts.cache.assume_pod(queued.info, "n1")
+        parts.handlers.on_pods([changed(made.build(), made.label("touched").build())])
+        assert parts.queue.counts().active == 0
+
+
+class TestWakeUps:
+    @pytest.fixture
+    def refused(self, parts):
+        """A pod that did not fit into 4 CPUs."""
+        parts.handlers.on_pods([added(ours("large").request(cpu="8").build())])
+        queued = parts.queue.pop(timeout_s=0)
+        assert queued is not None
+        queued.unschedulable_plugins = frozenset({"NodeResourcesFit"})
+        parts.queue.add_unschedulable(queued)
+        assert parts.queue.counts().unschedulable == 1
+        return parts
+
+    def waits(self, parts) -> bool:
+        return parts.queue.counts().unschedulable == 1
+
+    def test_a_new_node_wakes_it(self, refused):
+        refused.handlers.on_nodes([added(node("n2").capacity(cpu="16").build())])
+        assert not self.waits(refused)
+
+    def test_a_node_that_grows_wakes_it(self, refused):
+        before = node("n1").capacity(cpu="4", memory="8Gi").build()
+        after = node("n1").capacity(cpu="16", memory="8Gi").build()
+        refused.handlers.on_nodes([changed(before, after)])
+        assert not self.waits(refused)
+
+    def test_a_heartbeat_does_not(self, refused):
+        before = node("n1").capacity(cpu="4", memory="8Gi").build()
+        refused.handlers.on_nodes([changed(before, before)])
+        assert self.waits(refused)
+
+    def test_a_pod_that_leaves_a_node_wakes_it(self, refused):
+        refused.handlers.on_pods([added(ours("b").on("n1").build())])
+        refused.handlers.on_pods([deleted(ours("b").on("n1").build())])
+        assert not self.waits(refused)
+
+
+class TestMalformedObjects:
+    def test_a_malformed_pod_costs_only_itself(self, parts):
+        broken = ours("broken").request(cpu="lots").build()
+        parts.handlers.on_pods([added(broken), added(ours("good").build())])
+        assert parts.queue.counts().active == 1
+        assert parts.counter('berth_malformed_objects_total{resource="pods"}') == 1
+
+    def test_a_malformed_update_leaves_what_was_known(self, parts):
+        good = ours().on("n1")
+        parts.handlers.on_pods([added(good.build())])
+        broken = good.request(cpu="?").build()
+        parts.handlers.on_pods([changed(good.build(), broken)])
+        assert parts.milli_cpu_on("n1") == 1000
+
+    def test_a_malformed_node_costs_only_itself(self, parts):
+        broken = node("broken").capacity(cpu="-").build()
+        good = node("good").capacity(cpu="1").build()
+        parts.handlers.on_nodes([added(broken), added(good)])
+        assert sorted(parts.cache.node_names()) == ["good", "n1"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "action"),
+    [
+        pytest.param(node(), node(), Action(0), id="nothing"),
+        pytest.param(node(), node().taint("k"), Action.UPDATE_NODE_TAINT, id="taint"),
+        pytest.param(node(), node().unschedulable(), Action.UPDATE_NODE_TAINT, id="cordon"),
+        pytest.param(node(), node().label("k", "v"), Action.UPDATE_NODE_LABEL, id="label"),
+        pytest.param(
+            node(), node().condition("Ready"), Action.UPDATE_NODE_CONDITION, id="condition"
+        ),
+        pytest.param(
+            node().capacity(cpu="1"),
+            node().capacity(cpu="2").label("k", "v"),
+            Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_LABEL,
+            id="several at once",
+        ),
+    ],
+)
+def test_what_of_a_node_changed(old, new, action):
+    assert node_update(old.build(), new.build()) == action
+
+
+def resized(cpu: str):
+    made = pod("a").request(cpu="4").on("n1").build()
+    container = Container(name="main", resources=ResourceRequirements(requests={"cpu": cpu}))
+    status = ContainerStatus(
+        name="main", resources=ResourceRequirements(requests={"cpu": cpu}), allocated_resources={}
+    )
+    return msgspec.structs.replace(
+        made,
+        spec=msgspec.structs.replace(made.spec, containers=(container,)),
+        status=msgspec.structs.replace(made.status, container_statuses=(status,)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "action"),
+    [
+        pytest.param(resized("4"), resized("2"), Action.UPDATE_POD_SCALE_DOWN, id="scaled down"),
+        pytest.param(resized("2"), resized("4"), Action(0), id="scaled up"),
+        pytest.param(
+            pod("a").build(), pod("a").label("k").build(), Action.UPDATE_POD_LABEL, id="label"
+        ),
+    ],
+)
+def test_what_of_an_assigned_pod_changed(old, new, action):
+    assert pod_update(old, PodInfo(new)) == action
