@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
+from cache.resources import MalformedObjectError
 from plugins.framework.status import SUCCESS, Code, Status
-from scheduler.client.errors import Action, ApiError, classify
+from scheduler.client.errors import Action, ApiError, backoff_s, classify
 
 if TYPE_CHECKING:
     import random
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 MAX_RETRIES = 6
 """Attempts at a binding that the server refused to take up; about ten seconds in all. After
 that the pod goes back to the queue, so that it may find another node."""
+
+MIN_SETTLE_S = 0.1
+"""Between two questions about one binding, whatever the error says of delays."""
 
 log = structlog.get_logger(__name__)
 
@@ -129,7 +133,12 @@ class Binder:
                 verdict = classify(error, attempt, self._rng)
                 attempt += 1
                 log.warning("cannot settle a binding yet", pod=info.key, error=str(error))
-                await self._sleep(max(verdict.delay_s, 0.1))
+                await self._sleep(max(verdict.delay_s, MIN_SETTLE_S))
+                continue
+            except MalformedObjectError as error:
+                log.error("the pod of a binding cannot be read", pod=info.key, error=str(error))
+                await self._sleep(backoff_s(attempt, self._rng))
+                attempt += 1
                 continue
             if pod is None or pod.metadata.uid != info.uid:
                 return _failed(PodGoneError("the pod no longer exists"), node_name)

@@ -37,7 +37,8 @@ class Reaper:
     ----------
     get_pod
         Asks the API for a pod by namespace and name, and waits for the answer; None when there
-        is no such pod. Raises ApiError.
+        is no such pod. Raises ApiError, and
+        MalformedObjectError for a pod that cannot be read.
     is_stale
         Whether the pod watch has been silent for too long. Then nothing is settled: the
         confirmation may be on its way.
@@ -105,7 +106,7 @@ class Reaper:
                 return
             try:
                 pod = self._get_pod(info.namespace, info.name)
-            except ApiError as error:
+            except (ApiError, MalformedObjectError) as error:
                 log.warning("cannot settle an overdue pod yet", pod=info.key, error=str(error))
                 continue
             self._settle(info, node_name, pod)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from scheduler.client.errors import RETRY_AFTER_CAP_S
 
 if TYPE_CHECKING:
     import random
-
-RETRY_AFTER_CAP_S: Final = 60.0
-"""A server, or a proxy before it, that asks for an hour shall not get it."""
 
 
 class Backoff:
@@ -37,7 +36,7 @@ class Backoff:
         self._used_until = float("-inf")
 
     def delay_s(self, now: float, retry_after_s: float | None = None) -> float:
-        """Return seconds to wait from `now` on, at least `retry_after_s` (up to a minute of it)."""
+        """Return seconds to wait from `now` on, at least `retry_after_s` (up to the cap)."""
         if now - self._used_until > self._reset_after_s:
             self.reset()
         step_s = self._next_s

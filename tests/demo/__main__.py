@@ -78,11 +78,12 @@ def _run(scene: Scene, console: Console, *, keep: bool) -> int:
         berth = start_berth(control_plane)
         try:
             outcome = asyncio.run(follow(control_plane, scene, berth, display))
-            console.print()
-            console.print(render(outcome))
-            console.print(_how_to_look_around(control_plane, berth, keep=keep))
-            if keep:
-                _wait_for_interrupt(berth)
+            with contextlib.suppress(KeyboardInterrupt):  # the way out: the verdict stands
+                console.print()
+                console.print(render(outcome))
+                console.print(_how_to_look_around(control_plane, berth, keep=keep))
+                if keep:
+                    _wait_for_the_end(berth)
         except DemoError:
             console.print(Text(f"the end of berth's log:\n{berth.log_tail()}"))
             raise
@@ -114,11 +115,11 @@ def _how_to_look_around(control_plane: ControlPlane, berth: ServerProcess, *, ke
     return Text("\n".join(lines))
 
 
-def _wait_for_interrupt(berth: ServerProcess) -> None:
-    with contextlib.suppress(KeyboardInterrupt):
-        while berth.running:
-            time.sleep(0.5)
-        raise DemoError(f"berth ended with exit status {berth.exit_status}")
+def _wait_for_the_end(berth: ServerProcess) -> None:
+    """Wait for Ctrl-C; berth itself is not expected to end."""
+    while berth.running:
+        time.sleep(0.5)
+    raise DemoError(f"berth ended with exit status {berth.exit_status}")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ class FakeBindingApi:
     def __init__(
         self,
         binds: list[ApiError | None],
-        pods: list[Pod | ApiError | None] | None = None,
+        pods: list[Pod | Exception | None] | None = None,
     ) -> None:
         self._binds = list(binds)
         self._pods = list(pods or [])

@@ -189,7 +189,7 @@ class TestFaults:
     def test_a_malformed_pod_costs_only_itself(self, control_plane, genuine, forged):
         plane = control_plane
         with BlockingApi(plane.admin_kubeconfig) as api:
-            api.create_many([make_node("sound")])
+            api.create_many([make_node("sound", cpu="64")])
             with RunningBerth(plane.berth_kubeconfig()) as berth:
                 api.wait_until(lambda: berth.is_ready, "berth is ready")
                 berth.on_loop(lambda: berth.app.transport.forgeries.update({genuine: forged}))
@@ -204,7 +204,7 @@ class TestFaults:
     def test_nulls_and_unknown_fields_cost_nothing(self, control_plane):
         plane = control_plane
         with BlockingApi(plane.admin_kubeconfig) as api:
-            api.create_many([make_node("sound")])
+            api.create_many([make_node("sound", cpu="64")])
             with RunningBerth(plane.berth_kubeconfig()) as berth:
                 api.wait_until(lambda: berth.is_ready, "berth is ready")
                 forgeries = {b'"spec":{': b'"spec":{"tolerations":null,"from2031":[{}],'}

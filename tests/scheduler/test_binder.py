@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from cache.resources import MalformedObjectError
 from scheduler.binder import MAX_RETRIES, Binder, BoundElsewhereError, PodGoneError
 from scheduler.client.errors import ApiError
 from tests.builders import pod
@@ -23,6 +24,7 @@ def error(status: int | None, *, ambiguous: bool = False) -> ApiError:
     return ApiError(status, "Why", "because", ambiguous=ambiguous)
 
 
+UNREADABLE = MalformedObjectError("spec.priority", "too large")
 LOST = error(None, ambiguous=True)
 
 
@@ -47,6 +49,7 @@ def test_an_accepted_binding_is_a_success():
         pytest.param([LOST, None], [UNBOUND], id="it was not made and is sent again"),
         pytest.param([LOST, LOST, None], [UNBOUND, UNBOUND], id="lost twice"),
         pytest.param([LOST], [error(503), error(None), OURS], id="the GET fails at first"),
+        pytest.param([LOST], [UNREADABLE, OURS], id="the pod cannot be read at first"),
         pytest.param([LOST, error(409)], [UNBOUND, OURS], id="the first one came through late"),
         pytest.param([error(409)], [OURS], id="made by an earlier attempt of ours"),
         pytest.param([error(429), None], [], id="too many requests"),

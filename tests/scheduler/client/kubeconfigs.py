@@ -19,12 +19,13 @@ def config(
     *,
     cluster: dict[str, Any] | None = None,
     user: dict[str, Any] | None = None,
+    current_context: str = "here",
     **more: Any,
 ) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Config",
-        "current-context": "here",
+        "current-context": current_context,
         "clusters": [{"name": "c", "cluster": {"server": SERVER, **(cluster or {})}}],
         "users": [{"name": "u", "user": user or {}}],
         "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],

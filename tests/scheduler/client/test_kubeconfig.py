@@ -138,9 +138,7 @@ def test_of_several_files_the_first_to_say_something_counts(
     first = write(
         tmp_path / "first", {**contexts, "users": [{"name": "u", "user": {"token": "1"}}]}
     )
-    second = write(
-        tmp_path / "second", config(user={"token": "2"}, **{"current-context": "elsewhere"})
-    )
+    second = write(tmp_path / "second", config(user={"token": "2"}, current_context="elsewhere"))
     paths = [tmp_path / "missing", first, second]
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, paths)))
     assert header_of(None) == "Bearer 1"
@@ -211,11 +209,9 @@ MISTAKES = [
     pytest.param("", "is empty", id="empty"),
     pytest.param("- a\n", "is not a mapping but a list", id="a-list"),
     pytest.param("just words", "is not a mapping but a str", id="a-sentence"),
+    pytest.param(config(current_context=""), r"no current-context.*: here\)", id="no-context"),
     pytest.param(
-        config(**{"current-context": ""}), r"no current-context.*: here\)", id="no-context"
-    ),
-    pytest.param(
-        config(**{"current-context": "x"}),
+        config(current_context="x"),
         "current-context 'x', but its contexts are: here",
         id="unknown-context",
     ),

@@ -109,7 +109,7 @@ class Rig:
         self.clock = Clock()
         self.naps = Naps()
         self.mirror = Mirror()
-        kept = {key: options.pop(key) for key in ("field_selector",) if key in options}
+        kept = {key: options.pop(key) for key in ("field_selector", "transform") if key in options}
         self.informer: Informer[Pod] = Informer(
             transport,
             PODS,
@@ -135,13 +135,25 @@ class Rig:
 
 @asynccontextmanager
 async def rig(
-    *, synced: bool = True, prepare: Callable[[FakeApiServer], None] | None = None, **options: Any
+    *,
+    synced: bool = True,
+    prepare: Callable[[FakeApiServer], None] | None = None,
+    max_body_bytes: int = 1 << 20,
+    **options: Any,
 ) -> AsyncIterator[Rig]:
-    """Run a pod informer against a fake server that `prepare` has filled."""
+    """Run a pod informer against a fake server that `prepare` has filled.
+
+    Parameters
+    ----------
+    options
+        Of the informer, and fields of ReflectorOptions.
+    """
     async with FakeApiServer() as server:
         if prepare is not None:
             prepare(server)
-        transport = Transport(PlainCredentials(server.url), user_agent="test")
+        transport = Transport(
+            PlainCredentials(server.url), user_agent="test", max_body_bytes=max_body_bytes
+        )
         made = Rig(server, transport, **options)
         task = asyncio.create_task(made.informer.run())
         try:
@@ -197,3 +209,25 @@ def truth(server: FakeApiServer) -> dict[str, str]:
     return {
         obj["metadata"]["uid"]: obj["metadata"]["resourceVersion"] for obj in server.objects("pods")
     }
+
+
+def fill(count: int) -> Callable[[FakeApiServer], None]:
+    def prepare(server: FakeApiServer) -> None:
+        for number in range(count):
+            server.create("pods", pod(f"web-{number:04}"))
+
+    return prepare
+
+
+def holds_the_truth(rig: Rig) -> bool:
+    mirror = {uid: obj.metadata.resource_version for uid, obj in rig.mirror.objects.items()}
+    return versions(list(rig.informer.list())) == truth(rig.server) == mirror
+
+
+def gone_event(server: FakeApiServer) -> None:
+    server.faults.error_event("pods", 410)
+
+
+def gone_status(server: FakeApiServer) -> None:
+    server.faults.refuse("pods", "watch", 410)
+    server.end_watches("pods")

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.informers.backoff import RETRY_AFTER_CAP_S, Backoff
+from scheduler.client.errors import RETRY_AFTER_CAP_S
+from scheduler.informers.backoff import Backoff
 
 
 class _Fixed(random.Random):

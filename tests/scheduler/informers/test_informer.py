@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import structlog
 
+from cache.objects import PodSpec
 from scheduler.informers.store import DeltaKind
 from tests.scheduler.informers.harness import Mirror, pod, rig, run, until
 
@@ -122,6 +124,19 @@ def test_a_field_selector_goes_with_lists_and_watches() -> None:
             it.server.patch("pods", "b", {"spec": {"nodeName": "n1"}})
             await until(lambda: it.mirror.deltas)
             assert it.mirror.told() == [("deleted", "b")]
+
+    run(main)
+
+
+def test_a_transform_trims_what_is_listed_and_what_is_watched() -> None:
+    async def main() -> None:
+        def trim(obj: Pod) -> Pod:
+            return msgspec.structs.replace(obj, spec=PodSpec(scheduler_name="trimmed"))
+
+        async with rig(prepare=three, transform=trim) as it:
+            it.server.create("pods", pod("d"))
+            await it.caught_up()
+            assert [obj.spec.scheduler_name for obj in it.informer.list()] == ["trimmed"] * 4
 
     run(main)
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -248,6 +248,7 @@ class StoreHistory(RuleBasedStateMachine):
 
 
 TestStoreHistory = StoreHistory.TestCase
+TestStoreHistory.settings = settings(max_examples=60, stateful_step_count=30)
 
 
 @given(st.lists(PODS, unique_by=lambda obj: obj.metadata.name), st.lists(PODS))
