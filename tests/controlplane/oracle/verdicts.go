@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	resourceslicetracker "k8s.io/dynamic-resource-allocation/resourceslice/tracker"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
+	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
+)
+
+func (q *question) answer() (answer, error) {
+	result := answer{Nodes: map[string]verdict{}}
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
+	defer cancel()
+	snapshot := cache.NewSnapshot(q.pods, q.nodes)
+	nodes, err := snapshot.NodeInfos().List()
+	if err != nil {
+		return result, err
+	}
+	profile, err := q.framework(ctx, snapshot)
+	if err != nil {
+		return result, err
+	}
+	if len(nodes) == 0 {
+		return result, nil // a cycle ends here before any plugin is asked
+	}
+	state := framework.NewCycleState()
+	narrowed, status, narrowing := profile.RunPreFilterPlugins(ctx, state, q.pod)
+	if !status.IsSuccess() {
+		if !status.IsRejected() {
+			return result, status.AsError()
+		}
+		result.PreFilter = asRejection(status)
+		return result, nil
+	}
+	var feasible []fwk.NodeInfo
+	for _, node := range nodes {
+		name := node.Node().Name
+		if !narrowed.AllNodes() && !narrowed.NodeNames.Has(name) {
+			result.Nodes[name] = verdict{rejection: outside(narrowing)}
+			continue
+		}
+		status := profile.RunFilterPlugins(ctx, state, q.pod, node)
+		if status.IsSuccess() {
+			feasible = append(feasible, node)
+			continue
+		}
+		if !status.IsRejected() {
+			return result, status.AsError()
+		}
+		result.Nodes[name] = verdict{rejection: asRejection(status)}
+	}
+	if len(feasible) == 0 {
+		return result, nil
+	}
+	if status := profile.RunPreScorePlugins(ctx, state, q.pod, feasible); !status.IsSuccess() {
+		return result, status.AsError()
+	}
+	ranked, status := profile.RunScorePlugins(ctx, state, q.pod, feasible)
+	if !status.IsSuccess() {
+		return result, status.AsError()
+	}
+	for _, node := range ranked {
+		scores := map[string]int64{}
+		for _, score := range node.Scores {
+			scores[score.Name] = score.Score
+		}
+		result.Nodes[node.Name] = verdict{ranking: &ranking{Scores: scores, Total: node.TotalScore}}
+	}
+	return result, nil
+}
+
+func asRejection(status *fwk.Status) *rejection {
+	return &rejection{Rejected: status.Plugin(), Code: int(status.Code()), Reasons: status.Reasons()}
+}
+
+// outside is what kube-scheduler says of nodes that a PreFilterResult leaves out. It blames all
+// the plugins that narrowed; here the first of them by name stands for them.
+func outside(narrowing sets.Set[string]) *rejection {
+	names := sets.List(narrowing)
+	return &rejection{
+		Rejected: names[0],
+		Code:     int(fwk.UnschedulableAndUnresolvable),
+		Reasons:  []string{fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", names)},
+	}
+}
+
+// framework makes the profile's plugins over a snapshot, with the other objects behind informers
+// that have synced.
+func (q *question) framework(ctx context.Context, snapshot *cache.Snapshot) (framework.Framework, error) {
+	client := fake.NewSimpleClientset(q.objects...)
+	factory := informers.NewSharedInformerFactory(client, 0)
+	claims := assumecache.NewAssumeCache(
+		klog.FromContext(ctx), factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil)
+	slices, err := resourceslicetracker.StartTracker(ctx, resourceslicetracker.Options{
+		EnableDeviceTaintRules:   false,
+		EnableConsumableCapacity: utilfeature.DefaultFeatureGate.Enabled(features.DRAConsumableCapacity),
+		SliceInformer:            factory.Resource().V1().ResourceSlices(),
+		KubeClient:               client,
+	})
+	if err != nil {
+		return nil, err
+	}
+	profile, err := frameworkruntime.NewFramework(ctx, plugins.NewInTreeRegistry(), q.profile,
+		frameworkruntime.WithComponentConfigVersion("kubescheduler.config.k8s.io/v1"),
+		frameworkruntime.WithClientSet(client),
+		frameworkruntime.WithInformerFactory(factory),
+		frameworkruntime.WithSnapshotSharedLister(snapshot),
+		frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claims, slices, factory)),
+		frameworkruntime.WithSharedCSIManager(
+			nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())),
+		frameworkruntime.WithMetricsRecorder(metrics.NewMetricsAsyncRecorder(1000, time.Second, ctx.Done())),
+		frameworkruntime.WithWaitingPods(frameworkruntime.NewWaitingPodsMap()),
+		frameworkruntime.WithPodsInPreBind(frameworkruntime.NewPodsInPreBindMap()),
+		frameworkruntime.WithParallelism(1),
+	)
+	if err != nil {
+		return nil, err
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	return profile, nil
+}
