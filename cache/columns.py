@@ -22,6 +22,7 @@ import numpy as np
 
 from cache.interning import Interner
 from cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from cache.term_index import TermIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -134,6 +135,8 @@ class Columns:
         self._nodes: list[Node | None] = []
         self._derived: OrderedDict[Hashable, _Derived] = OrderedDict()
         self._label_columns: dict[str, LabelColumn] = {}
+        self.terms = TermIndex(self.node_infos)
+        """Counts of pods by selector, and the affinity terms of the pods that run."""
         self._refresh_views()
 
     def __len__(self) -> int:
@@ -168,6 +171,7 @@ class Columns:
             if self.node_infos[row].uid != info.uid:
                 self.epoch += 1
             self.node_infos[row] = info
+        self.terms.touch(row)
         self._write_row(row, info)
         return row
 
@@ -181,6 +185,8 @@ class Columns:
         """
         row = self.row_of.pop(name)
         last = len(self.node_infos) - 1
+        self.terms.touch(row)
+        self.terms.touch(last)
         self.taint_sets.release(int(self._taint_set_ids[row]))
         if row != last:
             moved = self.node_infos[last]

@@ -221,6 +221,12 @@ class ResizePolicy(ApiStruct, frozen=True):
     restart_policy: str = ""
 
 
+class ContainerRestartRule(ApiStruct, frozen=True):
+    """What happens when a container exits with certain codes: Restart, RestartAllContainers."""
+
+    action: str = ""
+
+
 class Container(ApiStruct, frozen=True):
     """A container, init container or (``restart_policy == "Always"``) sidecar."""
 
@@ -229,6 +235,7 @@ class Container(ApiStruct, frozen=True):
     ports: tuple[ContainerPort, ...] = ()
     resources: ResourceRequirements = NO_RESOURCES
     restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
     resize_policy: tuple[ResizePolicy, ...] = ()
 
 
@@ -365,6 +372,7 @@ class PodSpec(ApiStruct, frozen=True):
     volumes: tuple[Volume, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
+    host_users: bool | None = None
     termination_grace_period_seconds: int | None = None
 
 
@@ -475,6 +483,58 @@ class Namespace(ApiStruct, frozen=True):
     """A namespace: its labels decide which pods a namespaceSelector reaches."""
 
     metadata: ObjectMeta = ObjectMeta()
+
+
+# --- what selects pods ------------------------------------------------------------------------
+
+
+class WorkloadMeta(ApiStruct, frozen=True):
+    """Who a Service or a controller is; nothing else of its metadata is read."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class ServiceSpec(ApiStruct, frozen=True):
+    """Which pods a Service sends to; without a selector it selects none."""
+
+    selector: Mapping[str, str] = EMPTY_MAP
+
+
+class Service(ApiStruct, frozen=True):
+    """A Service: default spreading keeps its pods apart."""
+
+    metadata: WorkloadMeta = WorkloadMeta()
+    spec: ServiceSpec = ServiceSpec()
+
+
+class ReplicationController(ApiStruct, frozen=True):
+    """A ReplicationController, which selects as a Service does."""
+
+    metadata: WorkloadMeta = WorkloadMeta()
+    spec: ServiceSpec = ServiceSpec()
+
+
+class SetSpec(ApiStruct, frozen=True):
+    """Which pods a ReplicaSet or a StatefulSet manages."""
+
+    selector: LabelSelector | None = None
+
+
+class ReplicaSet(ApiStruct, frozen=True):
+    """A ReplicaSet, that of a Deployment among them."""
+
+    metadata: WorkloadMeta = WorkloadMeta()
+    spec: SetSpec = SetSpec()
+
+
+class StatefulSet(ApiStruct, frozen=True):
+    """A StatefulSet."""
+
+    metadata: WorkloadMeta = WorkloadMeta()
+    spec: SetSpec = SetSpec()
 
 
 class ListMeta(ApiStruct, frozen=True):

@@ -1,0 +1,202 @@
+"""Inter-pod affinity terms as matchers, and those of a pod by their kind.
+
+A term names pods by their labels and namespaces, and the topology in which "together" is meant.
+The API server has merged ``matchLabelKeys`` and ``mismatchLabelKeys`` into the label selector
+when the pod was made, so nobody looks at them here.
+
+Concurrency: everything here is immutable and may be shared between threads.
+
+Source: k8s.io/kube-scheduler framework/types.go, AffinityTerm and newAffinityTerm (0.36);
+pkg/scheduler/framework/types.go, PodInfo.Update (1.36).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from cache.label_selectors import EVERYTHING, NOTHING, Selector, compile_label_selector
+from cache.objects import LabelSelector
+from cache.resources import MalformedObjectError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cache.objects import (
+        LabelSelectorRequirement,
+        Pod,
+        PodAffinity,
+        PodAffinityTerm,
+        WeightedPodAffinityTerm,
+    )
+
+MAX_COMPILED: Final = 4096
+"""More than the distinct selectors of all pods of a large cluster that have affinity."""
+
+
+class TermKind(IntEnum):
+    """What a term is for."""
+
+    REQUIRED_AFFINITY = 0
+    REQUIRED_ANTI_AFFINITY = 1
+    PREFERRED_AFFINITY = 2
+    PREFERRED_ANTI_AFFINITY = 3
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityTerm:
+    """A compiled term.
+
+    Parameters
+    ----------
+    topology_key
+        The node label whose values are the domains.
+    namespaces
+        Pods of these are meant; the namespace of the pod that has the term, if it names none.
+    namespace_selector
+        Pods of namespaces with such labels are meant besides; NOTHING when there is none.
+    selector
+        The labels of the pods that are meant.
+    """
+
+    topology_key: str
+    namespaces: frozenset[str]
+    namespace_selector: Selector
+    selector: Selector
+
+    def matches(
+        self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
+    ) -> bool:
+        """Tell whether a pod of a namespace is meant."""
+        if namespace in self.namespaces or self.namespace_selector.matches(namespace_labels):
+            return self.selector.matches(labels)
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedTerm:
+    """A preference: ``weight`` (1-100) for or against each pod that is meant."""
+
+    weight: int
+    term: AffinityTerm
+
+
+NO_TERMS: Final[tuple[AffinityTerm, ...]] = ()
+NO_PREFERENCES: Final[tuple[WeightedTerm, ...]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerms:
+    """All terms of a pod, each kind in the order of its spec.
+
+    ``errors`` tells what is wrong: a kind with a malformed selector has no terms at all.
+    """
+
+    required_affinity: tuple[AffinityTerm, ...] = NO_TERMS
+    required_anti_affinity: tuple[AffinityTerm, ...] = NO_TERMS
+    preferred_affinity: tuple[WeightedTerm, ...] = NO_PREFERENCES
+    preferred_anti_affinity: tuple[WeightedTerm, ...] = NO_PREFERENCES
+    errors: tuple[MalformedObjectError, ...] = ()
+
+    def __iter__(self) -> Iterator[tuple[TermKind, int, AffinityTerm]]:
+        """Yield kind, weight (0 for what is required) and term of each."""
+        for term in self.required_affinity:
+            yield TermKind.REQUIRED_AFFINITY, 0, term
+        for term in self.required_anti_affinity:
+            yield TermKind.REQUIRED_ANTI_AFFINITY, 0, term
+        for each in self.preferred_affinity:
+            yield TermKind.PREFERRED_AFFINITY, each.weight, each.term
+        for each in self.preferred_anti_affinity:
+            yield TermKind.PREFERRED_ANTI_AFFINITY, each.weight, each.term
+
+
+NO_POD_TERMS: Final = PodTerms()
+
+
+def pod_terms(pod: Pod) -> PodTerms:
+    """Return the terms of a pod.
+
+    *Cost*: some microseconds for each term; selectors seen before are not compiled again.
+    """
+    affinity = pod.spec.affinity
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return NO_POD_TERMS
+    errors: list[MalformedObjectError] = []
+    compiler = _Compiler(pod.metadata.namespace, errors)
+    attract, repel = affinity.pod_affinity, affinity.pod_anti_affinity
+    return PodTerms(
+        compiler.required(attract, "spec.affinity.podAffinity"),
+        compiler.required(repel, "spec.affinity.podAntiAffinity"),
+        compiler.preferred(attract, "spec.affinity.podAffinity"),
+        compiler.preferred(repel, "spec.affinity.podAntiAffinity"),
+        tuple(errors),
+    )
+
+
+def compile_selector_once(selector: LabelSelector | None, path: str = "labelSelector") -> Selector:
+    """Return what :func:`compile_label_selector` does, remembering selectors seen before.
+
+    Raises
+    ------
+    MalformedObjectError
+        When the selector cannot be one.
+    """
+    if selector is None:
+        return NOTHING
+    labels, expressions = selector.match_labels, selector.match_expressions
+    if not labels and not expressions:
+        return EVERYTHING
+    return _compiled(tuple(labels.items()), expressions, path)
+
+
+@lru_cache(maxsize=MAX_COMPILED)
+def _compiled(
+    labels: tuple[tuple[str, str], ...],
+    expressions: tuple[LabelSelectorRequirement, ...],
+    path: str,
+) -> Selector:
+    return compile_label_selector(LabelSelector(dict(labels), expressions), path)
+
+
+class _Compiler:
+    """Compiles the terms of one pod; a mistake costs the terms of its kind."""
+
+    def __init__(self, namespace: str, errors: list[MalformedObjectError]) -> None:
+        self._own = frozenset((namespace,))
+        self._errors = errors
+
+    def required(self, affinity: PodAffinity | None, path: str) -> tuple[AffinityTerm, ...]:
+        if affinity is None:
+            return NO_TERMS
+        terms = affinity.required_during_scheduling_ignored_during_execution
+        where = f"{path}.requiredDuringSchedulingIgnoredDuringExecution"
+        try:
+            return tuple(self._term(term, where) for term in terms)
+        except MalformedObjectError as error:
+            self._errors.append(error)
+            return NO_TERMS
+
+    def preferred(self, affinity: PodAffinity | None, path: str) -> tuple[WeightedTerm, ...]:
+        if affinity is None:
+            return NO_PREFERENCES
+        terms = affinity.preferred_during_scheduling_ignored_during_execution
+        where = f"{path}.preferredDuringSchedulingIgnoredDuringExecution"
+        try:
+            return tuple(self._weighted(term, where) for term in terms)
+        except MalformedObjectError as error:
+            self._errors.append(error)
+            return NO_PREFERENCES
+
+    def _weighted(self, weighted: WeightedPodAffinityTerm, path: str) -> WeightedTerm:
+        return WeightedTerm(weighted.weight, self._term(weighted.pod_affinity_term, path))
+
+    def _term(self, term: PodAffinityTerm, path: str) -> AffinityTerm:
+        own = not term.namespaces and term.namespace_selector is None
+        return AffinityTerm(
+            term.topology_key,
+            self._own if own else frozenset(term.namespaces),
+            compile_selector_once(term.namespace_selector, f"{path}.namespaceSelector"),
+            compile_selector_once(term.label_selector, f"{path}.labelSelector"),
+        )

@@ -1,0 +1,118 @@
+"""The term index: what affinity and spreading ask of the pods that run, without visiting them.
+
+It belongs to one set of columns and follows their rows. A row that changed is only marked; the
+next question compares the row's pods with those that were counted before. So what nobody asks
+for costs nothing but a mark, and a cycle pays for the rows that changed since the last one.
+
+Selectors are asked of pods; where their pods are (topology) is asked of the columns, and which
+namespaces a term reaches of :class:`cache.namespaces.Namespaces`. Relabelled nodes and
+namespaces therefore need nothing here: another set of namespaces is another query.
+
+Source of the idea: the counts that pkg/scheduler/framework/plugins/interpodaffinity and
+podtopologyspread of kube-scheduler 1.36 work out anew for each pod.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cache.pod_counts import PodCounts
+from cache.term_groups import TermGroups
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from cache.affinity_terms import TermKind
+    from cache.node_info import NodeInfo
+    from cache.pod_info import PodInfo
+    from cache.pod_table import PodQuery
+    from cache.term_groups import TermGroup
+
+_NO_PODS: Mapping[str, PodInfo] = {}
+
+
+class TermIndex:
+    """Counts of pods and of their affinity terms by row.
+
+    Parameters
+    ----------
+    node_infos
+        The nodes by row, as the columns keep them: read, never changed. A NodeInfo in it must
+        stay as it is; what changes is another one in its place.
+
+    Notes
+    -----
+    *Concurrency*: confined to the thread of the columns.
+
+    Invariant (I4): after any history every answer equals that of an index made anew.
+    """
+
+    def __init__(self, node_infos: Sequence[NodeInfo]) -> None:
+        self._node_infos = node_infos
+        self._stale_terms: set[int] = set(range(len(node_infos)))
+        self._stale_counts: set[int] = set(self._stale_terms)
+        self._groups = TermGroups()
+        self._counts: PodCounts | None = None
+
+    def touch(self, row: int) -> None:
+        """Note that a row has other pods, another node or no node any more."""
+        self._stale_terms.add(row)
+        self._stale_counts.add(row)
+
+    # --- questions ----------------------------------------------------------------------------
+
+    def count(self, query: PodQuery) -> npt.NDArray[np.int64]:
+        """Return int64 (n_nodes,), read-only: the number of pods of each node that match.
+
+        *Cost*: that of the changed rows, see :meth:`cache.pod_counts.PodCounts.count`. The very
+        first question takes in all pods, some 2 us each.
+        """
+        if self._counts is None:
+            self._counts = PodCounts()
+        if self._stale_counts:
+            for row in self._stale_counts:
+                info = self._at(row)
+                self._counts.set_row(row, _NO_PODS if info is None else info.pods)
+            self._stale_counts.clear()
+        return self._counts.count(query, len(self._node_infos))
+
+    def terms_meaning(
+        self,
+        kind: TermKind,
+        namespace: str,
+        labels: Mapping[str, str],
+        namespace_labels: Mapping[str, str],
+    ) -> Sequence[TermGroup]:
+        """Return the distinct terms of a kind, among those of all pods, that mean a pod."""
+        return self._synced_groups().matching(kind, namespace, labels, namespace_labels)
+
+    def column(self, group: TermGroup) -> npt.NDArray[np.int64]:
+        """Return int64 (n_nodes,), read-only: how often pods of each node have the term."""
+        return self._synced_groups().column(group, len(self._node_infos))
+
+    def num_terms(self) -> int:
+        """Return the number of distinct terms of all pods."""
+        return len(self._synced_groups())
+
+    def facts(self) -> dict[tuple[object, ...], dict[str, int]]:
+        """Return counts by node name for each distinct term, for comparisons."""
+        return {
+            (group.kind, group.weight, group.term): {
+                self._node_infos[row].name: count for row, count in group.rows.items()
+            }
+            for group in self._synced_groups().groups()
+        }
+
+    def _synced_groups(self) -> TermGroups:
+        if self._stale_terms:
+            for row in self._stale_terms:
+                info = self._at(row)
+                self._groups.set_row(row, _NO_PODS if info is None else info.pods_with_affinity)
+            self._stale_terms.clear()
+        return self._groups
+
+    def _at(self, row: int) -> NodeInfo | None:
+        return self._node_infos[row] if row < len(self._node_infos) else None
