@@ -63,8 +63,6 @@ MISSING: Final = (
     names.NODE_VOLUME_LIMITS,
     names.VOLUME_BINDING,
     names.VOLUME_ZONE,
-    names.POD_TOPOLOGY_SPREAD,
-    names.INTER_POD_AFFINITY,
     names.DYNAMIC_RESOURCES,
     names.DEFAULT_PREEMPTION,
     names.NODE_DECLARED_FEATURES,

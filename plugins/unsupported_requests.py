@@ -36,15 +36,11 @@ class UnsupportedRequest:
         The plugins of kube-scheduler that honour it.
     asked_by
         Tells whether a pod asks for it.
-    is_hard
-        Whether it limits where the pod may run. A soft request only moves scores: the pod is
-        accepted and the request ignored.
     """
 
     feature: str
     needs: tuple[str, ...]
     asked_by: Callable[[PodSpec], bool]
-    is_hard: bool = True
 
     @property
     def reason(self) -> str:
@@ -77,35 +73,6 @@ def _asks_for_in_tree_volumes(spec: PodSpec) -> bool:
     )
 
 
-def _demands_other_pods(spec: PodSpec) -> bool:
-    affinity = spec.affinity
-    return affinity is not None and any(
-        kind is not None and kind.required_during_scheduling_ignored_during_execution
-        for kind in (affinity.pod_affinity, affinity.pod_anti_affinity)
-    )
-
-
-def _prefers_other_pods(spec: PodSpec) -> bool:
-    affinity = spec.affinity
-    return affinity is not None and any(
-        kind is not None and kind.preferred_during_scheduling_ignored_during_execution
-        for kind in (affinity.pod_affinity, affinity.pod_anti_affinity)
-    )
-
-
-_SOFT_CONSTRAINT: Final = "ScheduleAnyway"
-
-
-def _demands_spreading(spec: PodSpec) -> bool:
-    constraints = spec.topology_spread_constraints
-    return any(c.when_unsatisfiable != _SOFT_CONSTRAINT for c in constraints)
-
-
-def _prefers_spreading(spec: PodSpec) -> bool:
-    constraints = spec.topology_spread_constraints
-    return any(c.when_unsatisfiable == _SOFT_CONSTRAINT for c in constraints)
-
-
 UNSUPPORTED: Final[tuple[UnsupportedRequest, ...]] = (
     UnsupportedRequest("resource claims", (names.DYNAMIC_RESOURCES,), _asks_for_resource_claims),
     UnsupportedRequest(
@@ -123,55 +90,26 @@ UNSUPPORTED: Final[tuple[UnsupportedRequest, ...]] = (
         (names.VOLUME_RESTRICTIONS, names.NODE_VOLUME_LIMITS),
         _asks_for_in_tree_volumes,
     ),
-    UnsupportedRequest(
-        "required inter-pod affinity or anti-affinity",
-        (names.INTER_POD_AFFINITY,),
-        _demands_other_pods,
-    ),
-    UnsupportedRequest(
-        "topology spread constraints with DoNotSchedule",
-        (names.POD_TOPOLOGY_SPREAD,),
-        _demands_spreading,
-    ),
-    UnsupportedRequest(
-        "preferred inter-pod affinity or anti-affinity",
-        (names.INTER_POD_AFFINITY,),
-        _prefers_other_pods,
-        is_hard=False,
-    ),
-    UnsupportedRequest(
-        "topology spread constraints with ScheduleAnyway",
-        (names.POD_TOPOLOGY_SPREAD,),
-        _prefers_spreading,
-        is_hard=False,
-    ),
 )
 """Everything that pods may ask for and that is not looked at."""
 
-_HARD: Final = tuple(request for request in UNSUPPORTED if request.is_hard)
-
 
 def unsupported_requests(pod: Pod) -> tuple[UnsupportedRequest, ...]:
-    """Return what the pod asks for and will not be given, hard and soft."""
+    """Return what the pod asks for and will not be given."""
     return tuple(request for request in UNSUPPORTED if request.asked_by(pod.spec))
 
 
 class UnsupportedRequests(PreFilterPlugin):
-    """Rejects a pod with a hard request that is not supported, and says which."""
+    """Rejects a pod with a request that is not supported, and says which."""
 
     name = names.UNSUPPORTED_REQUESTS
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
         """Return Success, or a rejection with one reason for each such request."""
         spec = info.pod.spec
-        if not (
-            spec.affinity
-            or spec.volumes
-            or spec.topology_spread_constraints
-            or spec.resource_claims
-        ):
+        if not (spec.volumes or spec.resource_claims):
             return PROCEED
-        reasons = tuple(request.reason for request in _HARD if request.asked_by(spec))
+        reasons = tuple(request.reason for request in UNSUPPORTED if request.asked_by(spec))
         return PreFilterResult(unresolvable(*reasons)) if reasons else PROCEED
 
     def events_to_register(self) -> Sequence[EventRegistration]:

@@ -14,13 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from cache.namespaces import Namespaces
 from cache.scheduler_cache import DEFAULT_TTL_S, SchedulerCache
 from cache.snapshot import Snapshot
+from cache.workloads import Workloads
 from plugins.registry import PLUGINS
 from scheduler.binder import Binder
 from scheduler.binding_cycle import BindingCycles
 from scheduler.client.api import Api, Permission
-from scheduler.client.codec import NAMESPACES, NODES, PODS
+from scheduler.client.codec import (
+    NAMESPACES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    SERVICES,
+    STATEFUL_SETS,
+)
 from scheduler.client.credentials import load_credentials
 from scheduler.client.errors import ApiError
 from scheduler.client.limiter import InFlightLimiter, TokenBucketLimiter
@@ -32,6 +42,7 @@ from scheduler.failure_handler import FailureHandler
 from scheduler.host_selection import HostSelector
 from scheduler.informers import InformerFactory
 from scheduler.metrics import Metrics
+from scheduler.plugin_handle import PluginHandle
 from scheduler.pod_status_writer import PodStatusWriter
 from scheduler.profile_builder import build_profiles
 from scheduler.queueing import SchedulingQueue
@@ -72,9 +83,22 @@ BINDS_BEFORE_EVENTS = 16
 SHUTDOWN_S = 15.0
 """How long bindings, Events and statuses under way may take to settle at the end."""
 
+_WATCHED = (
+    ("namespaces", ""),
+    ("nodes", ""),
+    ("pods", ""),
+    ("replicationcontrollers", ""),
+    ("services", ""),
+    ("replicasets", "apps"),
+    ("statefulsets", "apps"),
+)
+
 REQUIRED_PERMISSIONS = (
-    *(Permission("list", resource) for resource in ("namespaces", "nodes", "pods")),
-    *(Permission("watch", resource) for resource in ("namespaces", "nodes", "pods")),
+    *(
+        Permission(verb, resource, group=group)
+        for verb in ("list", "watch")
+        for resource, group in _WATCHED
+    ),
     Permission("get", "pods"),
     Permission("create", "pods/binding"),
     Permission("patch", "pods/status"),
@@ -176,7 +200,9 @@ class App:
         clock = time.monotonic
         loop, metrics = self.loop, self.metrics
         binder = Binder(self.api, rng)
-        self.profiles = build_profiles(effective_profiles(self.config), PLUGINS, binder)
+        namespaces, workloads = Namespaces(), Workloads()
+        handle = PluginHandle(binder, namespaces, workloads)
+        self.profiles = build_profiles(effective_profiles(self.config), PLUGINS, handle)
         self.queue = SchedulingQueue(
             clock=clock,
             sort_key=self.profiles.sort_key,
@@ -190,6 +216,8 @@ class App:
         self.pods = self.informers.informer(PODS)
         self.nodes = self.informers.informer(NODES)
         self.namespaces = self.informers.informer(NAMESPACES)
+        self.namespaces.add_delta_handler(lambda d: namespaces.changed(d.old, d.new))
+        self.workloads = self._watch_workloads(workloads)
         handlers = EventHandlers(self.cache, self.queue, self.profiles, self.waiting_pods, metrics)
         self.nodes.add_handler(handlers.on_nodes)
         self.pods.add_handler(handlers.on_pods)
@@ -244,6 +272,20 @@ class App:
             events=self.recorder.statistics,
             pod_statuses=self.status_writer.statistics,
         )
+
+    def _watch_workloads(self, workloads: Workloads) -> tuple[Informer[Any], ...]:
+        """Watch what selects pods, and tell ``workloads`` of each change."""
+        services = self.informers.informer(SERVICES)
+        services.add_delta_handler(lambda d: workloads.service_changed(d.old, d.new))
+        controllers = self.informers.informer(REPLICATION_CONTROLLERS)
+        controllers.add_delta_handler(
+            lambda d: workloads.replication_controller_changed(d.old, d.new)
+        )
+        replica_sets = self.informers.informer(REPLICA_SETS)
+        replica_sets.add_delta_handler(lambda d: workloads.replica_set_changed(d.old, d.new))
+        stateful_sets = self.informers.informer(STATEFUL_SETS)
+        stateful_sets.add_delta_handler(lambda d: workloads.stateful_set_changed(d.old, d.new))
+        return services, controllers, replica_sets, stateful_sets
 
     async def _serve(self, stop: asyncio.Event) -> int:
         server = Server(
@@ -312,7 +354,7 @@ class App:
         return None if self.ready else "the first lists are not complete"
 
     def _watched(self) -> tuple[Informer[Any], ...]:
-        return (self.pods, self.nodes, self.namespaces)
+        return (self.pods, self.nodes, self.namespaces, *self.workloads)
 
     def _pending_pods(self) -> dict[str, float]:
         counts = self.queue.counts()

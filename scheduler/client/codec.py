@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
-from cache.objects import Namespace, Node, Pod
+from cache.objects import (
+    Namespace,
+    Node,
+    Pod,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
 from cache.resources import MalformedObjectError
 
 if TYPE_CHECKING:
@@ -52,6 +60,12 @@ class ResourceKind(Generic[T]):
 PODS: Final = ResourceKind("pods", "/api/v1/pods", Pod)
 NODES: Final = ResourceKind("nodes", "/api/v1/nodes", Node)
 NAMESPACES: Final = ResourceKind("namespaces", "/api/v1/namespaces", Namespace)
+SERVICES: Final = ResourceKind("services", "/api/v1/services", Service)
+REPLICATION_CONTROLLERS: Final = ResourceKind(
+    "replicationcontrollers", "/api/v1/replicationcontrollers", ReplicationController
+)
+REPLICA_SETS: Final = ResourceKind("replicasets", "/apis/apps/v1/replicasets", ReplicaSet)
+STATEFUL_SETS: Final = ResourceKind("statefulsets", "/apis/apps/v1/statefulsets", StatefulSet)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from cache.objects import TopologySpreadConstraint
-from cache.resources import is_qualified_name
 from plugins import names
 from plugins.framework.args import ArgsError
 from scheduler.config.go_duration import GoDuration, duration_of_seconds
@@ -23,11 +21,6 @@ from scheduler.config.profile import FileStruct, Int32, Int64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-_SYSTEM: Final = "System"
-_LIST: Final = "List"
-
-_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 
 _ONE_SECOND: Final = duration_of_seconds(1)
 
@@ -60,75 +53,6 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True):
         if share == 0 and count == 0:
             why = "must not be 0 together with minCandidateNodesAbsolute"
             yield ArgsError("minCandidateNodesPercentage", why)
-
-
-class InterPodAffinityArgs(PluginArgs, frozen=True):
-    """What the required affinity of pods that run already is worth in a score."""
-
-    hard_pod_affinity_weight: Int32 = 1
-    ignore_preferred_terms_of_existing_pods: bool = False
-
-    def problems(self) -> Iterator[ArgsError]:
-        """Yield what is wrong."""
-        weight = self.hard_pod_affinity_weight
-        if not 0 <= weight <= 100:
-            yield ArgsError("hardPodAffinityWeight", f"must be from 0 to 100, not {weight}")
-
-
-class DefaultConstraint(TopologySpreadConstraint, frozen=True, forbid_unknown_fields=True):
-    """A spread constraint, decoded strictly, of which nothing is taken for granted."""
-
-    max_skew: Int32 = 0
-    when_unsatisfiable: str = ""
-
-
-class PodTopologySpreadArgs(PluginArgs, frozen=True):
-    """Spread constraints for pods without any: the built-in ones, or those of a list."""
-
-    default_constraints: tuple[DefaultConstraint, ...] = ()
-    defaulting_type: str = ""
-
-    def defaulted(self) -> PodTopologySpreadArgs:
-        """Return the arguments with the default filled in."""
-        return PodTopologySpreadArgs(
-            self.api_version, self.kind, self.default_constraints, self.defaulting_type or _SYSTEM
-        )
-
-    def problems(self) -> Iterator[ArgsError]:
-        """Yield what is wrong."""
-        defaulting = self.defaulting_type or _SYSTEM
-        if defaulting not in (_SYSTEM, _LIST):
-            why = f"{defaulting[:80]!r} is none of {_LIST}, {_SYSTEM}"
-            yield ArgsError("defaultingType", why)
-        if defaulting == _SYSTEM and self.default_constraints:
-            yield ArgsError("defaultingType", f"must be {_LIST} where there are defaultConstraints")
-        seen: set[tuple[str, str]] = set()
-        for index, constraint in enumerate(self.default_constraints):
-            path = f"defaultConstraints[{index}]"
-            yield from _problems_of(constraint, path)
-            key = (constraint.topology_key, constraint.when_unsatisfiable)
-            if key in seen:
-                yield ArgsError(path, f"{' with '.join(key)} stands there twice")
-            seen.add(key)
-
-
-def _problems_of(constraint: DefaultConstraint, path: str) -> Iterator[ArgsError]:
-    if constraint.max_skew <= 0:
-        yield ArgsError(f"{path}.maxSkew", f"must be more than 0, not {constraint.max_skew}")
-    key = constraint.topology_key
-    if not key:
-        yield ArgsError(f"{path}.topologyKey", "is required")
-    elif not is_qualified_name(key):
-        yield ArgsError(f"{path}.topologyKey", f"{key[:80]!r} cannot be the key of a label")
-    action = constraint.when_unsatisfiable
-    if not action:
-        yield ArgsError(f"{path}.whenUnsatisfiable", "is required")
-    elif action not in _ACTIONS:
-        why = f"{action[:80]!r} is none of {', '.join(_ACTIONS)}"
-        yield ArgsError(f"{path}.whenUnsatisfiable", why)
-    if constraint.label_selector is not None:
-        why = "must not be given: each pod's own Services and sets decide"
-        yield ArgsError(f"{path}.labelSelector", why)
 
 
 class UtilizationPoint(FileStruct, frozen=True):
@@ -172,8 +96,6 @@ PLUGIN_ARGS: Final[Mapping[str, type[PluginArgs]]] = MappingProxyType(
     {
         names.DEFAULT_PREEMPTION: DefaultPreemptionArgs,
         names.DYNAMIC_RESOURCES: DynamicResourcesArgs,
-        names.INTER_POD_AFFINITY: InterPodAffinityArgs,
-        names.POD_TOPOLOGY_SPREAD: PodTopologySpreadArgs,
         names.VOLUME_BINDING: VolumeBindingArgs,
     }
 )

@@ -15,9 +15,11 @@ import msgspec
 import numpy as np
 from hypothesis import strategies as st
 
+from cache.namespaces import Namespaces
 from cache.pod_info import PodInfo
 from cache.scheduler_cache import SchedulerCache, rebuild
 from cache.snapshot import Snapshot
+from cache.workloads import Workloads
 from plugins import names
 from plugins.framework.cluster_events import EventRegistration
 from plugins.framework.cycle_state import CycleState
@@ -40,8 +42,10 @@ from plugins.framework.status import SUCCESS, Code, Status
 from tests import strategies
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cache.columns import NodesView
-    from cache.objects import Node, Pod
+    from cache.objects import Namespace, Node, Pod
 
 _NODE_NAMES = [f"node-{index}" for index in range(6)]
 
@@ -57,8 +61,14 @@ _FILTER_CODES = {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
 class RecordingHandle:
     """The services that a plugin is lent: notes what is bound and answers Success."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, namespaces: Iterable[Namespace] = (), workloads: Workloads | None = None
+    ) -> None:
         self.bound: list[tuple[str, str]] = []
+        self.namespaces = Namespaces()
+        for namespace in namespaces:
+            self.namespaces.changed(None, namespace)
+        self.workloads = Workloads() if workloads is None else workloads
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
         self.bound.append((info.uid, node_name))

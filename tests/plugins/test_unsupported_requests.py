@@ -78,28 +78,13 @@ def status_of(asked: PodBuilder) -> object:
             id="Cinder volume",
         ),
         pytest.param(
-            pod().pod_affinity("zone", app="a"),
-            ["required inter-pod affinity or anti-affinity"],
-            id="pod affinity",
-        ),
-        pytest.param(
-            pod().pod_anti_affinity("zone", app="a"),
-            ["required inter-pod affinity or anti-affinity"],
-            id="pod anti-affinity",
-        ),
-        pytest.param(
-            pod().spread("zone", app="a"),
-            ["topology spread constraints with DoNotSchedule"],
-            id="hard spreading",
-        ),
-        pytest.param(
-            pod().spread("zone", app="a").resource_claim("gpu"),
-            ["resource claims", "topology spread constraints with DoNotSchedule"],
+            pod().volume(Volume("v", iscsi=ISCSIVolumeSource("iqn"))).resource_claim("gpu"),
+            ["resource claims", "in-tree attachable volumes"],
             id="each of several is named",
         ),
     ],
 )
-def test_a_hard_request_keeps_the_pod_pending(asked: PodBuilder, features: list[str]) -> None:
+def test_such_a_request_keeps_the_pod_pending(asked: PodBuilder, features: list[str]) -> None:
     assert status_of(asked) == unresolvable(
         *(f"pod asks for {what}, which this scheduler does not support yet" for what in features)
     )
@@ -133,6 +118,9 @@ def test_a_volume_source_is_known_by_its_name_in_the_api(source: str) -> None:
         pytest.param(pod().volume(Volume("v")), id="a volume of another kind"),
         pytest.param(pod().volume(Volume("v", csi=CSIVolumeSource("d"))), id="inline CSI volume"),
         pytest.param(pod().node_affinity(names_term("n")), id="node affinity"),
+        pytest.param(pod().pod_affinity("zone", app="a"), id="pod affinity"),
+        pytest.param(pod().pod_anti_affinity("zone", app="a"), id="pod anti-affinity"),
+        pytest.param(pod().spread("zone", app="a"), id="hard spreading"),
         pytest.param(pod().prefers_pods(1, "zone", app="a"), id="preferred pod affinity"),
         pytest.param(pod().avoids_pods(1, "zone", app="a"), id="preferred pod anti-affinity"),
         pytest.param(
@@ -142,26 +130,6 @@ def test_a_volume_source_is_known_by_its_name_in_the_api(source: str) -> None:
 )
 def test_other_pods_pass(asked: PodBuilder) -> None:
     assert status_of(asked) == SUCCESS
-
-
-@pytest.mark.parametrize(
-    ("asked", "feature"),
-    [
-        pytest.param(
-            pod().prefers_pods(1, "zone", app="a"),
-            "preferred inter-pod affinity or anti-affinity",
-            id="pod affinity",
-        ),
-        pytest.param(
-            pod().spread("zone", when_unsatisfiable="ScheduleAnyway", app="a"),
-            "topology spread constraints with ScheduleAnyway",
-            id="spreading",
-        ),
-    ],
-)
-def test_soft_requests_are_listed(asked: PodBuilder, feature: str) -> None:
-    listed = unsupported_requests(asked.build())
-    assert [(request.feature, request.is_hard) for request in listed] == [(feature, False)]
 
 
 @pytest.mark.parametrize("request_", [pytest.param(each, id=each.feature) for each in UNSUPPORTED])

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cache.namespaces import Namespaces
 from cache.scheduler_cache import SchedulerCache
+from cache.workloads import Workloads
 from plugins.registry import PLUGINS
 from scheduler.config import default_config, effective_profiles
 from scheduler.event_handlers import EventHandlers
@@ -21,7 +23,11 @@ if TYPE_CHECKING:
 
 
 class NoBinding:
-    """A handle for plugins in tests that bind nothing."""
+    """A handle for plugins in tests that bind nothing, in a cluster without namespaces."""
+
+    def __init__(self) -> None:
+        self.namespaces = Namespaces()
+        self.workloads = Workloads()
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
         raise AssertionError("nothing is bound here")

@@ -1,0 +1,274 @@
+"""What the filter of InterPodAffinity knows of one pod: counts by domain, and their changes.
+
+Source: kube-scheduler 1.36, plugins/interpodaffinity/filtering.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from cache.affinity_terms import TermKind, pod_terms
+from plugins.domain_counts import ABSENT, DomainCounts, sum_by_domain
+from plugins.framework.results import ALL_PASS, NodeVerdicts
+from plugins.framework.status import SUCCESS, unresolvable, unschedulable
+from plugins.inter_pod_affinity.pod_queries import query_of, query_of_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from cache.affinity_terms import AffinityTerm, PodTerms
+    from cache.columns import Columns, NodesView
+    from cache.namespaces import Namespaces
+    from cache.node_info import NodeInfo
+    from cache.pod_info import PodInfo
+    from cache.pod_table import PodQuery
+    from plugins.framework.results import BoolArray
+    from plugins.framework.status import Status
+
+REJECTED_BY_AFFINITY: Final = unresolvable("node(s) didn't match pod affinity rules")
+REJECTED_BY_ANTI_AFFINITY: Final = unschedulable("node(s) didn't match pod anti-affinity rules")
+REJECTED_BY_EXISTING: Final = unschedulable(
+    "node(s) didn't satisfy existing pods anti-affinity rules"
+)
+
+_STATUSES: Final = (REJECTED_BY_AFFINITY, REJECTED_BY_ANTI_AFFINITY, REJECTED_BY_EXISTING)
+
+
+class AffinityCounts:
+    """Counts by domain for the terms of one pod and for the terms that are about it.
+
+    Parameters
+    ----------
+    info
+        The pod to be placed.
+    namespace_labels
+        Those of its namespace.
+
+    Attributes
+    ----------
+    affinity
+        For each topology of the pod's affinity terms: the pods that all terms mean, once for
+        each term with that topology.
+    anti_affinity
+        For each topology of its anti-affinity terms: the pods that each of these means, summed.
+    existing
+        For each topology of the anti-affinity terms of other pods that mean the pod: how many.
+    """
+
+    __slots__ = (
+        "_anti_queries",
+        "_info",
+        "_namespace_labels",
+        "_query",
+        "_terms",
+        "affinity",
+        "anti_affinity",
+        "existing",
+        "is_self_affine",
+    )
+
+    def __init__(self, info: PodInfo, terms: PodTerms, namespace_labels: Mapping[str, str]) -> None:
+        self._info = info
+        self._terms = terms
+        self._namespace_labels = namespace_labels
+        self._query: PodQuery | None = None
+        self._anti_queries: tuple[tuple[str, PodQuery], ...] = ()
+        self.affinity: dict[str, DomainCounts] = {}
+        self.anti_affinity: dict[str, DomainCounts] = {}
+        self.existing: dict[str, DomainCounts] = {}
+        self.is_self_affine = False
+        """Whether the pod itself is what its affinity terms mean."""
+
+    def count(self, columns: Columns, namespaces: Namespaces) -> None:
+        """Count over all nodes.
+
+        *Cost*: a few passes over columns for each distinct term.
+        """
+        self._count_existing(columns)
+        affinity, anti_affinity = self._terms.required_affinity, self._terms.required_anti_affinity
+        if affinity:
+            self._query = query_of_all(affinity, namespaces)
+            self.is_self_affine = self._query.matches(self._info.pod)
+            matching = columns.terms.count(self._query)
+            for key, times in _times(affinity).items():
+                self.affinity[key] = _summed(columns, key, matching * times)
+        if anti_affinity:
+            self._anti_queries = tuple(
+                (term.topology_key, query_of(term, namespaces)) for term in anti_affinity
+            )
+            sums: dict[str, npt.NDArray[np.int64]] = {}
+            for key, query in self._anti_queries:
+                _add(sums, key, columns.terms.count(query))
+            self.anti_affinity = {key: _summed(columns, key, sums[key]) for key in sums}
+
+    def _count_existing(self, columns: Columns) -> None:
+        metadata = self._info.pod.metadata
+        groups = columns.terms.terms_meaning(
+            TermKind.REQUIRED_ANTI_AFFINITY,
+            metadata.namespace,
+            metadata.labels,
+            self._namespace_labels,
+        )
+        sums: dict[str, npt.NDArray[np.int64]] = {}
+        for group in groups:
+            _add(sums, group.term.topology_key, columns.terms.column(group))
+        for key, amounts in sums.items():
+            counts = _summed(columns, key, amounts)
+            if counts.total:
+                self.existing[key] = counts
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no term bears on the pod."""
+        return not (
+            self.existing or self._terms.required_affinity or self._terms.required_anti_affinity
+        )
+
+    def copy(self) -> AffinityCounts:
+        """Return counts for a what-if."""
+        twin = AffinityCounts(self._info, self._terms, self._namespace_labels)
+        twin._query = self._query
+        twin._anti_queries = self._anti_queries
+        twin.is_self_affine = self.is_self_affine
+        twin.affinity = _copies(self.affinity)
+        twin.anti_affinity = _copies(self.anti_affinity)
+        twin.existing = _copies(self.existing)
+        return twin
+
+    # --- what-ifs -----------------------------------------------------------------------------
+
+    def change(self, other: PodInfo, labels: Mapping[str, str], by: int) -> None:
+        """Count a pod on a node with these labels in (``by`` 1) or out (-1)."""
+        metadata = self._info.pod.metadata
+        for term in pod_terms(other.pod).required_anti_affinity:
+            if term.matches(metadata.namespace, metadata.labels, self._namespace_labels):
+                key = term.topology_key
+                if key not in self.existing:
+                    self.existing[key] = DomainCounts(key)
+                _change(self.existing[key], labels, by)
+        if self._query is not None and self._query.matches(other.pod):
+            for term in self._terms.required_affinity:
+                _change(self.affinity[term.topology_key], labels, by)
+        for key, query in self._anti_queries:
+            if query.matches(other.pod):
+                _change(self.anti_affinity[key], labels, by)
+
+    # --- verdicts -----------------------------------------------------------------------------
+
+    @property
+    def _is_first_of_its_kind(self) -> bool:
+        """Whether no pod is what the affinity terms mean, but the pod itself would be.
+
+        Without this rule the first pod of a group that wants to be together would never start.
+        """
+        return self.is_self_affine and not any(each.total for each in self.affinity.values())
+
+    def verdict(self, node_info: NodeInfo) -> Status:
+        """Judge one node."""
+        labels = node_info.labels
+        if not self._satisfies_affinity(labels):
+            return REJECTED_BY_AFFINITY
+        if _any_in_domain(self.anti_affinity.values(), labels):
+            return REJECTED_BY_ANTI_AFFINITY
+        if _any_in_domain(self.existing.values(), labels):
+            return REJECTED_BY_EXISTING
+        return SUCCESS
+
+    def _satisfies_affinity(self, labels: Mapping[str, str]) -> bool:
+        together = True
+        for key, counts in self.affinity.items():
+            value = labels.get(key)
+            if value is None:
+                return False
+            together = together and counts.of(value) > 0
+        return together or self._is_first_of_its_kind
+
+    def verdicts(self, nodes: NodesView) -> NodeVerdicts:
+        """Judge all nodes of a view. *Cost*: a few passes over a column for each topology."""
+        masks = (
+            self._affinity_mask(nodes),
+            _mask_without(self.anti_affinity.values(), nodes),
+            _mask_without(self.existing.values(), nodes),
+        )
+        used = [(mask, at) for at, mask in enumerate(masks) if mask is not None]
+        if not used:
+            return ALL_PASS
+        passed, only = used[0]
+        if len(used) == 1:
+            return NodeVerdicts(passed, status=_STATUSES[only])
+        for mask, _ in used[1:]:
+            passed = passed & mask
+
+        def detail() -> tuple[npt.NDArray[np.integer], Sequence[Status]]:
+            which = np.zeros(len(nodes), dtype=np.intp)
+            # The first that rejects is written last.
+            for mask, at in reversed(used):
+                which[~mask] = at
+            return which, _STATUSES
+
+        return NodeVerdicts(passed, detail=detail)
+
+    def _affinity_mask(self, nodes: NodesView) -> BoolArray | None:
+        mask: BoolArray | None = None
+        first_of_its_kind = self._is_first_of_its_kind
+        for key, counts in self.affinity.items():
+            column, ids = nodes.label(key)
+            if first_of_its_kind:
+                one: BoolArray = ids != ABSENT
+            else:
+                one = (counts.by_id(column) > 0).take(ids)
+            mask = one if mask is None else mask & one
+        return mask
+
+
+def _mask_without(counted: Iterable[DomainCounts], nodes: NodesView) -> BoolArray | None:
+    """Return bool (n_nodes,): the nodes whose domains all count 0; None for all nodes."""
+    mask: BoolArray | None = None
+    for counts in counted:
+        column, ids = nodes.label(counts.key)
+        table = counts.by_id(column) <= 0
+        if not table.all():
+            one = table.take(ids)
+            mask = one if mask is None else mask & one
+    return mask
+
+
+def _any_in_domain(counted: Iterable[DomainCounts], labels: Mapping[str, str]) -> bool:
+    for counts in counted:
+        value = labels.get(counts.key)
+        if value is not None and counts.of(value) > 0:
+            return True
+    return False
+
+
+def _change(counts: DomainCounts, labels: Mapping[str, str], by: int) -> None:
+    value = labels.get(counts.key)
+    if value is not None:
+        counts.change(value, by)
+
+
+def _copies(counted: Mapping[str, DomainCounts]) -> dict[str, DomainCounts]:
+    return {key: counts.copy() for key, counts in counted.items()}
+
+
+def _times(terms: Sequence[AffinityTerm]) -> dict[str, int]:
+    times: dict[str, int] = {}
+    for term in terms:
+        times[term.topology_key] = times.get(term.topology_key, 0) + 1
+    return times
+
+
+def _add(sums: dict[str, npt.NDArray[np.int64]], key: str, amounts: npt.NDArray[np.int64]) -> None:
+    known = sums.get(key)
+    sums[key] = amounts if known is None else known + amounts
+
+
+def _summed(columns: Columns, key: str, amounts: npt.NDArray[np.int64]) -> DomainCounts:
+    column, ids = columns.label(key)
+    sums = sum_by_domain(column, ids, amounts)
+    sums[ABSENT] = 0
+    return DomainCounts(key, column, sums)

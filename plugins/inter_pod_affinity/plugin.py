@@ -1,0 +1,157 @@
+"""InterPodAffinity: brings pods together with, and keeps them apart from, other pods.
+
+Source: kube-scheduler 1.36, pkg/scheduler/framework/plugins/interpodaffinity.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cache.affinity_terms import NO_POD_TERMS, PodTerms, pod_terms
+from plugins import names
+from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.cycle_state import StateKey
+from plugins.framework.interfaces import (
+    FilterPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+)
+from plugins.framework.results import PROCEED, SKIP_FILTER, NodeVerdicts, PreFilterResult
+from plugins.framework.status import SKIP, SUCCESS, Status, failure, unresolvable
+from plugins.inter_pod_affinity.args import InterPodAffinityArgs
+from plugins.inter_pod_affinity.filtering import AffinityCounts
+from plugins.inter_pod_affinity.hints import AffinityHints
+from plugins.inter_pod_affinity.scoring import DomainScores, domain_scores, normalized
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import msgspec
+
+    from cache.columns import NodesView
+    from cache.node_info import NodeInfo
+    from cache.objects import PodAffinity
+    from cache.pod_info import PodInfo
+    from plugins.framework.cycle_state import CycleState
+    from plugins.framework.handle import Handle
+    from plugins.framework.results import IntArray
+
+_COUNTS: Final = StateKey[AffinityCounts]("InterPodAffinity.counts", AffinityCounts.copy)
+_SCORES: Final = StateKey[DomainScores]("InterPodAffinity.scores")
+
+
+class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Rejects nodes where a required term of the pod, or of a pod that runs, forbids it.
+
+    Among the others, those are better where the preferences of both are met, and where pods run
+    that require the pod's company.
+    """
+
+    name = names.INTER_POD_AFFINITY
+    args_type = InterPodAffinityArgs
+
+    def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        checked = args if isinstance(args, InterPodAffinityArgs) else InterPodAffinityArgs()
+        checked.validate()
+        self._hard_weight = checked.hard_pod_affinity_weight
+        self._ignores_existing = checked.ignore_preferred_terms_of_existing_pods
+        self._hints = AffinityHints(handle)
+
+    # --- filtering ----------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
+        """Count, for each domain, what the pod's terms mean and what means the pod.
+
+        Returns
+        -------
+        Skip when the pod requires nothing and no pod that runs keeps it away.
+
+        *Cost*: see :meth:`AffinityCounts.count`.
+        """
+        terms = pod_terms(info.pod)
+        if terms.errors:
+            return PreFilterResult(unresolvable(f"parsing pod: {terms.errors[0]}"))
+        namespaces = self.handle.namespaces
+        counts = AffinityCounts(info, terms, namespaces.labels_of(info.namespace))
+        counts.count(nodes.columns, namespaces)
+        if counts.is_idle:
+            return SKIP_FILTER
+        state.write(_COUNTS, counts)
+        return PROCEED
+
+    def add_pod(
+        self, state: CycleState, info: PodInfo, added: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Count a pod in that a what-if puts on a node."""
+        state.read(_COUNTS).change(added, node_info.labels, 1)
+        return SUCCESS
+
+    def remove_pod(
+        self, state: CycleState, info: PodInfo, removed: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Count a pod out that a what-if takes off a node."""
+        state.read(_COUNTS).change(removed, node_info.labels, -1)
+        return SUCCESS
+
+    def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
+        """Judge all nodes of the view: affinity, anti-affinity, then that of other pods."""
+        return state.read(_COUNTS).verdicts(nodes)
+
+    def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
+        """Judge one node."""
+        return state.read(_COUNTS).verdict(node_info)
+
+    # --- scoring ------------------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
+        """Weigh every domain, those without feasible nodes included.
+
+        Returns
+        -------
+        Skip when no preference bears on the pod, be it its own or another pod's.
+        """
+        affinity = info.pod.spec.affinity
+        has_own = affinity is not None and (
+            _prefers(affinity.pod_affinity) or _prefers(affinity.pod_anti_affinity)
+        )
+        if self._ignores_existing and not has_own:
+            return SKIP
+        terms: PodTerms = pod_terms(info.pod) if has_own else NO_POD_TERMS
+        if terms.errors:
+            return failure(terms.errors[0], "failed to parse pod")
+        scores = domain_scores(
+            info, terms, nodes.columns, self.handle.namespaces, self._hard_weight
+        )
+        if scores is None:
+            return SKIP
+        state.write(_SCORES, scores)
+        return SUCCESS
+
+    def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
+        """Return the sum of weights of each node's domains; negative where it is avoided."""
+        return state.read(_SCORES).at(nodes)
+
+    def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
+        """Return the sum of weights of one node's domains."""
+        return state.read(_SCORES).of(node_info)
+
+    def normalize(self, state: CycleState, info: PodInfo, scores: IntArray) -> IntArray:
+        """Stretch the scores: the lowest becomes 0, the highest 100."""
+        return normalized(scores)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return: pods that come, go or are relabelled; nodes that come or are relabelled."""
+        pods = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
+        nodes = Action.ADD | Action.UPDATE_NODE_LABEL
+        return (
+            EventRegistration(ClusterEvent(Resource.POD, pods), self._hints.after_pod),
+            EventRegistration(ClusterEvent(Resource.NODE, nodes), self._hints.after_node),
+        )
+
+
+def _prefers(affinity: PodAffinity | None) -> bool:
+    return affinity is not None and bool(
+        affinity.preferred_during_scheduling_ignored_during_execution
+    )

@@ -1,0 +1,124 @@
+"""What a domain is worth to a pod: by its own preferences, and by those of the pods there.
+
+Source: kube-scheduler 1.36, plugins/interpodaffinity/scoring.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from cache.affinity_terms import TermKind
+from plugins.domain_counts import ABSENT, DomainCounts, sum_by_domain
+from plugins.framework.normalize import MAX_NODE_SCORE
+from plugins.inter_pod_affinity.pod_queries import query_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from cache.affinity_terms import PodTerms
+    from cache.columns import Columns, NodesView
+    from cache.namespaces import Namespaces
+    from cache.node_info import NodeInfo
+    from cache.pod_info import PodInfo
+    from plugins.framework.results import IntArray
+
+_SIGNS: Final = ((TermKind.PREFERRED_AFFINITY, 1), (TermKind.PREFERRED_ANTI_AFFINITY, -1))
+
+
+class DomainScores:
+    """The sum of weights for and against each domain, by topology."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self, counts: tuple[DomainCounts, ...]) -> None:
+        self._counts = counts
+
+    def of(self, node_info: NodeInfo) -> int:
+        """Return the score of one node: the sum over its domains."""
+        labels = node_info.labels
+        score = 0
+        for counts in self._counts:
+            value = labels.get(counts.key)
+            if value is not None:
+                score += counts.of(value)
+        return score
+
+    def at(self, nodes: NodesView) -> IntArray:
+        """Return int64 (n_nodes,): the score of each node."""
+        scores = np.zeros(len(nodes), dtype=np.int64)
+        for counts in self._counts:
+            scores += counts.at(nodes)
+        return scores
+
+
+def domain_scores(
+    info: PodInfo,
+    terms: PodTerms,
+    columns: Columns,
+    namespaces: Namespaces,
+    hard_pod_affinity_weight: int,
+) -> DomainScores | None:
+    """Return the scores of all domains; None when no term brings anybody together.
+
+    *Cost*: a few passes over columns for each distinct term that bears on the pod.
+    """
+    tally = _Tally(columns)
+    for preferred, sign in ((terms.preferred_affinity, 1), (terms.preferred_anti_affinity, -1)):
+        for each in preferred:
+            matching = columns.terms.count(query_of(each.term, namespaces))
+            tally.add(each.term.topology_key, matching, sign * each.weight)
+    metadata = info.pod.metadata
+    about = (metadata.namespace, metadata.labels, namespaces.labels_of(metadata.namespace))
+    if hard_pod_affinity_weight > 0:
+        for group in columns.terms.terms_meaning(TermKind.REQUIRED_AFFINITY, *about):
+            column = columns.terms.column(group)
+            tally.add(group.term.topology_key, column, hard_pod_affinity_weight)
+    for kind, sign in _SIGNS:
+        for group in columns.terms.terms_meaning(kind, *about):
+            column = columns.terms.column(group)
+            tally.add(group.term.topology_key, column, sign * group.weight)
+    return tally.scores()
+
+
+class _Tally:
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._sums: dict[str, npt.NDArray[np.int64]] = {}
+        self._met = False
+
+    def add(self, key: str, counts: npt.NDArray[np.int64], weight: int) -> None:
+        """Add ``weight`` for each pod counted on a node that has the label ``key``."""
+        if not self._met:
+            # Weights may cancel out to 0 and the terms have met pods all the same.
+            self._met = bool(np.logical_and(counts, self._columns.label(key)[1]).any())
+        weighted = counts * weight
+        known = self._sums.get(key)
+        if known is None:
+            self._sums[key] = weighted
+        else:
+            known += weighted
+
+    def scores(self) -> DomainScores | None:
+        if not self._met:
+            return None
+        return DomainScores(tuple(self._summed(key) for key in self._sums))
+
+    def _summed(self, key: str) -> DomainCounts:
+        column, ids = self._columns.label(key)
+        sums = sum_by_domain(column, ids, self._sums[key])
+        sums[ABSENT] = 0
+        return DomainCounts(key, column, sums)
+
+
+def normalized(scores: IntArray) -> IntArray:
+    """Stretch scores so that the lowest becomes 0 and the highest 100; all 0 if all are equal."""
+    if not len(scores):
+        return scores.copy()
+    lowest = int(scores.min())
+    span = int(scores.max()) - lowest
+    if span <= 0:
+        return np.zeros(len(scores), dtype=np.int64)
+    stretched = float(MAX_NODE_SCORE) * ((scores - lowest).astype(np.float64) / float(span))
+    return stretched.astype(np.int64, copy=False)

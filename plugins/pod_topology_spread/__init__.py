@@ -1,0 +1,6 @@
+"""PodTopologySpread: an even spread over hosts, zones or any other topology."""
+
+from plugins.pod_topology_spread.args import DefaultConstraint, PodTopologySpreadArgs
+from plugins.pod_topology_spread.plugin import PodTopologySpread
+
+__all__ = ["DefaultConstraint", "PodTopologySpread", "PodTopologySpreadArgs"]

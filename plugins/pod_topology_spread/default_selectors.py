@@ -1,0 +1,103 @@
+"""What a pod spreads with by default: the pods of its Services and of its controller.
+
+Source: kube-scheduler 1.36, plugins/helper/spread.go, DefaultSelector and GetPodServices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cache.affinity_terms import compile_selector_once
+from cache.label_selectors import Selector, selector_of_labels
+from cache.resources import MalformedObjectError
+
+if TYPE_CHECKING:
+    from cache.objects import LabelSelector, OwnerReference, Pod
+    from cache.workloads import Workloads
+
+MAX_REMEMBERED: Final = 1024
+"""More than the workloads whose pods are pending at one time."""
+
+_SETS_VERSION: Final = "apps/v1"
+
+
+class DefaultSelectors:
+    """The default selectors of pods, remembered until a Service or a controller changes.
+
+    Notes
+    -----
+    *Concurrency*: calls may come from several threads; at worst a selector is worked out twice.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], Selector] = {}
+        self._made_from: tuple[Workloads | None, int] = (None, -1)
+
+    def of(self, pod: Pod, workloads: Workloads) -> Selector:
+        """Return the selector of the pods that a pod spreads with; EVERYTHING means none.
+
+        *Cost*: constant for pods of a workload seen before; else proportional to the Services
+        of the namespace.
+        """
+        # Read before the rest: what changes meanwhile makes the answer stale, not wrong for good.
+        made_from = (workloads, workloads.version)
+        metadata = pod.metadata
+        owner = _controller(pod)
+        if self._made_from[0] is not workloads or self._made_from[1] != made_from[1]:
+            self._known, self._made_from = {}, made_from
+        known_ones = self._known
+        key = (
+            metadata.namespace,
+            frozenset(metadata.labels.items()),
+            None if owner is None else (owner.api_version, owner.kind, owner.name),
+        )
+        known = known_ones.get(key)
+        if known is None:
+            known = _default_selector(pod, owner, workloads)
+            if len(known_ones) >= MAX_REMEMBERED:
+                known_ones.clear()
+            known_ones[key] = known
+        return known
+
+
+def _default_selector(pod: Pod, owner: OwnerReference | None, workloads: Workloads) -> Selector:
+    namespace, labels = pod.metadata.namespace, pod.metadata.labels
+    merged: dict[str, str] = {}
+    for service in workloads.services(namespace):
+        wanted = service.spec.selector
+        if all(labels.get(key) == value for key, value in wanted.items()):
+            merged.update(wanted)
+    if owner is not None and (owner.api_version, owner.kind) == ("v1", "ReplicationController"):
+        controller = workloads.replication_controller(namespace, owner.name)
+        if controller is not None:
+            merged.update(controller.spec.selector)
+    selector = selector_of_labels(merged)
+    more = None if owner is None else _set_selector(namespace, owner, workloads)
+    if more is None:
+        return selector
+    try:
+        return selector.with_requirements(compile_selector_once(more).requirements)
+    except MalformedObjectError:
+        return selector
+
+
+def _set_selector(
+    namespace: str, owner: OwnerReference, workloads: Workloads
+) -> LabelSelector | None:
+    """Return the selector of the ReplicaSet or StatefulSet that manages a pod."""
+    if owner.api_version != _SETS_VERSION:
+        return None
+    if owner.kind == "ReplicaSet":
+        replica_set = workloads.replica_set(namespace, owner.name)
+        return None if replica_set is None else replica_set.spec.selector
+    if owner.kind == "StatefulSet":
+        stateful_set = workloads.stateful_set(namespace, owner.name)
+        return None if stateful_set is None else stateful_set.spec.selector
+    return None
+
+
+def _controller(pod: Pod) -> OwnerReference | None:
+    for owner in pod.metadata.owner_references:
+        if owner.controller:
+            return owner
+    return None

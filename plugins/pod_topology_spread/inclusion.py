@@ -1,0 +1,74 @@
+"""Which nodes count for a constraint, over all rows at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cache.columns import NodesView
+from plugins.domain_counts import ABSENT
+from plugins.required_node_affinity import required_node_affinity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cache.columns import Columns
+    from cache.objects import PodSpec
+    from plugins.framework.results import BoolArray
+    from plugins.pod_topology_spread.constraints import Constraint
+    from plugins.taint_tables import TaintTables
+
+
+class Inclusion:
+    """The nodes that count for one pod.
+
+    Parameters
+    ----------
+    columns
+        All nodes.
+    spec
+        The pod's.
+    taint_tables
+        Judges hard taints, shared by all pods.
+
+    Notes
+    -----
+    Each mask is worked out once, and only if some constraint asks for it. None stands for every
+    node.
+    """
+
+    def __init__(self, columns: Columns, spec: PodSpec, taint_tables: TaintTables) -> None:
+        self._nodes = NodesView(columns)
+        self._spec = spec
+        self._taint_tables = taint_tables
+        self._affine: tuple[BoolArray | None] | None = None
+        self._tolerated: tuple[BoolArray | None] | None = None
+
+    def mask(self, constraint: Constraint, labelled: BoolArray | None) -> BoolArray | None:
+        """Return bool (n_nodes,): the nodes that count, of those that are ``labelled``."""
+        mask = labelled
+        if constraint.honors_affinity:
+            if self._affine is None:
+                self._affine = (required_node_affinity(self._spec).mask(self._nodes),)
+            mask = _both(mask, self._affine[0])
+        if constraint.honors_taints:
+            if self._tolerated is None:
+                tolerations = self._spec.tolerations
+                self._tolerated = (self._taint_tables.passed(self._nodes, tolerations),)
+            mask = _both(mask, self._tolerated[0])
+        return mask
+
+
+def with_all_labels(nodes: NodesView, constraints: Iterable[Constraint]) -> BoolArray | None:
+    """Return bool (n_nodes,): the nodes with the topology keys of all constraints."""
+    mask: BoolArray | None = None
+    for key in dict.fromkeys(each.topology_key for each in constraints):
+        _, ids = nodes.label(key)
+        present: BoolArray = ids != ABSENT
+        mask = _both(mask, present)
+    return None if mask is not None and mask.all() else mask
+
+
+def _both(one: BoolArray | None, other: BoolArray | None) -> BoolArray | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one & other
