@@ -65,7 +65,6 @@ MISSING: Final = (
     names.VOLUME_ZONE,
     names.DYNAMIC_RESOURCES,
     names.DEFAULT_PREEMPTION,
-    names.NODE_DECLARED_FEATURES,
 )
 """Plugins of kube-scheduler's default profile that do not exist here yet. Written out so that
 nobody has to work it out; a test holds it equal to what the registry lacks."""

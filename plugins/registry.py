@@ -12,6 +12,7 @@ from plugins.default_binder import DefaultBinder
 from plugins.image_locality import ImageLocality
 from plugins.inter_pod_affinity import InterPodAffinity
 from plugins.node_affinity import NodeAffinity
+from plugins.node_declared_features import NodeDeclaredFeatures
 from plugins.node_name import NodeName
 from plugins.node_ports import NodePorts
 from plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -33,6 +34,7 @@ _CLASSES: Final[tuple[type[Plugin], ...]] = (
     ImageLocality,
     InterPodAffinity,
     NodeAffinity,
+    NodeDeclaredFeatures,
     NodeName,
     NodePorts,
     NodeResourcesBalancedAllocation,

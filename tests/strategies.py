@@ -21,6 +21,7 @@ from cache.objects import (
     Container,
     ContainerImage,
     ContainerPort,
+    ContainerRestartRule,
     ContainerStatus,
     LabelSelector,
     LabelSelectorRequirement,
@@ -291,7 +292,14 @@ def containers(name: str = "main") -> st.SearchStrategy[Container]:
         image=st.sampled_from(["nginx", "nginx:1.27", "example.com:5000/app@sha256:00"]),
         ports=_tuples(container_ports(), max_size=2),
         resources=resource_requirements(),
+        restart_policy_rules=_restart_rules(),
     )
+
+
+@cache
+def _restart_rules() -> st.SearchStrategy[tuple[ContainerRestartRule, ...]]:
+    rules = [(), (), (ContainerRestartRule("Restart"),)]
+    return st.sampled_from([*rules, (ContainerRestartRule("RestartAllContainers"),)])
 
 
 @cache
@@ -413,6 +421,8 @@ def pods(
         priority=draw(_priorities()),
         containers=tuple(draw(containers(each)) for each in container_names),
         init_containers=tuple(draw(init_containers(each)) for each in init_names),
+        host_network=draw(st.booleans()),
+        host_users=draw(_host_users()),
         overhead=draw(_overheads()),
         resources=draw(_pod_level_resources()),
         node_selector=draw(labels()),
@@ -451,6 +461,11 @@ def _priorities() -> st.SearchStrategy[int | None]:
 @cache
 def _namespaces() -> st.SearchStrategy[str]:
     return st.sampled_from(["default", "other"])
+
+
+@cache
+def _host_users() -> st.SearchStrategy[bool | None]:
+    return st.sampled_from([None, None, True, False])
 
 
 @cache
@@ -545,8 +560,15 @@ def nodes(draw: st.DrawFn, *, name: str | None = None) -> Node:
             capacity=allocatable,
             allocatable=allocatable,
             images=draw(_tuples(container_images(), max_size=2)),
+            declared_features=draw(_declared_features()),
         ),
     )
+
+
+@cache
+def _declared_features() -> st.SearchStrategy[tuple[str, ...]]:
+    known = ["RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"]
+    return st.sampled_from([(), (known[0],), tuple(known), ("SomethingElse", known[1])])
 
 
 def _tuples(

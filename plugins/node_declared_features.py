@@ -1,0 +1,123 @@
+"""Keeps a pod off nodes that do not declare a feature which the pod needs.
+
+What a pod needs is inferred from its spec; what a node has, its kubelet writes into
+``status.declaredFeatures``. A node that declares nothing lacks everything.
+
+Source: pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go (1.36) and
+k8s.io/component-helpers nodedeclaredfeatures/features (0.36). Of the features there only these
+two are ever needed to place a pod; the others matter when a pod is changed in place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cache.columns import ColumnSpec
+from plugins import names
+from plugins.framework.cluster_events import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    Hint,
+    Resource,
+)
+from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin
+from plugins.framework.results import (
+    ALL_PASS,
+    PROCEED,
+    SKIP_FILTER,
+    NodeVerdicts,
+    PreFilterResult,
+)
+from plugins.framework.status import SUCCESS, Status, unresolvable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cache.columns import NodesView
+    from cache.node_info import NodeInfo
+    from cache.objects import Node, Pod
+    from cache.pod_info import PodInfo
+    from plugins.framework.cycle_state import CycleState
+
+REJECTED: Final = unresolvable("node(s) didn't match Pod's required features")
+
+RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
+"""Needed by a pod of which a container's exit may restart all containers."""
+
+USER_NAMESPACES_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
+"""Needed by a pod on the host's network that has a user namespace of its own."""
+
+_BITS: Final = {RESTART_ALL_CONTAINERS: 1, USER_NAMESPACES_HOST_NETWORK: 2}
+
+_RESTART_ALL_ACTION: Final = "RestartAllContainers"
+
+
+class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
+    """Rejects nodes that lack a feature which the pod's spec implies."""
+
+    name = names.NODE_DECLARED_FEATURES
+
+    def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
+        """Return Skip for a pod that needs no feature, which nearly every pod is."""
+        return PROCEED if _needed(info.pod) else SKIP_FILTER
+
+    def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
+        """Judge all nodes of the view. *Cost*: one pass over an integer column."""
+        needed = _needed(info.pod)
+        if not needed:
+            return ALL_PASS
+        return NodeVerdicts((nodes.derived(_DECLARED) & needed) == needed, status=REJECTED)
+
+    def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
+        """Judge one node."""
+        needed = _needed(info.pod)
+        return SUCCESS if _declared(node_info) & needed == needed else REJECTED
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return: a node that is new or declares other features, and a change of the pod itself."""
+        nodes = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE)
+        pods = ClusterEvent(Resource.POD, Action.UPDATE)
+        return (EventRegistration(nodes, _after_node), EventRegistration(pods, _after_pod))
+
+
+def _needed(pod: Pod) -> int:
+    """Return the features that a pod needs, as bits."""
+    spec, needed = pod.spec, 0
+    for containers in (spec.containers, spec.init_containers):
+        for container in containers:
+            for rule in container.restart_policy_rules:
+                if rule.action == _RESTART_ALL_ACTION:
+                    needed |= _BITS[RESTART_ALL_CONTAINERS]
+    if spec.host_network and spec.host_users is False:
+        needed |= _BITS[USER_NAMESPACES_HOST_NETWORK]
+    return needed
+
+
+def _declared(node_info: NodeInfo) -> int:
+    """Return the features that a node declares, as bits."""
+    bits = 0
+    if node_info.node is not None:
+        for feature in node_info.node.status.declared_features:
+            bits |= _BITS.get(feature, 0)
+    return bits
+
+
+_DECLARED: Final = ColumnSpec("declared-features", _declared)
+
+
+def _after_node(pod: Pod, old: Node | None, new: Node | None) -> Hint:
+    same = (
+        old is not None
+        and new is not None
+        and (old.status.declared_features == new.status.declared_features)
+    )
+    return Hint.SKIP if same else Hint.QUEUE
+
+
+def _after_pod(pod: Pod, old: Any, new: Any) -> Hint:
+    """Answer for a pod that changed: only the pod itself, and only if it needs other features."""
+    if new is not None and new.metadata.uid != pod.metadata.uid:
+        return Hint.SKIP
+    same = old is not None and new is not None and _needed(old) == _needed(new)
+    return Hint.SKIP if same else Hint.QUEUE
