@@ -42,7 +42,7 @@ from plugins.framework.status import SUCCESS, Code, Status
 from tests import strategies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from cache.columns import NodesView
     from cache.objects import Namespace, Node, Pod
@@ -77,15 +77,17 @@ class RecordingHandle:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to make a plugin: its class, and its arguments as a configuration file has them."""
+    """How to make a plugin: its class, its arguments as a configuration file has them, and what
+    it is lent."""
 
     plugin: type[Plugin]
     args: dict[str, Any] | None = None
+    handle: Callable[[], RecordingHandle] = RecordingHandle
 
     def make(self) -> Plugin:
         args_type = self.plugin.args_type
         args = None if args_type is None else msgspec.convert(self.args or {}, args_type)
-        return self.plugin(args, RecordingHandle())
+        return self.plugin(args, self.handle())
 
 
 @dataclass(frozen=True)
@@ -392,6 +394,24 @@ def check_what_if(recipe: Recipe, cluster: Cluster, added: Pod, pod: Pod) -> Non
     assert _filter_each(plugin, what_if, info, snapshot) == before
     assert plugin.filter_one(what_if, info, target) == before[target.name]
     assert _filter_each(plugin, state, info, snapshot) == before, "the copy was no copy"
+
+
+def check_what_if_vector(recipe: Recipe, cluster: Cluster, added: Pod, pod: Pod) -> None:
+    """After a what-if has changed the state, the vector filter and its twin still agree."""
+    plugin, info, state = recipe.make(), PodInfo(pod), CycleState()
+    if not isinstance(plugin, PreFilterPlugin) or not isinstance(plugin, FilterPlugin):
+        return
+    snapshot = cluster.snapshot()
+    view = snapshot.all_nodes()
+    if not _pre_filter(plugin, state, info, view).status.is_success:
+        return
+    target = snapshot.get(added.spec.node_name)
+    assert target is not None
+    assert plugin.add_pod(state, info, PodInfo(added), target).is_success
+    for nodes in (view, type(view).of(view.node_infos())):
+        verdicts = plugin.filter(state, info, nodes)
+        for row, node_info in enumerate(nodes.node_infos()):
+            assert verdicts.status_of(row) == plugin.filter_one(state, info, node_info)
 
 
 def check_other_points(recipe: Recipe, pod: Pod) -> None:

@@ -1,0 +1,161 @@
+"""I4: after any history the term index answers as one that is made anew."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from cache import pod_counts, pod_table, term_groups
+from cache.affinity_terms import TermKind
+from cache.label_selectors import compile_label_selector
+from cache.namespaces import Namespaces
+from cache.objects import Namespace, Node, ObjectMeta, Pod
+from cache.pod_info import PodInfo
+from cache.pod_table import PodQuery
+from cache.scheduler_cache import SchedulerCache
+from cache.snapshot import Snapshot
+from cache.term_index import TermIndex
+from tests.plugins import related_pods
+from tests.plugins.related_pods import NAMESPACES, NODE_NAMES
+
+QUERIES = st.builds(
+    PodQuery,
+    st.one_of(st.none(), st.frozensets(st.sampled_from(NAMESPACES))),
+    st.one_of(st.none(), related_pods.label_selectors()).map(compile_label_selector),
+    st.booleans(),
+)
+
+
+class TermIndexHistory(RuleBasedStateMachine):
+    """A cache that is told of changes, one snapshot that follows it, and questions now and then.
+
+    Queries are asked again and again, so that columns lag behind by different numbers of changes.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache = SchedulerCache()
+        self.snapshot = Snapshot()
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[str, Pod] = {}
+        self.queries: list[PodQuery] = []
+        self.namespaces = Namespaces()
+        self.serial = 0
+
+    @rule(name=st.sampled_from(NODE_NAMES), data=st.data(), again=st.booleans())
+    def node_added_or_relabelled(self, name, data, again):
+        node = data.draw(related_pods.nodes(name=name))
+        if again:
+            self.serial += 1
+            meta = msgspec.structs.replace(node.metadata, uid=f"{name}-{self.serial}")
+            node = msgspec.structs.replace(node, metadata=meta)
+        self.nodes[name] = node
+        self.cache.add_node(node)
+
+    @precondition(lambda self: self.nodes)
+    @rule(data=st.data())
+    def node_deleted(self, data):
+        name = data.draw(st.sampled_from(sorted(self.nodes)))
+        del self.nodes[name]
+        self.cache.remove_node(name)
+
+    @rule(node_name=st.sampled_from(NODE_NAMES), data=st.data())
+    def pod_added(self, node_name, data):
+        self.serial += 1
+        pod = data.draw(related_pods.pods(name=f"pod-{self.serial}", node_name=node_name))
+        self.pods[pod.metadata.uid] = pod
+        self.cache.add_pod(PodInfo(pod))
+
+    @precondition(lambda self: self.pods)
+    @rule(data=st.data(), moved_to=st.none() | st.sampled_from(NODE_NAMES))
+    def pod_changed(self, data, moved_to):
+        uid = data.draw(st.sampled_from(sorted(self.pods)))
+        old = self.pods[uid]
+        node_name = moved_to or old.spec.node_name
+        shape = data.draw(related_pods.pods(name=old.metadata.name, node_name=node_name))
+        meta = msgspec.structs.replace(shape.metadata, namespace=old.metadata.namespace)
+        self.pods[uid] = msgspec.structs.replace(shape, metadata=meta)
+        self.cache.add_pod(PodInfo(self.pods[uid]))
+
+    @precondition(lambda self: self.pods)
+    @rule(data=st.data())
+    def pod_deleted(self, data):
+        uid = data.draw(st.sampled_from(sorted(self.pods)))
+        self.cache.remove_pod(PodInfo(self.pods.pop(uid)))
+
+    @rule(name=st.sampled_from(NAMESPACES), labels=related_pods.labels())
+    def namespace_relabelled(self, name, labels):
+        self.namespaces.changed(None, Namespace(ObjectMeta(name=name, labels=labels)))
+
+    @rule(query=QUERIES)
+    def selector_comes_into_use(self, query):
+        self.queries.append(query)
+
+    @rule()
+    def snapshot_updated(self):
+        self.cache.update_snapshot(self.snapshot)
+
+    @precondition(lambda self: self.queries)
+    @rule(data=st.data())
+    def pods_are_counted(self, data):
+        query = data.draw(st.sampled_from(self.queries))
+        expected = [
+            sum(query.matches(info.pod) for info in node.pods.values())
+            for node in self.snapshot.columns.node_infos
+        ]
+        counts = self.snapshot.columns.terms.count(query)
+        assert counts.tolist() == expected
+        assert not counts.flags.writeable
+
+    @rule(
+        kind=st.sampled_from(TermKind),
+        namespace=st.sampled_from(NAMESPACES),
+        labels=related_pods.labels(),
+    )
+    def terms_are_looked_up(self, kind, namespace, labels):
+        index = self.snapshot.columns.terms
+        about = (kind, namespace, labels, self.namespaces.labels_of(namespace))
+        fresh = TermIndex(self.snapshot.columns.node_infos)
+        wanted = {group.term: fresh.column(group) for group in fresh.terms_meaning(*about)}
+        found = index.terms_meaning(*about)
+        assert {group.term for group in found} == set(wanted)
+        for group in found:
+            in_all = sum(
+                fresh.column(each)
+                for each in fresh.terms_meaning(*about)
+                if (each.term, each.weight) == (group.term, group.weight)
+            )
+            np.testing.assert_array_equal(index.column(group), in_all)
+
+    @invariant()
+    def grouped_terms_equal_those_of_an_index_made_anew(self):
+        columns = self.snapshot.columns
+        assert columns.terms.facts() == TermIndex(columns.node_infos).facts()
+
+
+class CrampedTermIndexHistory(TermIndexHistory):
+    """The same with hardly any room, so that everything that can be dropped is dropped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(pod_counts, "MAX_QUERIES", 2)
+        self.patch.setattr(pod_counts, "MAX_JOURNAL", 6)
+        self.patch.setattr(pod_counts, "_WORTH_TAKING_IN", 3)
+        self.patch.setattr(pod_table, "MAX_KEYS", 1)
+        self.patch.setattr(pod_table, "_FIRST_CAPACITY", 2)
+        self.patch.setattr(term_groups, "MAX_DENSE", 1)
+
+    def teardown(self) -> None:
+        self.patch.undo()
+
+
+HISTORY = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TermIndexHistory.TestCase.settings = HISTORY
+CrampedTermIndexHistory.TestCase.settings = HISTORY
+TestTermIndexHistory = TermIndexHistory.TestCase
+TestCrampedTermIndexHistory = CrampedTermIndexHistory.TestCase
