@@ -18,6 +18,7 @@ from scheduler.config import (
     load_config,
     render_effective,
 )
+from scheduler.explain import Batch, ExplainError, ExplainOptions, run_explain
 from scheduler.log_setup import configure_logging
 from scheduler.server import ServerError
 from scheduler.version import VERSION
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         status: int = options.command(options)
-    except (ConfigError, ClientConfigError, StartError, ServerError) as error:
+    except (ConfigError, ClientConfigError, StartError, ServerError, ExplainError) as error:
         sys.stderr.write(f"berth: {error}\n")
         return 1
     except KeyboardInterrupt:
@@ -75,6 +76,26 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check-config", help="check a file and print what it comes to")
     check.set_defaults(command=_check_config)
     check.add_argument("file", metavar="F")
+
+    explain = commands.add_parser("explain", help="say what every plugin says of a pod")
+    explain.set_defaults(command=_explain)
+    explain.add_argument("--pod", metavar="NS/NAME", help="the pod to ask about")
+    explain.add_argument(
+        "--from",
+        dest="dumps",
+        metavar="F",
+        action="append",
+        help="what kubectl get nodes,pods,... -A -o json printed (- for stdin); may be repeated; "
+        "without it the cluster is asked",
+    )
+    explain.add_argument("--kubeconfig", metavar="F", help="how to reach the API server")
+    explain.add_argument("--config", metavar="F", help="a KubeSchedulerConfiguration")
+    explain.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    explain.add_argument(
+        "--batch",
+        action="store_true",
+        help='answer JSON lines {"objects": [...], "pod": {...}, "config": {...}} from stdin',
+    )
 
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(command=_version)
@@ -125,6 +146,37 @@ def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
 
 def _check_config(options: argparse.Namespace) -> int:
     sys.stdout.write(render_effective(load_config(Path(options.file))))
+    return 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    others = {
+        "--pod": options.pod,
+        "--from": options.dumps,
+        "--kubeconfig": options.kubeconfig,
+        "--config": options.config,
+    }
+    if options.batch:
+        given = [name for name, value in others.items() if value is not None]
+        if given:
+            raise ExplainError(f"--batch reads all from its lines, it does not go with {given[0]}")
+        Batch().serve(sys.stdin.buffer, sys.stdout.buffer)
+        return 0
+    if options.pod is None:
+        raise ExplainError("which pod? --pod NS/NAME is missing")
+    if options.dumps and options.kubeconfig is not None:
+        raise ExplainError("--from and --kubeconfig contradict each other")
+    sys.stdout.write(
+        run_explain(
+            ExplainOptions(
+                pod=options.pod,
+                dumps=tuple(options.dumps or ()),
+                kubeconfig=options.kubeconfig,
+                config=options.config,
+                as_json=options.output == "json",
+            )
+        )
+    )
     return 0
 
 

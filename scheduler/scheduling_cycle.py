@@ -18,7 +18,13 @@ import numpy as np
 
 from plugins.framework.status import Code, Status, unschedulable
 from scheduler.decision import NO_NODES_AVAILABLE, Decision, Diagnosis
-from scheduler.framework_runner import FilterOutcome, FrameworkRunner, PluginError, diagnose
+from scheduler.framework_runner import (
+    FilterOutcome,
+    FrameworkRunner,
+    PluginError,
+    PreFilterOutcome,
+    diagnose,
+)
 
 if TYPE_CHECKING:
     from cache.columns import NodesView
@@ -30,6 +36,19 @@ if TYPE_CHECKING:
 
 MIN_FEASIBLE_NODES_TO_FIND = 100
 """A partial search never stops before this many feasible nodes. Source: schedule_one.go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What the filters said of a pod.
+
+    ``nodes`` are those that the filters were asked about; ``outcome`` is None when a PreFilter
+    rejected the pod before that.
+    """
+
+    nodes: NodesView
+    pre: PreFilterOutcome
+    outcome: FilterOutcome | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +114,12 @@ class SchedulingCycle:
         nodes = self.snapshot.all_nodes()
         if not len(nodes):
             return self._undecided(framework, info, unschedulable(NO_NODES_AVAILABLE))
-        pre = framework.run_pre_filter(state, info, nodes)
-        outcome: FilterOutcome | None = None
-        if pre.status.code is Code.ERROR:
-            raise PluginError(pre.status)
-        if pre.status.is_success:
-            if pre.node_names is not None:
-                nodes = self._narrow(nodes, pre.node_names)
-            outcome = framework.run_filter(state, info, nodes)
-            feasible = self._limit(framework, nodes, outcome)
+        search = self.search(framework, state, info)
+        if search.outcome is not None:
+            feasible = self._limit(framework, search.nodes, search.outcome)
             if len(feasible.view):
                 return self._choose(framework, state, info, feasible)
-        diagnosis = diagnose(len(self.snapshot), pre, outcome)
+        diagnosis = diagnose(len(self.snapshot), search.pre, search.outcome)
         nominated, post = framework.run_post_filter(state, info, self.snapshot.all_nodes())
         if post.reasons:
             diagnosis = replace(diagnosis, post_filter_message=post.message)
@@ -114,6 +127,24 @@ class SchedulingCycle:
             self._undecided(framework, info, _refusal(diagnosis), diagnosis),
             nominated_node_name=nominated,
         )
+
+    def search(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Search:
+        """Ask the PreFilters and then the filters about every node that is left.
+
+        Raises
+        ------
+        PluginError
+            When a plugin fails.
+        """
+        nodes = self.snapshot.all_nodes()
+        pre = framework.run_pre_filter(state, info, nodes)
+        if pre.status.code is Code.ERROR:
+            raise PluginError(pre.status)
+        if not pre.status.is_success:
+            return Search(nodes, pre, None)
+        if pre.node_names is not None:
+            nodes = self._narrow(nodes, pre.node_names)
+        return Search(nodes, pre, framework.run_filter(state, info, nodes))
 
     def _narrow(self, nodes: NodesView, names: frozenset[str]) -> NodesView:
         rows = self.snapshot.columns.row_of

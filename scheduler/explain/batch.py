@@ -1,0 +1,102 @@
+"""Many questions in one process: a JSON object a line in, an answer a line out.
+
+    {"objects": [API objects], "pod": API object, "config": KubeSchedulerConfiguration or null}
+
+The answer is :func:`scheduler.explain.json_form.as_json`'s, or ``{"error": "..."}`` for a line
+that cannot be answered; the lines after it are answered all the same. Objects are taken as an
+API server would have stored them: nothing is defaulted here. Of the configuration the first
+profile counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+import msgspec
+
+from scheduler.config import (
+    ConfigError,
+    default_config,
+    effective_profiles,
+    parse_config,
+)
+from scheduler.explain.cluster import Cluster, ClusterObjectError, read_pod
+from scheduler.explain.explanation import explain
+from scheduler.explain.json_form import as_json
+from scheduler.explain.offline import offline_framework
+from scheduler.framework_runner import PluginError
+
+if TYPE_CHECKING:
+    from scheduler.config import EffectiveProfile
+
+MAX_CONFIGURATIONS: Final = 256
+"""Configurations that are remembered for the lines that come; then all are read anew."""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """One line."""
+
+    pod: msgspec.Raw
+    objects: tuple[msgspec.Raw, ...] = ()
+    config: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_QUESTION: Final = msgspec.json.Decoder(Question)
+
+
+class Batch:
+    """Answers lines.
+
+    Notes
+    -----
+    *Concurrency*: confined to one thread.
+    """
+
+    def __init__(self) -> None:
+        self._profiles: dict[bytes, tuple[EffectiveProfile, ...]] = {}
+
+    def serve(self, lines: BinaryIO, answers: BinaryIO) -> None:
+        """Answer every line until there are no more, each before the next one is read."""
+        while line := lines.readline():
+            if line.strip():
+                answers.write(self.answer(line) + b"\n")
+                answers.flush()
+
+    def answer(self, line: bytes) -> bytes:
+        """Return the answer to one line; never raises for what a line says."""
+        try:
+            question = _QUESTION.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            return _error(f"the line cannot be read: {error}")
+        try:
+            return self._answer(question)
+        except (ClusterObjectError, ConfigError) as error:
+            return _error(str(error))
+        except PluginError as error:
+            return _error(error.status.message)
+
+    def _answer(self, question: Question) -> bytes:
+        profiles = self._profiles_of(question.config)
+        cluster = Cluster()
+        for index, raw in enumerate(question.objects):
+            try:
+                cluster.add(raw)
+            except ClusterObjectError as error:
+                raise ClusterObjectError(f"objects[{index}]: {error}") from error
+        framework = offline_framework(profiles, cluster)
+        return as_json(explain(framework, cluster.snapshot(), read_pod(question.pod)))
+
+    def _profiles_of(self, config: msgspec.Raw) -> tuple[EffectiveProfile, ...]:
+        text = bytes(config)
+        known = self._profiles.get(text)
+        if known is None:
+            parsed = default_config() if text == b"null" else parse_config(text.decode(), "config")
+            known = effective_profiles(parsed)
+            if len(self._profiles) >= MAX_CONFIGURATIONS:
+                self._profiles.clear()
+            self._profiles[text] = known
+        return known
+
+
+def _error(why: str) -> bytes:
+    return msgspec.json.encode({"error": why})

@@ -1,0 +1,180 @@
+"""``berth explain`` as a function: a pod of a dump or of a running cluster, explained."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cache.pod_info import PodInfo, is_terminal
+from cache.resources import MalformedObjectError
+from plugins.node_resources_fit import NodeResourcesFit
+from scheduler.client.errors import ApiError
+from scheduler.config import default_config, effective_profiles, load_config
+from scheduler.config.config_error import did_you_mean
+from scheduler.explain.cluster import Cluster
+from scheduler.explain.dump import DumpError, read_dump
+from scheduler.explain.explanation import explain
+from scheduler.explain.json_form import as_json
+from scheduler.explain.live import list_cluster
+from scheduler.explain.offline import offline_framework
+from scheduler.explain.text_form import as_text
+from scheduler.framework_runner import PluginError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import msgspec
+
+    from cache.objects import Pod
+    from cache.snapshot import Snapshot
+    from plugins.node_resources_fit import Shortfall
+    from scheduler.framework_runner import FrameworkRunner
+
+MAX_WARNINGS = 10
+
+
+class ExplainError(Exception):
+    """The question cannot be answered; the message is one sentence for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainOptions:
+    """What the command line says.
+
+    Parameters
+    ----------
+    pod
+        ``namespace/name``; a bare name is in the namespace ``default``.
+    dumps
+        Files with objects, ``-`` for the standard input. None: ask a running cluster.
+    kubeconfig
+        How to reach it; None for the usual places.
+    config
+        A KubeSchedulerConfiguration; None for the default profile.
+    as_json
+        Whether the answer is for a program.
+    """
+
+    pod: str
+    dumps: tuple[str, ...] = ()
+    kubeconfig: str | None = None
+    config: str | None = None
+    as_json: bool = False
+
+
+def run_explain(options: ExplainOptions) -> str:
+    """Return what is to be printed.
+
+    Objects that cannot be read are left out, and the standard error says so.
+
+    Raises
+    ------
+    ExplainError, ConfigError, ClientConfigError
+        One sentence each.
+    """
+    config = default_config() if options.config is None else load_config(Path(options.config))
+    profiles = effective_profiles(config)
+    cluster = Cluster()
+    _warn(map(str, cluster.add_all(_objects(options))))
+    pod = _find(cluster, options.pod)
+    framework = offline_framework(profiles, cluster, pod.spec.scheduler_name)
+    notes = _notes(framework, pod)
+    info = _as_if_pending(cluster, pod)
+    snapshot = cluster.snapshot()
+    try:
+        explanation = explain(framework, snapshot, info)
+    except PluginError as error:
+        raise ExplainError(error.status.message) from error
+    if options.as_json:
+        return as_json(explanation).decode() + "\n"
+    text = as_text(explanation, _lacks(framework, snapshot, info))
+    return text + "".join(f"\n{note}\n" for note in notes)
+
+
+def _find(cluster: Cluster, wanted: str) -> Pod:
+    namespace, _, name = wanted.rpartition("/")
+    key = f"{namespace or 'default'}/{name}"
+    pod = cluster.pods.get(key)
+    if pod is None:
+        home = key.removesuffix(name)
+        near = did_you_mean(
+            name, (k.removeprefix(home) for k in cluster.pods if k.startswith(home))
+        )
+        raise ExplainError(f"there is no pod {key} among {len(cluster.pods)}{near}")
+    return pod
+
+
+def _objects(options: ExplainOptions) -> Iterable[tuple[msgspec.Raw, str]]:
+    if not options.dumps:
+        try:
+            return asyncio.run(list_cluster(options.kubeconfig))
+        except ApiError as error:
+            raise ExplainError(f"the cluster cannot be read: {error}") from error
+    objects: list[tuple[msgspec.Raw, str]] = []
+    for name in options.dumps:
+        try:
+            text = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+            objects += read_dump(text, "the standard input" if name == "-" else name)
+        except OSError as error:
+            raise ExplainError(f"{name} cannot be read: {error.strerror}") from error
+        except DumpError as error:
+            raise ExplainError(str(error)) from error
+    return objects
+
+
+def _warn(sentences: Iterable[str]) -> None:
+    listed = list(sentences)
+    for sentence in listed[:MAX_WARNINGS]:
+        sys.stderr.write(f"berth: left out: {sentence}\n")
+    if len(listed) > MAX_WARNINGS:
+        sys.stderr.write(f"berth: left out: {len(listed) - MAX_WARNINGS} more objects\n")
+
+
+def _notes(framework: FrameworkRunner, pod: Pod) -> list[str]:
+    """Return what else a person should know about the pod."""
+    notes = []
+    wanted, served = pod.spec.scheduler_name, framework.profile_name
+    if wanted != served:
+        notes.append(
+            f"It asks for the scheduler {wanted or 'default-scheduler'!r}, not {served!r}."
+        )
+    status = framework.pre_enqueue(pod)
+    if not status.is_success:
+        notes.append(f"It is not tried at present: {status.message}.")
+    if is_terminal(pod):
+        notes.append("It has ended; this is what would be said of it if it had not.")
+    elif pod.spec.node_name:
+        notes.append(
+            f"It is on {pod.spec.node_name}; this is what would be said of it if it were not."
+        )
+    return notes
+
+
+def _as_if_pending(cluster: Cluster, pod: Pod) -> PodInfo:
+    """Take the pod off its node, if it has one."""
+    try:
+        if pod.spec.node_name:
+            cluster.cache.remove_pod(PodInfo(pod))
+            pod = replace(pod, spec=replace(pod.spec, node_name=""))
+        return PodInfo(pod)
+    except MalformedObjectError as error:
+        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        raise ExplainError(f"pod {key} cannot be read: {error}") from error
+
+
+def _lacks(
+    framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo
+) -> Callable[[str], Sequence[Shortfall]]:
+    """Return what tells the missing amounts of a node that NodeResourcesFit rejects."""
+    fits = [plugin for plugin in framework.plugins if isinstance(plugin, NodeResourcesFit)]
+
+    def lacks(name: str) -> Sequence[Shortfall]:
+        node_info = snapshot.get(name)
+        return [] if node_info is None or not fits else fits[0].shortfalls(info, node_info)
+
+    return lacks

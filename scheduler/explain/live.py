@@ -1,0 +1,75 @@
+"""The objects of a running cluster, listed once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from scheduler.client.api import Api
+from scheduler.client.codec import (
+    NAMESPACES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    SERVICES,
+    STATEFUL_SETS,
+    ResourceKind,
+)
+from scheduler.client.credentials import load_credentials
+from scheduler.client.limiter import InFlightLimiter
+from scheduler.client.transport import Transport
+from scheduler.version import VERSION
+
+if TYPE_CHECKING:
+    import msgspec
+
+LISTED: Final[tuple[ResourceKind[Any], ...]] = (
+    NAMESPACES,
+    NODES,
+    PODS,
+    SERVICES,
+    REPLICATION_CONTROLLERS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+)
+"""What a cycle looks at."""
+
+_REQUESTS_IN_FLIGHT: Final = 4
+
+
+async def list_cluster(kubeconfig: str | None) -> list[tuple[msgspec.Raw, str]]:
+    """Return every object that a cycle may look at, with its kind.
+
+    Raises
+    ------
+    ClientConfigError
+        When there is no way to the API server.
+    ApiError
+        When it cannot be reached or refuses.
+    """
+    credentials = await load_credentials(kubeconfig)
+    transport = Transport(
+        credentials,
+        user_agent=f"berth/{VERSION} (explain)",
+        limiter=InFlightLimiter(_REQUESTS_IN_FLIGHT),
+    )
+    try:
+        api = Api(transport)
+        await api.check_server()
+        objects: list[tuple[msgspec.Raw, str]] = []
+        for kind in LISTED:
+            objects += await _list(api, kind)
+        return objects
+    finally:
+        await transport.close()
+
+
+async def _list(api: Api, kind: ResourceKind[Any]) -> list[tuple[msgspec.Raw, str]]:
+    found: list[tuple[msgspec.Raw, str]] = []
+    token = ""
+    while True:
+        page = await api.list_page(kind, continue_=token)
+        found += [(raw, kind.struct.__name__) for raw in page.items or ()]
+        token = page.metadata.continue_
+        if not token:
+            return found
