@@ -3,7 +3,7 @@ SHELL := /bin/bash
 UV := $(or $(shell command -v uv),.uv/bin/uv)
 RUN := $(UV) run --frozen --quiet
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint types imports bench
+.PHONY: help install demo test parity lint types imports bench
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,8 +18,12 @@ demo: install ## Run berth against a real etcd and kube-apiserver and watch it p
 	@$(RUN) python -m tests.demo $(ARGS)
 
 test: install ## Run all tests, those against a real control plane included
-	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler >/dev/null
+	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle >/dev/null
 	@$(RUN) pytest $(ARGS)
+
+parity: install ## Compare N random verdicts (20000) with kube-scheduler's own plugins; SEED=... repeats
+	@$(RUN) python -m tests.controlplane.binaries oracle >/dev/null
+	@$(RUN) python -m tests.parity --cases $(or $(N),20000) $(if $(SEED),--seed $(SEED))
 
 lint: install ## Check style and format
 	@$(RUN) ruff check . && $(RUN) ruff format --check .
