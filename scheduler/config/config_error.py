@@ -15,6 +15,10 @@ _MAX_SHOWN: Final = 80
 """Characters of a bad value that a message repeats; it may be a megabyte."""
 
 
+_NEAR: Final = 0.75
+"""How alike two names are (of 1) if one may be a misspelling of the other."""
+
+
 def child(path: str, key: str) -> str:
     """Return the path of a field: ``profiles[0]`` and ``plugins`` make ``profiles[0].plugins``."""
     if _PLAIN_KEY.fullmatch(key) is None:
@@ -43,7 +47,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     by_folded = {each.casefold(): each for each in names}
     near = by_folded.get(name.casefold()) or next(
-        iter(difflib.get_close_matches(name[:_MAX_SHOWN], names, 1)), ""
+        iter(difflib.get_close_matches(name[:_MAX_SHOWN], names, 1, _NEAR)), ""
     )
     return f"; did you mean {near}?" if near else ""
 
