@@ -5,7 +5,7 @@ ARG BASE=docker.io/library/python:3.13-slim
 FROM ${BASE} AS build
 WORKDIR /src
 RUN python3 -m venv /tools && /tools/bin/pip install --quiet --no-cache-dir uv
-ENV UV_PROJECT_ENVIRONMENT=/opt/berth UV_LINK_MODE=copy UV_PYTHON_DOWNLOADS=never
+ENV UV_PROJECT_ENVIRONMENT=/opt/berth UV_LINK_MODE=copy UV_PYTHON_DOWNLOADS=never UV_SYSTEM_CERTS=1
 # Dependencies first: they change less often than the source.
 COPY pyproject.toml uv.lock README.md LICENSE ./
 RUN /tools/bin/uv sync --frozen --no-dev --no-install-project --no-cache

@@ -36,7 +36,8 @@ bench: install ## Measure pods/s against the real API server, beside kube-schedu
 e2e: install ## Run the scenarios on a real API server: faults, restarts, audit log
 	@$(RUN) pytest tests/scenarios $(ARGS)
 
-BUILDER = $(firstword $(foreach tool,docker podman buildah,$(if $(shell command -v $(tool)),$(tool))))
+# A docker client without its daemon is no builder.
+BUILDER ?= $(shell docker info >/dev/null 2>&1 && echo docker || command -v podman || command -v buildah)
 IMAGE ?= berth:dev
 image: ## Build the image with docker, podman or buildah (BASE=... IMAGE=... BUILD_ARGS=...)
 	@test -n "$(BUILDER)" || { echo "make image: needs docker, podman or buildah" >&2; exit 1; }

@@ -15,6 +15,9 @@ _MAX_SHOWN: Final = 80
 """Characters of a bad value that a message repeats; it may be a megabyte."""
 
 
+_MAX_LISTED: Final = 50
+"""Mistakes that a message lists; all of them stay in the error."""
+
 _NEAR: Final = 0.75
 """How alike two names are (of 1) if one may be a misspelling of the other."""
 
@@ -92,7 +95,10 @@ class ConfigError(ValueError):
         before = f"{self.source}: " if self.source else ""
         if len(self.mistakes) == 1:
             return f"{before}{self.mistakes[0]}"
-        lines = "".join(f"\n  {mistake}" for mistake in self.mistakes)
+        listed = self.mistakes[:_MAX_LISTED]
+        lines = "".join(f"\n  {mistake}" for mistake in listed)
+        if len(self.mistakes) > len(listed):
+            lines += f"\n  ... and {len(self.mistakes) - len(listed)} more"
         return f"{before}{len(self.mistakes)} mistakes:{lines}"
 
     @classmethod

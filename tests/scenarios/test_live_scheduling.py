@@ -216,6 +216,25 @@ class TestFaults:
                 api.wait_until(lambda: len(bound(api)) == 20, "the others are bound")
                 assert berth.stop() == 0
 
+    @pytest.mark.parametrize(
+        ("genuine", "forged"),
+        [
+            pytest.param(b'"cpu":"666"', b'"cpu":"many"', id="a bad quantity"),
+            pytest.param(b'"cpu":"666"', b'"cpu":[', id="broken JSON"),
+        ],
+    )
+    def test_a_malformed_node_costs_only_itself(self, empty_plane, genuine, forged):
+        plane = empty_plane
+        with BlockingApi(plane.admin_kubeconfig) as api:
+            api.create_many([make_node("sound", cpu="64")])
+            with RunningBerth(plane.berth_kubeconfig()) as berth:
+                api.wait_until(lambda: berth.is_ready, "berth is ready")
+                berth.on_loop(lambda: berth.app.transport.forgeries.update({genuine: forged}))
+                api.create_many([make_node("victim", cpu="666")])
+                api.create_many(pods(20))
+                api.wait_until(lambda: len(bound(api)) == 20, "the pods are bound")
+                assert set(bound(api).values()) == {"sound"}
+
     def test_deleted_while_being_bound(self, fresh_control_plane):
         plane = fresh_control_plane
         with BlockingApi(plane.admin_kubeconfig) as api:

@@ -40,12 +40,6 @@ def mistakes_of_profile(**fields: Any) -> list[str]:
     return mistakes_of(profiles=[{"schedulerName": "berth", **fields}])
 
 
-def mistakes_of_args(name: str, args: Any) -> list[str]:
-    """Return what is wrong with arguments of a plugin, each path from ``args`` on."""
-    found = mistakes_of_profile(pluginConfig=[{"name": name, "args": args}])
-    return [line.removeprefix("profiles[0].pluginConfig[0].args").lstrip(".") for line in found]
-
-
 def plugin_set(
     enabled: list[str | tuple[str, int]] | None = None, disabled: list[str] | None = None
 ) -> dict[str, Any]:

@@ -24,6 +24,12 @@ def test_several_mistakes_are_counted_and_listed() -> None:
     assert (error.path, error.why) == ("a", "is bad")
 
 
+def test_a_message_is_not_endless() -> None:
+    error = ConfigError.of([Mistake(f"a[{n}]", "is bad") for n in range(20_000)])
+    assert str(error).endswith("a[49]: is bad\n  ... and 19950 more")
+    assert len(error.mistakes) == 20_000
+
+
 @pytest.mark.parametrize(
     ("path", "expected"),
     [

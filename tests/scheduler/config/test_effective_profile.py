@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 class NewestFirst(QueueSortPlugin):
     name = "NewestFirst"
-    args_type = None
 
     def sort_key(self, pod: Any, since_s: float) -> tuple[float, ...]:
         return (-since_s,)
@@ -141,7 +140,7 @@ def test_arguments_are_decoded() -> None:
     [
         pytest.param({"name": "NodeName", "args": {"a": 1}}, id="of-a-plugin-that-takes-none"),
         pytest.param({"name": "Nobodys", "args": {"a": 1}}, id="of-a-plugin-nobody-knows"),
-        pytest.param({"name": "VolumeBinding", "args": {}}, id="of-a-plugin-not-there"),
+        pytest.param({"name": "GangScheduling", "args": {}}, id="of-a-plugin-not-there"),
         pytest.param({"name": "ImageLocality", "args": None}, id="null"),
     ],
 )

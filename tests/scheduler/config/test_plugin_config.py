@@ -9,16 +9,25 @@ import pytest
 from plugins.framework.args import ArgsError
 from plugins.framework.interfaces import Plugin
 from plugins.registry import PLUGINS
+from scheduler.config.plugin_args import PLUGIN_ARGS
 from scheduler.config.plugin_config import check_plugin_config
 from scheduler.config.profile import PluginConfig
 from tests.scheduler.config.documents import (
     API_VERSION,
     config_of_profile,
-    mistakes_of_args,
     mistakes_of_profile,
 )
 
+KNOWN_BY_NAME = {name: cls for name, cls in PLUGINS.items() if name not in PLUGIN_ARGS}
+"""The plugins without those whose arguments are checked before they exist."""
+
 ZONE = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+
+
+def mistakes_of_args(name: str, args: Any) -> list[str]:
+    """Return what is wrong with arguments of a plugin, each path from ``args`` on."""
+    _, found = check_plugin_config([PluginConfig(name, args)], KNOWN_BY_NAME, "")
+    return [str(each).removeprefix("[0].args").lstrip(".") for each in found]
 
 
 def constraints(**fields: Any) -> dict[str, Any]:
@@ -246,8 +255,8 @@ def test_entries_that_will_not_do(entries: list[dict[str, Any]], mistake: str) -
 
 def test_arguments_that_nobody_knows_are_kept_and_cannot_be_changed() -> None:
     config = config_of_profile(pluginConfig=[{"name": "Nobodys", "args": {"a": [{"b": 1}]}}])
-    args = config.profiles[0].plugin_config[0].args
-    assert args == {"a": ({"b": 1},)}
+    args: Any = config.profiles[0].plugin_config[0].args
+    assert args == MappingProxyType({"a": (MappingProxyType({"b": 1}),)})
     assert isinstance(args, MappingProxyType)
 
 
@@ -280,7 +289,7 @@ class Own(Plugin):
     ],
 )
 def test_a_plugin_of_somebodys_own_says_what_it_takes(args: Any, mistakes: list[str]) -> None:
-    plugins = {**PLUGINS, "Own": Own}
+    plugins: dict[str, type[Plugin]] = {**PLUGINS, "Own": Own}
     _, found = check_plugin_config([PluginConfig("Own", args)], plugins, "a")
     assert [str(each).replace("a[0]", "a") for each in found] == mistakes
 

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.config.plugin_sets import PluginOrder, merge_plugin_set, order_plugins
 from scheduler.config.profile import PluginEntry, PluginSet
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 POINTS = ("queueSort", "filter", "score", "bind")
 SERVES = {
@@ -27,7 +32,7 @@ def entries(*each: str | tuple[str, int]) -> tuple[PluginEntry, ...]:
 DEFAULT = PluginSet(entries("Sort", ("Taint", 3), ("Fit", 2), "Absent", ("Image", 1), "Bind"))
 
 
-def order(guards: tuple[str, ...] = (), **sets: PluginSet) -> PluginOrder:
+def order(sets: Mapping[str, PluginSet], guards: tuple[str, ...] = ()) -> PluginOrder:
     return order_plugins(sets, POINTS, lambda name: SERVES[name], DEFAULT, guards)
 
 
@@ -136,7 +141,7 @@ def test_what_the_defaults_disable_stays_disabled() -> None:
 def test_plugins_run_in_order(
     sets: dict[str, PluginSet], point: str, names: tuple[str, ...]
 ) -> None:
-    assert order(**sets).points[point] == names
+    assert order(sets).points[point] == names
 
 
 @pytest.mark.parametrize(
@@ -173,18 +178,20 @@ def test_plugins_run_in_order(
     ],
 )
 def test_weights(sets: dict[str, PluginSet], weights: dict[str, int]) -> None:
-    assert dict(order(**sets).score_weights) == weights
+    assert dict(order(sets).score_weights) == weights
 
 
 def test_guards_run_last_whatever_is_disabled() -> None:
     everything_off = disabled("*")
-    points = order(("Guard",), multiPoint=everything_off, filter=enabled("Mine", disabled=("*",)))
+    points = order(
+        {"multiPoint": everything_off, "filter": enabled("Mine", disabled=("*",))}, ("Guard",)
+    )
     assert points.points["filter"] == ("Mine", "Guard")
     assert points.points["score"] == ()
 
 
 def test_a_guard_that_is_enabled_stays_where_it_was_put() -> None:
-    assert order(("Guard",), filter=enabled("Guard", disabled=("*",))).points["filter"] == (
+    assert order({"filter": enabled("Guard", disabled=("*",))}, ("Guard",)).points["filter"] == (
         "Guard",
     )
 
@@ -205,7 +212,7 @@ def test_a_plugin_runs_once_and_only_where_it_serves(
         tuple(entry for entry in filters.enabled if "filter" in SERVES[entry.name]),
         filters.disabled,
     )
-    for point, names in order(multiPoint=multi_point, filter=filters).points.items():
+    for point, names in order({"multiPoint": multi_point, "filter": filters}).points.items():
         assert len(set(names)) == len(names)
         assert all(point in SERVES[name] for name in names)
 
@@ -213,13 +220,13 @@ def test_a_plugin_runs_once_and_only_where_it_serves(
 @given(multi_point=some_sets, filters=some_sets)
 def test_what_a_point_enables_runs_there(multi_point: PluginSet, filters: PluginSet) -> None:
     wanted = {entry.name for entry in filters.enabled if "filter" in SERVES[entry.name]}
-    assert wanted <= set(order(multiPoint=multi_point, filter=filters).points["filter"])
+    assert wanted <= set(order({"multiPoint": multi_point, "filter": filters}).points["filter"])
 
 
 @given(multi_point=some_sets, filters=some_sets)
 def test_what_a_point_disables_runs_there_only_if_it_enables_it(
     multi_point: PluginSet, filters: PluginSet
 ) -> None:
-    running = set(order(multiPoint=multi_point, filter=filters).points["filter"])
+    running = set(order({"multiPoint": multi_point, "filter": filters}).points["filter"])
     wanted = {entry.name for entry in filters.enabled}
     assert not {name for name in running - wanted if filters.disables(name)}

@@ -48,7 +48,7 @@ class Popper(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        self.popped = self.queue.pop(DEADLINE_S)
+        self.popped = self.queue.pop()
 
     def result(self) -> Any:
         self.join(DEADLINE_S)
