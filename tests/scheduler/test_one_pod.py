@@ -179,6 +179,18 @@ def test_a_binding_that_fails_is_undone_and_is_an_error_of_ours(error):
     assert (counts.backoff, counts.in_flight) == (1, 0)
 
 
+def test_the_room_of_a_failed_binding_wakes_who_waits_for_it():
+    stage = Stage(FITS.build(), [ApiError(422, "Invalid", "no")])
+    queue = stage.parts.queue
+    queue.add(pod("waits").scheduler("berth").request(cpu="4").info())
+    waits = queue.pop(timeout_s=0)
+    assert waits is not None
+    waits.unschedulable_plugins = frozenset({"NodeResourcesFit"})
+    queue.add_unschedulable(waits)
+    asyncio.run(stage.play())
+    assert queue.counts().unschedulable == 0
+
+
 def test_a_pod_that_is_gone_goes_nowhere():
     stage = play(FITS.build(), [ApiError(404, "NotFound", "no such pod")])
     assert stage.events == []
