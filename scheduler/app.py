@@ -21,7 +21,7 @@ from scheduler.binder import Binder
 from scheduler.binding_cycle import BindingCycles
 from scheduler.client.api import Api, Permission
 from scheduler.client.codec import NAMESPACES, NODES, PODS
-from scheduler.client.credentials import load_credentials
+from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError
 from scheduler.client.limiter import InFlightLimiter, TokenBucketLimiter
 from scheduler.client.transport import Transport
