@@ -26,6 +26,12 @@ contexts: [{{name: c, context: {{cluster: k, user: u}}}}]
 """
 
 
+@pytest.fixture(autouse=True)
+def logs_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Log configuration is the process's: other tests have theirs."""
+    monkeypatch.setattr(cli, "configure_logging", lambda log_format, level: None)
+
+
 @pytest.fixture
 def nobody_there(tmp_path: Path) -> str:
     path = tmp_path / "kubeconfig"
