@@ -3,10 +3,10 @@ SHELL := /bin/bash
 UV := $(or $(shell command -v uv),.uv/bin/uv)
 RUN := $(UV) run --frozen --quiet
 .DEFAULT_GOAL := help
-.PHONY: help install demo test parity lint types imports bench
+.PHONY: help install demo test parity lint types imports bench e2e image
 
 help: ## Print this menu
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .uv/bin/uv:
 	@python3 -m venv .uv && .uv/bin/pip install --quiet --disable-pip-version-check uv
@@ -36,3 +36,13 @@ imports: install ## Check that cache <- plugins <- scheduler holds
 
 bench: install ## Measure pods/s against the real API server, beside kube-scheduler
 	@$(RUN) python -m tests.bench $(ARGS)
+
+e2e: install ## Run the scenarios on a real API server: faults, restarts, audit log
+	@$(RUN) pytest tests/scenarios $(ARGS)
+
+# A docker client without its daemon is no builder.
+BUILDER ?= $(shell docker info >/dev/null 2>&1 && echo docker || command -v podman || command -v buildah)
+IMAGE ?= berth:dev
+image: ## Build the image with docker, podman or buildah (BASE=... IMAGE=... BUILD_ARGS=...)
+	@test -n "$(BUILDER)" || { echo "make image: needs docker, podman or buildah" >&2; exit 1; }
+	$(BUILDER) build $(if $(BASE),--build-arg BASE=$(BASE)) $(BUILD_ARGS) -t $(IMAGE) .

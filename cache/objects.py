@@ -46,33 +46,32 @@ class OwnerReference(ApiStruct, frozen=True):
     controller: bool = False
 
 
-class ObjectMeta(ApiStruct, frozen=True):
-    """Identity and labels. ``resource_version`` is opaque but for comparisons by the client."""
+class NodeMeta(ApiStruct, frozen=True):
+    """What identifies a cluster-scoped object; annotations are left out, they come in bulk.
+
+    ``resource_version`` is opaque but for comparisons by the client.
+    """
 
     name: str = ""
-    namespace: str = ""
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     labels: Mapping[str, str] = EMPTY_MAP
+
+
+class PodMeta(NodeMeta, frozen=True):
+    """What identifies a namespaced object, and who owns it; still without annotations."""
+
+    namespace: str = ""
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class ObjectMeta(PodMeta, frozen=True):
+    """The whole of it, for objects whose annotations scheduling reads."""
+
     annotations: Mapping[str, str] = EMPTY_MAP
-    owner_references: tuple[OwnerReference, ...] = ()
-
-
-class PodMeta(ApiStruct, frozen=True):
-    """An ObjectMeta without annotations, which pods carry in bulk and scheduling never reads."""
-
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    generation: int = 0
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    labels: Mapping[str, str] = EMPTY_MAP
-    owner_references: tuple[OwnerReference, ...] = ()
 
 
 # --- selectors --------------------------------------------------------------------------------
@@ -457,18 +456,6 @@ class NodeStatus(ApiStruct, frozen=True):
     conditions: tuple[NodeCondition, ...] = ()
     images: tuple[ContainerImage, ...] = ()
     declared_features: tuple[str, ...] = ()
-
-
-class NodeMeta(ApiStruct, frozen=True):
-    """An ObjectMeta without annotations: scheduling never reads a node's."""
-
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    generation: int = 0
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    labels: Mapping[str, str] = EMPTY_MAP
 
 
 class Node(ApiStruct, frozen=True):

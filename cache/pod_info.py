@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from cache.host_ports import host_ports
 from cache.resources import pod_nonzero_requests, pod_requests
 
@@ -96,6 +98,12 @@ class PodInfo:
 def is_terminal(pod: Pod) -> bool:
     """Tell whether the pod has ended, and so uses nothing of its node any more."""
     return pod.status.phase in TERMINAL_PHASES
+
+
+def on_node(pod: Pod, node_name: str) -> Pod:
+    """Return the pod as it looks once it is bound: what an assumed pod counts as."""
+    spec = msgspec.structs.replace(pod.spec, node_name=node_name)
+    return msgspec.structs.replace(pod, spec=spec)
 
 
 def has_affinity(affinity: Affinity | None) -> bool:

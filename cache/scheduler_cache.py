@@ -217,6 +217,11 @@ class SchedulerCache:
         with self._lock:
             return uid in self._assumed
 
+    def assumed_node(self, uid: str) -> str | None:
+        """Return the node that a pod is assumed on; None when it is not assumed."""
+        with self._lock:
+            return self._pods[uid].node_name if uid in self._assumed else None
+
     def list_pods(self) -> list[PodInfo]:
         """Return all pods, assumed ones included."""
         with self._lock:

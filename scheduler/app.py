@@ -31,7 +31,7 @@ from scheduler.client.codec import (
     SERVICES,
     STATEFUL_SETS,
 )
-from scheduler.client.credentials import load_credentials
+from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError
 from scheduler.client.limiter import InFlightLimiter, TokenBucketLimiter
 from scheduler.client.transport import Transport

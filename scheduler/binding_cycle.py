@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from cache.pod_info import on_node
 from plugins.framework.cluster_events import ASSIGNED_POD_DELETE
 from plugins.framework.status import SUCCESS, Status
 from scheduler.binder import BoundElsewhereError, PodGoneError
@@ -190,4 +191,5 @@ class BindingCycles:
         else:
             self._failures.handle(job.queued, Failure.of_status(job.decision.profile, status))
         if freed:
-            self._queue.move_all(ASSIGNED_POD_DELETE, info.pod, None)
+            left = on_node(info.pod, job.decision.node_name)
+            self._queue.move_all(ASSIGNED_POD_DELETE, left, None)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cache.pod_info import PodInfo, is_terminal
-from cache.resources import MalformedObjectError, pod_requests
+from cache.pod_info import PodInfo, is_terminal, on_node
+from cache.resources import MalformedObjectError
 from plugins.framework.cluster_events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -25,6 +25,7 @@ from plugins.framework.cluster_events import (
     ClusterEvent,
     Resource,
 )
+from scheduler.queueing.pod_changes import pod_changes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,8 +151,9 @@ class EventHandlers:
         waiting = self._waiting_pods.get(old.metadata.uid)
         if waiting is not None:
             waiting.reject("", "the pod was deleted")
-        if self._cache.is_assumed_pod(old.metadata.uid):
-            self._unassigned(old)
+        node_name = self._cache.assumed_node(old.metadata.uid)
+        if node_name is not None:
+            self._unassigned(on_node(old, node_name))
 
     # --- nodes --------------------------------------------------------------------------------
 
@@ -194,17 +196,9 @@ def _statuses(node: Node) -> dict[str, str]:
 
 
 def pod_update(old: Pod, new: PodInfo) -> Action:
-    """Return what of an assigned pod changed that may make another pod schedulable.
-
-    Source: pkg/scheduler/framework/events.go, PodSchedulingPropertiesChange (1.36).
-    """
-    action = Action(0)
-    if old.metadata.labels != new.pod.metadata.labels:
-        action |= Action.UPDATE_POD_LABEL
-    if old.spec.containers != new.pod.spec.containers or (
-        old.status.container_statuses != new.pod.status.container_statuses
-    ):
-        before = pod_requests(old)
-        if any(new.requests.get(name, 0) < amount for name, amount in before.items()):
-            action |= Action.UPDATE_POD_SCALE_DOWN
-    return action
+    """Return what of an assigned pod changed that may make another pod schedulable."""
+    same = old.spec.containers == new.pod.spec.containers
+    if same and old.status.container_statuses == new.pod.status.container_statuses:
+        labels = old.metadata.labels != new.pod.metadata.labels
+        return Action.UPDATE_POD_LABEL if labels else Action(0)
+    return pod_changes(PodInfo(old), new) & (Action.UPDATE_POD_LABEL | Action.UPDATE_POD_SCALE_DOWN)

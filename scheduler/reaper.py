@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cache.pod_info import PodInfo, is_terminal
+from cache.pod_info import PodInfo, is_terminal, on_node
 from cache.resources import MalformedObjectError
 from plugins.framework.cluster_events import ASSIGNED_POD_DELETE
 from scheduler.client.errors import ApiError
@@ -130,6 +130,6 @@ class Reaper:
         outcome = "gone" if live is None else "requeued"
         log.warning("assumed pod expired", pod=info.key, node=node_name, outcome=outcome)
         self._metrics.expired(outcome)
-        self._queue.move_all(ASSIGNED_POD_DELETE, info.pod, None)
+        self._queue.move_all(ASSIGNED_POD_DELETE, on_node(info.pod, node_name), None)
         if live is not None:
             self._queue.add(live)

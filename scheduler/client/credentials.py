@@ -1,18 +1,16 @@
 """Where the API server is, how to know it, and how to prove who we are; kept fresh.
 
-:func:`load_credentials` finds them, :class:`Credentials` keeps them: tokens are read again,
-programs run again, certificates loaded again before the old ones run out. What cannot be renewed
-for the moment stays as it was: a token file that is empty for an instant during its rotation
-shall not stop the scheduler.
+:mod:`scheduler.client.credential_search` finds them, :class:`Credentials` keeps them: tokens are
+read again, programs run again, certificates loaded again before the old ones run out. What cannot
+be renewed for the moment stays as it was: a token file that is empty for an instant during its
+rotation shall not stop the scheduler.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scheduler.client.tls import CertificatePair, TlsFiles
-
-SERVICE_ACCOUNT_FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 _TLS_PERIOD_S: Final = 60.0
 _RETRY_S: Final = 5.0
@@ -155,66 +151,3 @@ class Credentials:
             return
         self._context_state = state
         self._pair = pair
-
-
-async def load_credentials(kubeconfig: str | None, *, context: str | None = None) -> Credentials:
-    """Find the way to the API server and check everything that can be checked without it.
-
-    The first of these that is there: `kubeconfig`; the files in ``$KUBECONFIG``; the service
-    account of the pod that this runs in; ``~/.kube/config``. With `context` the service account
-    is passed over, because it has none.
-
-    Parameters
-    ----------
-    kubeconfig
-        Path of a kubeconfig file.
-    context
-        Name of a context in it, instead of its current one.
-
-    Raises
-    ------
-    ClientConfigError
-        Nothing was found, or what was found cannot be used: one sentence that says what and why.
-    """
-    # The client library's import takes more than a second, which those who need no server
-    # (`berth version`, `berth check-config`) should not have to wait for.
-    from scheduler.client.kubeconfig import (  # noqa: PLC0415 - see above
-        read_kubeconfig,
-        read_service_account,
-    )
-
-    paths = _kubeconfig_paths(kubeconfig, context)
-    if paths:
-        credentials = await read_kubeconfig(paths, context)
-    else:
-        credentials = read_service_account(SERVICE_ACCOUNT_FOLDER, os.environ)
-    await credentials.auth_header()
-    return credentials
-
-
-def _kubeconfig_paths(kubeconfig: str | None, context: str | None) -> list[Path]:
-    """Return the files to read; none of them for the pod's service account."""
-    if kubeconfig is not None:
-        return [Path(kubeconfig).expanduser()]
-    if variable := os.environ.get("KUBECONFIG"):
-        paths = [Path(name).expanduser() for name in variable.split(os.pathsep) if name]
-        # As with kubectl, some of a list may be missing. If all are, the message is about the
-        # first.
-        return [path for path in paths if path.exists()] or paths[:1]
-    if context is None and _in_cluster():
-        return []
-    path = Path.home() / ".kube" / "config"
-    if path.exists():
-        return [path]
-    raise ClientConfigError(
-        "no kubeconfig was given, $KUBECONFIG is not set, this is not a pod with a service "
-        f"account, and there is no {path}"
-    )
-
-
-def _in_cluster() -> bool:
-    return bool(
-        os.environ.get("KUBERNETES_SERVICE_HOST")
-        and os.environ.get("KUBERNETES_SERVICE_PORT")
-        and (SERVICE_ACCOUNT_FOLDER / "token").exists()
-    )

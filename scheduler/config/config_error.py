@@ -15,6 +15,13 @@ _MAX_SHOWN: Final = 80
 """Characters of a bad value that a message repeats; it may be a megabyte."""
 
 
+_MAX_LISTED: Final = 50
+"""Mistakes that a message lists; all of them stay in the error."""
+
+_NEAR: Final = 0.75
+"""How alike two names are (of 1) if one may be a misspelling of the other."""
+
+
 def child(path: str, key: str) -> str:
     """Return the path of a field: ``profiles[0]`` and ``plugins`` make ``profiles[0].plugins``."""
     if _PLAIN_KEY.fullmatch(key) is None:
@@ -43,7 +50,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     by_folded = {each.casefold(): each for each in names}
     near = by_folded.get(name.casefold()) or next(
-        iter(difflib.get_close_matches(name[:_MAX_SHOWN], names, 1)), ""
+        iter(difflib.get_close_matches(name[:_MAX_SHOWN], names, 1, _NEAR)), ""
     )
     return f"; did you mean {near}?" if near else ""
 
@@ -88,7 +95,10 @@ class ConfigError(ValueError):
         before = f"{self.source}: " if self.source else ""
         if len(self.mistakes) == 1:
             return f"{before}{self.mistakes[0]}"
-        lines = "".join(f"\n  {mistake}" for mistake in self.mistakes)
+        listed = self.mistakes[:_MAX_LISTED]
+        lines = "".join(f"\n  {mistake}" for mistake in listed)
+        if len(self.mistakes) > len(listed):
+            lines += f"\n  ... and {len(self.mistakes) - len(listed)} more"
         return f"{before}{len(self.mistakes)} mistakes:{lines}"
 
     @classmethod

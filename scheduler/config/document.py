@@ -225,7 +225,7 @@ def resolve_word(text: str) -> str | int | float | bool | None:
         return _WORDS[text]
     if text[0] not in "+-.0123456789" or len(text) > _MAX_NUMBER:
         return text
-    number = text.replace("_", "")
+    number = text if text[0] == "." else text.replace("_", "")
     if (found := _INTEGER.fullmatch(number)) is not None:
         base = found.lastgroup or "dec"
         value = int(found[base], _BASES[base])

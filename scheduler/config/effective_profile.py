@@ -4,7 +4,8 @@ Source: kube-scheduler 1.36, pkg/scheduler/framework/runtime/framework.go (NewFr
 pkg/scheduler/profile/profile.go and pkg/scheduler/apis/config/validation/validation.go.
 
 # Differs: the queueSort plugin must be the same in all profiles; upstream compares what the file
-# says, here it is what that comes to. A negative weight is refused; upstream subtracts scores.
+# says, here it is what that comes to. A negative weight is refused by name; upstream notices most
+# of them by the overflow in its sum of weights.
 """
 
 from __future__ import annotations

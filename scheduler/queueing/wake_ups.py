@@ -120,7 +120,12 @@ class WakeUps:
     def verdict(
         self, askers: Sequence[Asker], event: ClusterEvent, pod: Pod, old: object, new: object
     ) -> Verdict:
-        """Ask until the first says Queue. A hint that raises has said Queue."""
+        """Ask until the first says Queue. A hint that raises has said Queue.
+
+        What a pod gives back when its own assumption is undone is no news to itself: it had it.
+        """
+        if event.resource is Resource.ASSIGNED_POD and _is_about(pod, old, new):
+            return Verdict.STAY
         # Askers that mean AT_ONCE stand first, so the first Queue is the largest verdict.
         for plugin, hint, verdict in askers:
             if hint is None:
@@ -181,3 +186,8 @@ class WakeUps:
                 for plugin, wanted in plugins.items()
             }
         return hints
+
+
+def _is_about(pod: Pod, old: object, new: object) -> bool:
+    subject = old if new is None else new
+    return isinstance(subject, Pod) and subject.metadata.uid == pod.metadata.uid

@@ -47,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     console = _console()
     # To be ended is to be interrupted: everything is then put away as after Ctrl-C.
+    # A shell that starts us in the background has it ignored; whoever sends it means it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
     try:

@@ -44,7 +44,7 @@ class MeddlingTransport(Transport):
         self.cuts = 0
         """How often the pod watch is still to be cut, each time after something came through."""
         self.forgeries: dict[bytes, bytes] = {}
-        """What is replaced in everything that the pod watch brings."""
+        """What is replaced in everything that any watch brings."""
 
     async def request(self, method: str, path: str, **kwargs: Any) -> Response:
         if method == "POST" and path.endswith("/binding"):
@@ -60,23 +60,25 @@ class MeddlingTransport(Transport):
     @contextlib.asynccontextmanager
     async def stream(self, path: str, **kwargs: Any) -> AsyncIterator[Any]:
         async with super().stream(path, **kwargs) as stream:
-            yield _SpoiledStream(stream, self) if path == "/api/v1/pods" else stream
+            yield _SpoiledStream(stream, self, of_pods=path == "/api/v1/pods")
 
 
 class _SpoiledStream:
-    def __init__(self, stream: Any, meddler: MeddlingTransport) -> None:
+    def __init__(self, stream: Any, meddler: MeddlingTransport, *, of_pods: bool) -> None:
         self._stream = stream
+        self._of_pods = of_pods
         self._meddler = meddler
         self.status = stream.status
         self.headers = stream.headers
 
     async def chunks(self) -> AsyncIterator[bytes]:
         async for chunk in self._stream.chunks():
-            await self._meddler.flowing.wait()
+            if self._of_pods:
+                await self._meddler.flowing.wait()
             for genuine, forged in self._meddler.forgeries.items():
                 chunk = chunk.replace(genuine, forged)
             yield chunk
-            if self._meddler.cuts:
+            if self._of_pods and self._meddler.cuts:
                 self._meddler.cuts -= 1
                 raise ApiError(None, "Disconnected", "the watch was cut")
 

@@ -155,6 +155,19 @@ class TestWakeUps:
         refused.handlers.on_pods([deleted(ours("b").on("n1").build())])
         assert not self.waits(refused)
 
+    def test_an_assumed_pod_that_is_deleted_wakes_it(self, parts):
+        parts.handlers.on_pods([added(ours("binding").request(cpu="3").build())])
+        binding = parts.queue.pop(timeout_s=0)
+        assert binding is not None
+        parts.cache.assume_pod(binding.info, "n1")
+        parts.handlers.on_pods([added(ours("waits").request(cpu="3").build())])
+        waits = parts.queue.pop(timeout_s=0)
+        assert waits is not None
+        waits.unschedulable_plugins = frozenset({"NodeResourcesFit"})
+        parts.queue.add_unschedulable(waits)
+        parts.handlers.on_pods([deleted(binding.info.pod)])
+        assert not self.waits(parts)
+
 
 class TestMalformedObjects:
     def test_a_malformed_pod_costs_only_itself(self, parts):

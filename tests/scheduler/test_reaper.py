@@ -58,6 +58,17 @@ def test_an_overdue_pod_is_settled_by_what_the_api_says(api_says, outcome, milli
     assert scene.parts.cache.counts().assumed_pods == 0
 
 
+def test_the_room_that_is_freed_wakes_who_waits_for_it():
+    scene = Scene(None)
+    scene.parts.queue.add(pod("waits").scheduler("berth").request(cpu="4").info())
+    waits = scene.parts.queue.pop(timeout_s=0)
+    assert waits is not None
+    waits.unschedulable_plugins = frozenset({"NodeResourcesFit"})
+    scene.parts.queue.add_unschedulable(waits)
+    scene.reaper.round()
+    assert scene.parts.queue.counts().unschedulable == 0
+
+
 def test_bound_to_another_node_it_is_moved():
     scene = Scene(PENDING.on("n2").build())
     scene.parts.cache.add_node(node("n2").capacity(cpu="4").build())

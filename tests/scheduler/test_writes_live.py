@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from scheduler.client.api import Api
-from scheduler.client.credentials import load_credentials
+from scheduler.client.credential_search import load_credentials
 from scheduler.client.transport import Transport
 from scheduler.event_recorder import EventRecorder
 from scheduler.event_series import REFRESH_S

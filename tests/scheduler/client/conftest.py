@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import uvloop
 
-from scheduler.client import credentials as credentials_module
+from scheduler.client import credential_search
 from tests.scheduler.client.authority import Authority
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(credentials_module, "SERVICE_ACCOUNT_FOLDER", tmp_path / "serviceaccount")
+    monkeypatch.setattr(credential_search, "SERVICE_ACCOUNT_FOLDER", tmp_path / "serviceaccount")
 
 
 @pytest.fixture

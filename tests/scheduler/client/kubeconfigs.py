@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from scheduler.client.credentials import Credentials, load_credentials
+from scheduler.client.credential_search import load_credentials
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from scheduler.client.credentials import Credentials
 
 SERVER = "https://127.0.0.1:6443"
 

@@ -13,7 +13,7 @@ import yaml
 
 from scheduler.client.api import Api, Permission
 from scheduler.client.codec import PODS, Decoder
-from scheduler.client.credentials import load_credentials
+from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError, ClientConfigError
 from scheduler.client.transport import Transport
 from tests.controlplane.objects import make_namespace, make_pod

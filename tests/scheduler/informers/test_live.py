@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from scheduler.client.codec import NODES, PODS
-from scheduler.client.credentials import load_credentials
+from scheduler.client.credential_search import load_credentials
 from scheduler.client.transport import Transport
 from scheduler.informers.informer_factory import InformerFactory
 from scheduler.informers.reflector_options import ReflectorOptions

@@ -17,7 +17,7 @@ from tests.scheduler.queueing.stage import REGISTRATIONS, Stage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-DEADLINE_S = 60.0
+DEADLINE_S = 30.0
 
 
 def on_real_clock(**options: Any) -> SchedulingQueue:
@@ -48,7 +48,7 @@ class Popper(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        self.popped = self.queue.pop(DEADLINE_S)
+        self.popped = self.queue.pop()
 
     def result(self) -> Any:
         self.join(DEADLINE_S)

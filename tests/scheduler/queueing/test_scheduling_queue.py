@@ -665,6 +665,17 @@ class TestRegressions:
         stage.refused(POD, "Fit")
         assert stage.queue.move_all(ASSIGNED_POD_DELETE, OTHER.on("n1").build(), None) == 1
 
+    @pytest.mark.parametrize("first", ["release", "refusal"])
+    def test_a_pod_is_not_woken_by_its_own_release(self, stage, first):
+        stage.add(POD)
+        queued = stage.pop()
+        if first == "refusal":
+            stage.refuse(queued, "Fit")
+        stage.queue.move_all(ASSIGNED_POD_DELETE, POD.on("n1").build(), None)
+        if first == "release":
+            stage.refuse(queued, "Fit")
+        assert stage.room(POD) is Room.UNSCHEDULABLE
+
     def test_a_gated_pod_is_woken_although_it_was_refused_before(self, stage):
         # kubernetes#125223.
         stage.door_is_shut = False

@@ -107,6 +107,27 @@ def test_a_wildcard_event_may_name_one_pod(new, verdict):
     assert judge(FORCE_ACTIVATE, blockers("Fit"), None, new) is verdict
 
 
+@pytest.mark.parametrize(
+    ("event", "old", "new", "verdict"),
+    [
+        pytest.param(ASSIGNED_POD_DELETE, POD, None, Verdict.STAY, id="its own release"),
+        pytest.param(
+            ASSIGNED_POD_DELETE, pod("o").build(), None, Verdict.AFTER_BACKOFF, id="another's"
+        ),
+        pytest.param(
+            ASSIGNED_POD_DELETE,
+            pod("p").uid("x").build(),
+            None,
+            Verdict.AFTER_BACKOFF,
+            id="namesake",
+        ),
+        pytest.param(NODE_ADD, None, POD, Verdict.AFTER_BACKOFF, id="no event of a pod"),
+    ],
+)
+def test_what_a_pod_gives_back_itself_is_no_news_to_it(event, old, new, verdict):
+    assert judge(event, blockers("Fit"), old, new) is verdict
+
+
 def test_a_hint_gets_the_pod_and_the_object_before_and_after():
     got = []
     under_test = WakeUps(

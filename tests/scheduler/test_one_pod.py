@@ -1,0 +1,287 @@
+"""The way of one pod through cycle and binding, with everything real but the API server."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cache.snapshot import Snapshot
+from plugins.framework.interfaces import PermitPlugin, PreBindPlugin, ReservePlugin
+from plugins.framework.status import SUCCESS, Code, Status, unschedulable
+from plugins.registry import PLUGINS
+from scheduler.binder import Binder
+from scheduler.binding_cycle import BindingCycles
+from scheduler.client.errors import ApiError
+from scheduler.config import default_config, effective_profiles
+from scheduler.event_recorder import EventRecorder
+from scheduler.failure_handler import FailureHandler
+from scheduler.framework_runner import FrameworkRunner
+from scheduler.host_selection import HostSelector
+from scheduler.pod_status_writer import PodStatusWriter
+from scheduler.profile_builder import build_profiles
+from scheduler.profiles import Profiles
+from scheduler.schedule_one import SchedulingLoop
+from scheduler.scheduling_cycle import SchedulingCycle
+from tests.builders import node, pod
+from tests.fakes.binding_api import FakeBindingApi
+from tests.fakes.write_api import FakeWriteApi
+from tests.scheduler.parts import Parts
+
+if TYPE_CHECKING:
+    from cache.objects import Pod
+    from plugins.framework.interfaces import Plugin
+
+FITS = pod("a").scheduler("berth").request(cpu="1")
+TOO_LARGE = pod("a").scheduler("berth").request(cpu="64")
+
+
+class Stage:
+    """One node of 4 CPUs, one pod, and an API server that answers as told."""
+
+    def __init__(self, made: Pod, binds: list[ApiError | None], *plugins: Plugin) -> None:
+        self.parts = parts = Parts()
+        self.pod = made
+        self.live: Pod | None = made
+        parts.handlers.on_nodes([])
+        parts.cache.add_node(node("n1").capacity(cpu="4", memory="8Gi").build())
+        self.api = FakeBindingApi(binds, [made] * 9)
+        self.writes = FakeWriteApi()
+        self._plugins = plugins
+
+    async def play(self) -> Stage:
+        """Queue the pod, run its cycle, and wait until its binding has ended."""
+        parts, loop = self.parts, asyncio.get_running_loop()
+
+        async def no_wait(seconds: float) -> None:
+            await asyncio.sleep(0)
+
+        binder = Binder(self.api, random.Random(1), no_wait)
+        built = build_profiles(effective_profiles(default_config("berth")), PLUGINS, binder)
+        framework = self._with_more(next(iter(built)))
+        self.recorder = EventRecorder(loop, self.writes, instance="test")
+        writer = PodStatusWriter(loop, self.writes)
+        failures = FailureHandler(
+            parts.queue,
+            lambda namespace, name: self.live,
+            self.recorder,
+            writer,
+            parts.metrics,
+            parts.clock,
+        )
+        self.bindings = BindingCycles(
+            loop,
+            parts.cache,
+            parts.queue,
+            parts.waiting_pods,
+            failures,
+            self.recorder,
+            parts.metrics,
+            parts.clock,
+        )
+        self.scheduling = SchedulingLoop(
+            loop,
+            parts.cache,
+            parts.queue,
+            Profiles([framework]),
+            SchedulingCycle(Snapshot(), HostSelector(1)),
+            self.bindings,
+            parts.waiting_pods,
+            failures,
+            self.recorder,
+            writer,
+            parts.metrics,
+        )
+        self.recorder.start()
+        writer.start()
+        parts.queue.add(FITS.info() if self.pod is None else pod_info(self.pod))
+        queued = parts.queue.pop(timeout_s=0)
+        assert queued is not None
+        self.scheduling.schedule_one(queued)
+        await self.bindings.drain(10)
+        await writer.drain(10)
+        await self.recorder.drain(10)
+        await writer.stop()
+        await self.recorder.stop()
+        return self
+
+    def _with_more(self, framework: FrameworkRunner) -> FrameworkRunner:
+        points: dict[str, list[Plugin]] = {k: list(v) for k, v in framework.points.items()}
+        for plugin in self._plugins:
+            for point, kind in (
+                ("reserve", ReservePlugin),
+                ("permit", PermitPlugin),
+                ("preBind", PreBindPlugin),
+            ):
+                if isinstance(plugin, kind):
+                    points[point].append(plugin)
+        return FrameworkRunner("berth", points, framework.score_weights)
+
+    @property
+    def events(self) -> list[str]:
+        return [call.body["reason"] for call in self.writes.calls if call.verb == "create"]
+
+    @property
+    def conditions(self) -> list[dict[str, Any]]:
+        calls = [call for call in self.writes.calls if call.verb == "status"]
+        return [condition for call in calls for condition in call.body["conditions"]]
+
+
+def pod_info(made: Pod):
+    from cache.pod_info import PodInfo
+
+    return PodInfo(made)
+
+
+def play(made: Pod, binds: list[ApiError | None], *plugins: Plugin) -> Stage:
+    async def scene() -> Stage:
+        return await Stage(made, binds, *plugins).play()
+
+    return asyncio.run(scene())
+
+
+def test_a_pod_that_fits_is_bound_and_told():
+    stage = play(FITS.build(), [None])
+    assert stage.api.bound_to == ["n1"]
+    assert stage.events == ["Scheduled"]
+    assert stage.conditions == []
+    assert stage.parts.queue.counts().in_flight == 0
+    assert stage.parts.milli_cpu_on("n1") == 1000
+
+
+def test_a_pod_that_does_not_fit_waits_and_says_why():
+    stage = play(TOO_LARGE.build(), [])
+    assert stage.api.bound_to == []
+    assert stage.events == ["FailedScheduling"]
+    (condition,) = stage.conditions
+    assert (condition["reason"], condition["message"]) == (
+        "Unschedulable",
+        "0/1 nodes are available: 1 Insufficient cpu.",
+    )
+    assert stage.parts.queue.counts().unschedulable == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(ApiError(403, "Forbidden", "no"), id="forbidden"),
+        pytest.param(ApiError(422, "Invalid", "no"), id="refused"),
+    ],
+)
+def test_a_binding_that_fails_is_undone_and_is_an_error_of_ours(error):
+    stage = play(FITS.build(), [error])
+    assert stage.parts.milli_cpu_on("n1") == 0
+    assert stage.parts.cache.counts().assumed_pods == 0
+    assert [c["reason"] for c in stage.conditions] == ["SchedulerError"]
+    counts = stage.parts.queue.counts()
+    assert (counts.backoff, counts.in_flight) == (1, 0)
+
+
+def test_the_room_of_a_failed_binding_wakes_who_waits_for_it():
+    stage = Stage(FITS.build(), [ApiError(422, "Invalid", "no")])
+    queue = stage.parts.queue
+    queue.add(pod("waits").scheduler("berth").request(cpu="4").info())
+    waits = queue.pop(timeout_s=0)
+    assert waits is not None
+    waits.unschedulable_plugins = frozenset({"NodeResourcesFit"})
+    queue.add_unschedulable(waits)
+    asyncio.run(stage.play())
+    assert queue.counts().unschedulable == 0
+
+
+def test_a_pod_that_is_gone_goes_nowhere():
+    stage = play(FITS.build(), [ApiError(404, "NotFound", "no such pod")])
+    assert stage.events == []
+    assert stage.parts.milli_cpu_on("n1") == 0
+    counts = stage.parts.queue.counts()
+    assert (counts.active, counts.backoff, counts.unschedulable, counts.in_flight) == (0, 0, 0, 0)
+
+
+def test_a_pod_bound_by_somebody_else_is_counted_as_a_conflict():
+    stage = Stage(FITS.build(), [ApiError(409, "Conflict", "already assigned")])
+    stage.api = FakeBindingApi(
+        [ApiError(409, "Conflict", "already assigned")], [FITS.on("n2").build()]
+    )
+    asyncio.run(stage.play())
+    assert stage.parts.counter("berth_bind_conflicts_total") == 1
+    assert stage.parts.milli_cpu_on("n1") == 0
+    assert stage.parts.queue.counts().in_flight == 0
+
+
+def test_a_pod_that_is_being_deleted_is_skipped():
+    stage = play(FITS.terminating().build(), [])
+    assert stage.api.bound_to == []
+    assert stage.events == ["FailedScheduling"]
+    assert stage.conditions == []
+    assert stage.parts.queue.counts().in_flight == 0
+
+
+class Keeper(ReservePlugin):
+    name = "Keeper"
+
+    def __init__(self, answer: Status = SUCCESS) -> None:
+        super().__init__(None, None)  # type: ignore[arg-type]
+        self.answer = answer
+        self.log: list[str] = []
+
+    def reserve(self, state, info, node_name):
+        self.log.append("reserve")
+        return self.answer
+
+    def unreserve(self, state, info, node_name):
+        self.log.append("unreserve")
+
+
+class Doorman(PermitPlugin):
+    name = "Doorman"
+
+    def __init__(self, status: Status, timeout_s: float = 0.0) -> None:
+        super().__init__(None, None)  # type: ignore[arg-type]
+        self.answer = (status, timeout_s)
+
+    def permit(self, state, info, node_name):
+        return self.answer
+
+
+class Preparer(PreBindPlugin):
+    name = "Preparer"
+
+    def __init__(self, status: Status, flight: Status = SUCCESS) -> None:
+        super().__init__(None, None)  # type: ignore[arg-type]
+        self.status, self.flight = status, flight
+
+    def pre_bind_pre_flight(self, state, info, node_name):
+        return self.flight
+
+    async def pre_bind(self, state, info, node_name):
+        return self.status
+
+
+NO = unschedulable("not today")
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        pytest.param(Keeper(NO), id="Reserve refuses"),
+        pytest.param(Doorman(NO), id="Permit refuses"),
+        pytest.param(Doorman(Status(Code.WAIT), 0.01), id="Permit waits in vain"),
+        pytest.param(Preparer(NO), id="PreBind refuses"),
+    ],
+)
+def test_a_refusal_after_the_choice_is_undone_and_blames_the_plugin(plugin):
+    keeper = Keeper()
+    stage = play(FITS.build(), [], keeper, plugin)
+    assert stage.api.bound_to == []
+    assert keeper.log == ["reserve", "unreserve"]
+    assert stage.parts.milli_cpu_on("n1") == 0
+    assert [c["reason"] for c in stage.conditions] == ["Unschedulable"]
+    (waiting,) = stage.parts.queue.pending().unschedulable
+    assert set(waiting.unschedulable_plugins) == {plugin.name}
+
+
+def test_a_skipped_pre_bind_is_not_run():
+    stage = play(FITS.build(), [None], Preparer(NO, flight=Status(Code.SKIP)))
+    assert stage.events == ["Scheduled"]
