@@ -15,7 +15,7 @@ from scheduler.client.codec import (
     STATEFUL_SETS,
     ResourceKind,
 )
-from scheduler.client.credentials import load_credentials
+from scheduler.client.credential_search import load_credentials
 from scheduler.client.limiter import InFlightLimiter
 from scheduler.client.transport import Transport
 from scheduler.version import VERSION
