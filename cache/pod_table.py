@@ -2,8 +2,8 @@
 
 A pod has a slot. There is one array for rows, one for namespaces and one for each label key
 that some selector looks at; other labels are not kept, so pods whose label sets are all
-different (those of Jobs and StatefulSets) cost no more than others. A selector is evaluated once
-for each distinct value of each label that it looks at.
+different (those of Jobs and StatefulSets) cost no more than others. A selector's wanted values are
+turned into ids and compared there: no pod's labels are looked at.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+
+from cache.label_selectors import DOES_NOT_EXIST, EXISTS, IN
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -83,11 +85,17 @@ class _Values:
         self.ids[slot] = known
 
     def mask(self, requirement: Requirement) -> npt.NDArray[np.bool_]:
-        wanted = np.empty(len(self.values) + 1, dtype=np.bool_)
-        wanted[_NONE] = requirement.matches_value(None)
-        matches = requirement.matches_value
-        for value, value_id in self.values.items():
-            wanted[value_id] = matches(value)
+        """Return bool (capacity,): the slots whose value satisfies a label requirement."""
+        operator = requirement.operator
+        if operator in (EXISTS, DOES_NOT_EXIST):
+            present: npt.NDArray[np.bool_] = self.ids != _NONE
+            return present if operator == EXISTS else ~present
+        is_in = operator == IN
+        wanted = np.full(len(self.values) + 1, not is_in, dtype=np.bool_)
+        for value in requirement.values:
+            value_id = self.values.get(value)
+            if value_id is not None:
+                wanted[value_id] = is_in
         return wanted.take(self.ids)
 
 
@@ -144,8 +152,8 @@ class PodTable:
     def count_by_row(self, query: PodQuery, num_rows: int) -> npt.NDArray[np.int64]:
         """Return int64 (num_rows,): how many pods of each row a query matches.
 
-        *Cost*: a pass or two over all pods for each label that the query looks at, and one
-        evaluation for each distinct value of these.
+        *Cost*: a pass or two over all pods for each label that the query looks at; reading that
+        label of every pod when no query looked at it before.
         """
         used = len(self.infos)
         if query.nothing:
