@@ -84,7 +84,7 @@ def status_of(asked: PodBuilder) -> object:
         ),
     ],
 )
-def test_such_a_request_keeps_the_pod_pending(asked: PodBuilder, features: list[str]) -> None:
+def test_a_hard_request_keeps_the_pod_pending(asked: PodBuilder, features: list[str]) -> None:
     assert status_of(asked) == unresolvable(
         *(f"pod asks for {what}, which this scheduler does not support yet" for what in features)
     )
