@@ -3,7 +3,7 @@ SHELL := /bin/bash
 UV := $(or $(shell command -v uv),.uv/bin/uv)
 RUN := $(UV) run --frozen --quiet
 .DEFAULT_GOAL := help
-.PHONY: help install demo test parity lint types imports bench e2e image
+.PHONY: help install demo test parity schedules lint types imports bench e2e image
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,10 @@ test: install ## Run all tests, those against a real control plane included
 parity: install ## Compare N random verdicts (20000) with kube-scheduler's own plugins; SEED=... repeats
 	@$(RUN) python -m tests.controlplane.binaries oracle >/dev/null
 	@$(RUN) python -m tests.parity --cases $(or $(N),20000) $(if $(SEED),--seed $(SEED))
+
+schedules: install ## Let berth and kube-scheduler place pods on N random clusters (200), step by step
+	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle >/dev/null
+	@$(RUN) python -m tests.parity.schedules --clusters $(or $(N),200) $(if $(SEED),--seed $(SEED))
 
 lint: install ## Check style and format
 	@$(RUN) ruff check . && $(RUN) ruff format --check .

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,7 @@ while [ $# -gt 0 ]; do
   case "$1" in
     -o) shift; out="$1" ;;
     go.etcd.io/*) printf '#!/bin/sh\\n' > "$out/server"; chmod +x "$out/server" ;;
-    k8s.io/*) printf '#!/bin/sh\\n' > "$out/${{1##*/}}"; chmod +x "$out/${{1##*/}}" ;;
+    k8s.io/*|berth/*) printf '#!/bin/sh\\n' > "$out/${{1##*/}}"; chmod +x "$out/${{1##*/}}" ;;
   esac
   shift
 done
@@ -118,6 +119,28 @@ def test_a_failed_build_leaves_nothing_in_the_cache(places: dict[str, Path]) -> 
     with pytest.raises(ControlPlaneError):
         find_or_build(["etcd"])
     assert [path.name for path in binaries.cache_folder().iterdir()] == ["lock"]
+
+
+def test_a_program_of_our_own_is_never_taken_from_the_environment(
+    places: dict[str, Path],
+) -> None:
+    executable(places["assets"].with_name("oracle"))
+    executable(places["path"].with_name("oracle"))
+    assert binaries.find("oracle") is None
+    assert find_or_build(["oracle"]) == {"oracle": cached_path("oracle")}
+
+
+def test_a_program_of_our_own_is_built_anew_when_its_source_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(binaries.MODULE_FOLDER / "oracle", tmp_path / "oracle")
+    for name in ("go.mod", "go.sum"):
+        shutil.copy(binaries.MODULE_FOLDER / name, tmp_path / name)
+    before = cached_path("oracle")
+    monkeypatch.setattr(binaries, "MODULE_FOLDER", tmp_path)
+    assert cached_path("oracle") == before
+    (tmp_path / "oracle" / "more.go").write_text("package main\n")
+    assert cached_path("oracle") != before
 
 
 def test_an_unknown_name_is_refused(places: dict[str, Path]) -> None:

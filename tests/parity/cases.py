@@ -47,7 +47,7 @@ def questions(draw: st.DrawFn) -> list[Json]:
     objects += [draw(nodes(name, sound=sound)) for name in names]
     objects += draw(workloads())
     if names:
-        hosts = draw(st.lists(st.sampled_from(names), max_size=10))
+        hosts = draw(st.lists(st.sampled_from(names), min_size=3 if sound else 0, max_size=10))
         objects += [
             draw(placed_pods(f"placed-{index}", host, plain=sound))
             for index, host in enumerate(hosts)

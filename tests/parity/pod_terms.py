@@ -17,7 +17,7 @@ from tests.parity.vocabulary import (
 )
 
 # No node has a rack: a term over it finds no domain anywhere.
-_TOPOLOGY_KEYS = st.sampled_from([HOSTNAME, ZONE, ZONE, "pool", "rack"])
+_TOPOLOGY_KEYS = st.sampled_from([HOSTNAME, HOSTNAME, *[ZONE] * 4, "pool", "rack"])
 _SOME_NAMESPACES = st.lists(st.sampled_from(NAMESPACES), min_size=1, max_size=2, unique=True)
 _NAMESPACE_SELECTORS = st.one_of(st.just({}), NAMESPACE_SELECTORS)
 _WEIGHTS = st.sampled_from([1, 10, 50, 100])
@@ -33,6 +33,15 @@ def merged(selector: Json, labels: dict[str, str], key: str, operator: str) -> J
 
 
 @st.composite
+def _selectors(draw: st.DrawFn, labels: dict[str, str]) -> Json:
+    """A selector, now and then one that selects the pod itself."""
+    if labels and draw(EVEN):
+        key = draw(st.sampled_from(sorted(labels)))
+        return {"matchLabels": {key: labels[key]}}
+    return draw(POD_SELECTORS)
+
+
+@st.composite
 def _terms(draw: st.DrawFn, labels: dict[str, str]) -> Json:
     term: Json = {"topologyKey": draw(_TOPOLOGY_KEYS)}
     if draw(SELDOM):
@@ -40,7 +49,7 @@ def _terms(draw: st.DrawFn, labels: dict[str, str]) -> Json:
     if draw(SELDOM):
         term["namespaceSelector"] = draw(_NAMESPACE_SELECTORS)
     if draw(_SELECTED):
-        selector = draw(POD_SELECTORS)
+        selector = draw(_selectors(labels))
         if draw(SELDOM):
             match = draw(EVEN)
             term["matchLabelKeys" if match else "mismatchLabelKeys"] = [_KEY]
@@ -77,7 +86,7 @@ _STRENGTHS = st.sampled_from([["required"], ["preferred"], ["required", "preferr
 
 
 @st.composite
-def _constraints(draw: st.DrawFn) -> Json:
+def _constraints(draw: st.DrawFn, labels: dict[str, str]) -> Json:
     action = draw(st.sampled_from(["DoNotSchedule", "ScheduleAnyway"]))
     constraint: Json = {
         "maxSkew": draw(_SKEWS),
@@ -85,7 +94,7 @@ def _constraints(draw: st.DrawFn) -> Json:
         "whenUnsatisfiable": action,
     }
     if draw(_SELECTED):
-        constraint["labelSelector"] = draw(POD_SELECTORS)
+        constraint["labelSelector"] = draw(_selectors(labels))
         if draw(SELDOM):
             constraint["matchLabelKeys"] = [_KEY]
     if action == "DoNotSchedule" and draw(SELDOM):
@@ -99,12 +108,17 @@ def _constraints(draw: st.DrawFn) -> Json:
 _SKEWS = st.sampled_from([1, 1, 2, 3])
 _DOMAINS = st.integers(1, 5)
 _POLICIES = st.sampled_from(["Honor", "Ignore"])
-SPREAD_CONSTRAINTS = st.lists(
-    _constraints(),
-    min_size=1,
-    max_size=3,
-    unique_by=lambda constraint: (constraint["topologyKey"], constraint["whenUnsatisfiable"]),
-)
+
+
+def spread_constraints(labels: dict[str, str]) -> st.SearchStrategy[list[Json]]:
+    """Constraints of a pod with these labels."""
+    return st.lists(
+        _constraints(labels),
+        min_size=1,
+        max_size=2,
+        unique_by=lambda constraint: (constraint["topologyKey"], constraint["whenUnsatisfiable"]),
+    )
+
 
 DEFAULT_CONSTRAINTS = st.lists(
     st.fixed_dictionaries(

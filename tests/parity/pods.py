@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tests.parity.node_terms import node_affinities
-from tests.parity.pod_terms import SPREAD_CONSTRAINTS, owner_references, pod_affinities
+from tests.parity.pod_terms import owner_references, pod_affinities, spread_constraints
 from tests.parity.vocabulary import (
     BYTES,
     CPU,
@@ -70,10 +70,13 @@ _LARGE = st.fixed_dictionaries(
     {}, optional={"cpu": st.sampled_from(CPU), "memory": st.sampled_from(BYTES)}
 )
 _OTHERS = st.one_of(
-    st.fixed_dictionaries({"ephemeral-storage": st.sampled_from(["1Gi", "3Gi", "5Gi", "7Gi"])}),
+    st.fixed_dictionaries({"ephemeral-storage": st.sampled_from(["3Gi", "5Gi"])}),
     st.fixed_dictionaries({HUGE_PAGES: st.sampled_from(["2Mi", "8Mi"])}),
     st.dictionaries(
-        st.sampled_from(EXTENDED), st.sampled_from(["1", "1", "2", "0"]), min_size=1, max_size=2
+        st.sampled_from(EXTENDED),
+        st.sampled_from(["1", "1", "1", "2", "0"]),
+        min_size=1,
+        max_size=2,
     ),
 )
 _REQUESTS = st.one_of(
@@ -87,7 +90,6 @@ _POD_LEVEL = st.fixed_dictionaries(
         HUGE_PAGES: st.sampled_from(["2Mi", "8Mi"]),
     },
 )
-_EXTENDED = st.sampled_from(EXTENDED)
 _IMAGES = st.sampled_from(IMAGES_IN_PODS)
 _COUNTS = st.sampled_from([1, 1, 1, 2])
 _RESTART_RULES = [
@@ -129,6 +131,9 @@ def _on_the_host(spec: Json) -> None:
             port["hostPort"] = port["containerPort"]
 
 
+_MANY_OTHERS = chance(40)
+
+
 @st.composite
 def _specs(draw: st.DrawFn) -> Json:
     spec: Json = {
@@ -143,8 +148,8 @@ def _specs(draw: st.DrawFn) -> Json:
         _on_the_host(spec)
         if draw(EVEN):
             spec["hostUsers"] = draw(EVEN)
-    if draw(SELDOM):
-        spec["containers"][0]["resources"]["requests"][draw(_EXTENDED)] = "1"
+    if draw(_MANY_OTHERS):
+        spec["containers"][0]["resources"]["requests"] |= draw(_OTHERS)
     if draw(RARE):
         spec["overhead"] = draw(_SMALL)
     if draw(RARE):
@@ -207,11 +212,23 @@ def pending_pods(draw: st.DrawFn) -> Json:
     if affinity:
         spec["affinity"] = affinity
     if draw(often):
-        spec["topologySpreadConstraints"] = draw(SPREAD_CONSTRAINTS)
+        spec["topologySpreadConstraints"] = draw(spread_constraints(labels))
     pod = _pod("asked", draw(_NAMESPACES), labels, spec, {"phase": "Pending"})
     if draw(SELDOM):
         pod["metadata"]["ownerReferences"] = draw(owner_references())
     return pod
+
+
+@st.composite
+def plain_pods(draw: st.DrawFn, name: str) -> Json:
+    """A pending pod that is only about other pods."""
+    labels = draw(POD_LABELS_STRATEGY)
+    spec = draw(_plain_specs())
+    if draw(_MANY_AFFINITIES):
+        spec["affinity"] = draw(pod_affinities(labels))
+    if draw(_MANY_AFFINITIES):
+        spec["topologySpreadConstraints"] = draw(spread_constraints(labels))
+    return _pod(name, draw(_NAMESPACES), labels, spec, {})
 
 
 @st.composite
