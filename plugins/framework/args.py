@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 class ArgsError(ValueError):
     """An argument that cannot be used.
@@ -18,3 +23,12 @@ class ArgsError(ValueError):
         super().__init__(f"{path}: {why}" if path else why)
         self.path = path
         self.why = why
+
+
+@runtime_checkable
+class CheckedArgs(Protocol):
+    """Arguments that can name all of their mistakes, where a constructor stops at the first."""
+
+    def problems(self) -> Iterator[ArgsError]:
+        """Yield what is wrong with the arguments."""
+        ...

@@ -59,8 +59,8 @@ class PodTopologySpreadArgs(
         return msgspec.structs.replace(self, defaulting_type=self.defaulting_type or SYSTEM)
 
     def problems(self) -> Iterator[ArgsError]:
-        """Yield what is wrong with the arguments after :meth:`defaulted`."""
-        defaulting = self.defaulting_type
+        """Yield what is wrong with the arguments, before or after :meth:`defaulted`."""
+        defaulting = self.defaulting_type or SYSTEM
         if defaulting not in (SYSTEM, LIST):
             why = f"{defaulting[:80]!r} is none of {LIST}, {SYSTEM}"
             yield ArgsError("defaultingType", why)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from plugins import names
-from plugins.framework.args import ArgsError
+from plugins.framework.args import ArgsError, CheckedArgs
 from scheduler.config.config_error import Mistake, child, item, shown
 from scheduler.config.configuration import API_VERSION
 from scheduler.config.plugin_args import PLUGIN_ARGS, PluginArgs
@@ -127,6 +127,9 @@ def _problems(args: msgspec.Struct) -> list[ArgsError]:
 
 def _problems_on_trial(cls: type[Plugin], args: msgspec.Struct) -> list[ArgsError]:
     """Make the plugin as a profile would: only its constructor knows all that it demands."""
+    problems = list(args.problems()) if isinstance(args, CheckedArgs) else []
+    if problems:
+        return problems
     try:
         cls(args, cast("Handle", _LendsNothing()))
     except ArgsError as error:
