@@ -84,6 +84,8 @@ def run_explain(options: ExplainOptions) -> str:
     pod = _find(cluster, options.pod)
     framework = offline_framework(profiles, cluster, pod.spec.scheduler_name)
     notes = _notes(framework, pod)
+    if config.extenders:
+        notes.append("The extenders of the configuration were not asked.")
     info = _as_if_pending(cluster, pod)
     snapshot = cluster.snapshot()
     try:

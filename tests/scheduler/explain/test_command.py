@@ -90,6 +90,19 @@ def test_a_configuration_counts(
     assert "2 of 2 nodes can run it" in capsys.readouterr().out
 
 
+def test_extenders_are_not_asked_and_that_is_said(
+    tmp_path: Path, dump: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\n"
+        "kind: KubeSchedulerConfiguration\n"
+        "extenders: [{urlPrefix: 'http://127.0.0.1:1', filterVerb: filter}]\n"
+    )
+    assert explain("--from", dump, "--pod", "web", "--config", str(config)) == 0
+    assert "The extenders of the configuration were not asked." in capsys.readouterr().out
+
+
 def test_an_object_that_cannot_be_read_costs_itself_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,8 +118,8 @@ def test_an_object_that_cannot_be_read_costs_itself_alone(
     [
         pytest.param(["--from", "DUMP"], "which pod? --pod NS/NAME is missing", id="no pod"),
         pytest.param(
-            ["--from", "DUMP", "--pod", "wep"],
-            "there is no pod default/wep among 1; did you mean web?",
+            ["--from", "DUMP", "--pod", "webb"],
+            "there is no pod default/webb among 1; did you mean web?",
             id="unknown pod",
         ),
         pytest.param(
