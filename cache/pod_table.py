@@ -168,6 +168,12 @@ class PodTable:
 
     def _in_namespaces(self, wanted: frozenset[str] | None) -> npt.NDArray[np.bool_]:
         column = self._namespaces
+        if self._is_crowded(column):
+            column = _Values("", len(self._rows))
+            for slot, info in enumerate(self.infos):
+                if info is not None:
+                    column.set(slot, info.pod.metadata.namespace)
+            self._namespaces = column
         if wanted is None:
             anywhere: npt.NDArray[np.bool_] = column.ids != _NONE
             return anywhere
@@ -180,10 +186,9 @@ class PodTable:
 
     def _column(self, key: str) -> _Values:
         column = self._labels.get(key)
-        if column is not None and len(column.values) <= 2 * len(self) + _FIRST_CAPACITY:
+        if column is not None and not self._is_crowded(column):
             self._labels.move_to_end(key)
             return column
-        # A new key, or a table full of values that no pod has any more.
         column = _Values(key, len(self._rows))
         for slot, info in enumerate(self.infos):
             if info is not None:
@@ -193,6 +198,10 @@ class PodTable:
         if len(self._labels) > MAX_KEYS:
             self._labels.popitem(last=False)
         return column
+
+    def _is_crowded(self, column: _Values) -> bool:
+        """Tell whether most values of a column are such that no pod has any more."""
+        return len(column.values) > 2 * len(self) + _FIRST_CAPACITY
 
     def _grow(self) -> None:
         def longer(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from cache.objects import (
+    LabelSelector,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    ServiceSpec,
+    SetSpec,
+    StatefulSet,
+    WorkloadMeta,
+)
+from cache.workloads import Workloads
+
+META = WorkloadMeta("web", "default", "u")
+SELECTOR = SetSpec(LabelSelector(match_labels={"app": "a"}))
+
+
+def test_services_are_found_by_namespace() -> None:
+    workloads, service = Workloads(), Service(META, ServiceSpec({"app": "a"}))
+    workloads.service_changed(None, service)
+    assert workloads.services("default") == (service,)
+    assert workloads.services("other") == ()
+
+
+def test_a_service_without_a_selector_selects_nothing() -> None:
+    workloads = Workloads()
+    workloads.service_changed(None, Service(META))
+    assert workloads.services("default") == ()
+
+
+def test_a_service_is_replaced_and_forgotten() -> None:
+    workloads = Workloads()
+    old, new = Service(META, ServiceSpec({"app": "a"})), Service(META, ServiceSpec({"app": "b"}))
+    workloads.service_changed(None, old)
+    workloads.services("default")
+    workloads.service_changed(old, new)
+    assert workloads.services("default") == (new,)
+    workloads.service_changed(new, None)
+    assert workloads.services("default") == ()
+
+
+def test_controllers_are_found_by_name_until_they_go() -> None:
+    workloads = Workloads()
+    replica_set, stateful_set = ReplicaSet(META, SELECTOR), StatefulSet(META, SELECTOR)
+    controller = ReplicationController(META, ServiceSpec({"app": "a"}))
+    workloads.replica_set_changed(None, replica_set)
+    workloads.stateful_set_changed(None, stateful_set)
+    workloads.replication_controller_changed(None, controller)
+    assert workloads.replica_set("default", "web") is replica_set
+    assert workloads.stateful_set("default", "web") is stateful_set
+    assert workloads.replication_controller("default", "web") is controller
+    workloads.replica_set_changed(replica_set, None)
+    workloads.stateful_set_changed(stateful_set, None)
+    workloads.replication_controller_changed(controller, None)
+    assert workloads.replica_set("default", "web") is None
+    assert workloads.stateful_set("default", "web") is None
+    assert workloads.replication_controller("default", "web") is None
+
+
+def test_a_status_update_of_a_controller_is_no_new_version() -> None:
+    workloads, old = Workloads(), ReplicaSet(META, SELECTOR)
+    workloads.replica_set_changed(None, old)
+    version = workloads.version
+    workloads.replica_set_changed(old, ReplicaSet(META, SELECTOR))
+    assert workloads.version == version
+    workloads.replica_set_changed(old, ReplicaSet(META, SetSpec()))
+    assert workloads.version > version
