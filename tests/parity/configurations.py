@@ -18,6 +18,17 @@ _WEIGHTS = {
     "NodeResourcesBalancedAllocation": 1,
     "ImageLocality": 1,
 }
+_FILTERS = [
+    "NodeUnschedulable",
+    "NodeName",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "NodeDeclaredFeatures",
+]
 _FIT_RESOURCES = st.lists(
     st.fixed_dictionaries(
         {"name": st.sampled_from(_RESOURCES), "weight": st.sampled_from([1, 2, 5, 100])}
@@ -83,6 +94,26 @@ def _args(kind: str, fields: Json) -> Json:
     return {"name": kind, "args": {**types, **fields}}
 
 
+_ANY_SCORE = st.sampled_from(sorted(_WEIGHTS)).flatmap(
+    lambda name: st.integers(1, 20).map(lambda weight: {"name": name, "weight": weight})
+)
+_SOME_SCORES = st.lists(_ANY_SCORE, max_size=4, unique_by=lambda entry: entry["name"])
+_SOME_FILTERS = st.lists(st.sampled_from(_FILTERS), max_size=len(_FILTERS), unique=True).map(
+    lambda names: [{"name": name} for name in names]
+)
+_ALL = [{"name": "*"}]
+# At a point of its own a plugin takes the weight that it has there; filters run as they stand.
+_PLUGINS = st.one_of(
+    _ANY_SCORE.map(lambda entry: {"multiPoint": {"enabled": [entry]}}),
+    _ANY_SCORE.map(lambda entry: {"score": {"disabled": [{"name": entry["name"]}]}}),
+    _SOME_SCORES.map(lambda entries: {"score": {"enabled": entries}}),
+    _SOME_SCORES.map(lambda entries: {"score": {"enabled": entries, "disabled": _ALL}}),
+    _SOME_FILTERS.map(lambda entries: {"filter": {"disabled": entries}}),
+    _SOME_FILTERS.map(lambda entries: {"filter": {"enabled": entries}}),
+    _SOME_FILTERS.map(lambda entries: {"filter": {"enabled": entries, "disabled": _ALL}}),
+)
+
+
 @st.composite
 def _changed(draw: st.DrawFn) -> Json:
     profile: Json = {"schedulerName": "default-scheduler"}
@@ -98,13 +129,8 @@ def _changed(draw: st.DrawFn) -> Json:
             plugin_config.append(_args(kind, draw(args)))
     if plugin_config:
         profile["pluginConfig"] = plugin_config
-    if draw(SELDOM):
-        name = draw(st.sampled_from(sorted(_WEIGHTS)))
-        weight = draw(st.integers(1, 20))
-        profile["plugins"] = {"multiPoint": {"enabled": [{"name": name, "weight": weight}]}}
-    elif draw(SELDOM):
-        name = draw(st.sampled_from(sorted(_WEIGHTS)))
-        profile["plugins"] = {"score": {"disabled": [{"name": name}]}}
+    if draw(EVEN):
+        profile["plugins"] = draw(_PLUGINS)
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",

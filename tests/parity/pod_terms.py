@@ -87,7 +87,7 @@ _STRENGTHS = st.sampled_from([["required"], ["preferred"], ["required", "preferr
 
 @st.composite
 def _constraints(draw: st.DrawFn, labels: dict[str, str]) -> Json:
-    action = draw(st.sampled_from(["DoNotSchedule", "ScheduleAnyway"]))
+    action = draw(_ACTIONS)
     constraint: Json = {
         "maxSkew": draw(_SKEWS),
         "topologyKey": draw(_TOPOLOGY_KEYS),
@@ -105,8 +105,9 @@ def _constraints(draw: st.DrawFn, labels: dict[str, str]) -> Json:
     return constraint
 
 
-_SKEWS = st.sampled_from([1, 1, 2, 3])
+_SKEWS = st.sampled_from([1, 1, 1, 2, 3])
 _DOMAINS = st.integers(1, 5)
+_ACTIONS = st.sampled_from(["DoNotSchedule", "DoNotSchedule", "ScheduleAnyway"])
 _POLICIES = st.sampled_from(["Honor", "Ignore"])
 
 

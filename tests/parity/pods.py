@@ -182,7 +182,7 @@ def _pod(name: str, namespace: str, labels: dict[str, str], spec: Json, status: 
     }
 
 
-_NAMESPACES = st.sampled_from(["default", "default", "team-a", "team-b"])
+_NAMESPACES = st.sampled_from([*["default"] * 4, "team-a", "team-b"])
 _MANY_SELECTORS = chance(15)
 _MANY_AFFINITIES = chance(30)
 _MANY_TOLERATIONS = chance(40)

@@ -100,7 +100,16 @@ def selectors(words: dict[str, list[str]]) -> st.SearchStrategy[Json]:
 
 
 NODE_LABELS_STRATEGY = labels(NODE_LABELS)
-POD_LABELS_STRATEGY = labels(POD_LABELS)
+# Most pods have an app, so that selectors find some.
+POD_LABELS_STRATEGY = st.one_of(
+    st.sampled_from(["web", "web", "db"]).map(lambda app: {"app": app}),
+    st.builds(
+        lambda app, others: {**others, "app": app},
+        st.sampled_from(["web", "db"]),
+        labels(POD_LABELS),
+    ),
+    labels(POD_LABELS),
+)
 NAMESPACE_LABELS_STRATEGY = labels(NAMESPACE_LABELS)
 POD_SELECTORS = selectors(POD_LABELS)
 NAMESPACE_SELECTORS = selectors(NAMESPACE_LABELS)
