@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import pytest
+
+from cache.objects import Namespace, Node, ObjectMeta, Pod
+from plugins.framework.cluster_events import Action, Hint, Resource
+from plugins.inter_pod_affinity import InterPodAffinity
+from tests.builders import node, pod
+from tests.plugins.conformance import RecordingHandle
+
+HANDLE = RecordingHandle([Namespace(ObjectMeta(name="default"))])
+AFTER_POD, AFTER_NODE = (
+    registration.hint for registration in InterPodAffinity(None, HANDLE).events_to_register()
+)
+
+WANTS = pod("w").pod_affinity("zone", app="a").build()
+AVOIDS = pod("w").label("app", "b").pod_anti_affinity("zone", app="a").build()
+MATCH = pod("q").label("app", "a").on("n").build()
+OTHER = pod("q").label("app", "x").on("n").build()
+PENDING = pod("q").label("app", "a").build()
+REFUSES = pod("q").pod_anti_affinity("zone", app="b").on("n").build()
+
+
+def test_it_listens_to_pods_and_nodes() -> None:
+    registered = InterPodAffinity(None, HANDLE).events_to_register()
+    assert [(each.event.resource, each.event.action) for each in registered] == [
+        (Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE),
+        (Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "old", "new", "expected"),
+    [
+        pytest.param(WANTS, None, MATCH, Hint.QUEUE, id="company comes"),
+        pytest.param(WANTS, None, OTHER, Hint.SKIP, id="somebody else comes"),
+        pytest.param(WANTS, None, PENDING, Hint.SKIP, id="company that is nowhere yet"),
+        pytest.param(WANTS, OTHER, MATCH, Hint.QUEUE, id="somebody becomes company"),
+        pytest.param(WANTS, MATCH, OTHER, Hint.SKIP, id="company becomes somebody else"),
+        pytest.param(WANTS, MATCH, None, Hint.SKIP, id="company goes"),
+        pytest.param(WANTS, WANTS, WANTS, Hint.QUEUE, id="its own labels change"),
+        pytest.param(AVOIDS, MATCH, None, Hint.QUEUE, id="unwanted company goes"),
+        pytest.param(AVOIDS, OTHER, None, Hint.SKIP, id="somebody else goes"),
+        pytest.param(AVOIDS, MATCH, OTHER, Hint.QUEUE, id="unwanted company changes"),
+        pytest.param(AVOIDS, None, MATCH, Hint.SKIP, id="unwanted company comes"),
+        pytest.param(AVOIDS, REFUSES, None, Hint.QUEUE, id="a pod that keeps it away goes"),
+    ],
+)
+def test_pods(waiting: Pod, old: Pod | None, new: Pod | None, expected: Hint) -> None:
+    assert AFTER_POD is not None
+    assert AFTER_POD(waiting, old, new) is expected
+
+
+BARE = node("n").build()
+ZONE_A, ZONE_B = node("n").label("zone", "a").build(), node("n").label("zone", "b").build()
+
+
+@pytest.mark.parametrize(
+    ("waiting", "old", "new", "expected"),
+    [
+        pytest.param(WANTS, None, ZONE_A, Hint.QUEUE, id="a node with the topology"),
+        pytest.param(WANTS, None, BARE, Hint.SKIP, id="a node without it"),
+        pytest.param(WANTS, BARE, ZONE_A, Hint.QUEUE, id="a node joins"),
+        pytest.param(WANTS, ZONE_A, ZONE_B, Hint.QUEUE, id="a node moves"),
+        pytest.param(WANTS, ZONE_A, BARE, Hint.SKIP, id="a node leaves"),
+        pytest.param(AVOIDS, None, BARE, Hint.QUEUE, id="avoiding: any new node"),
+        pytest.param(AVOIDS, ZONE_A, BARE, Hint.QUEUE, id="avoiding: a node leaves"),
+        pytest.param(AVOIDS, ZONE_A, ZONE_B, Hint.QUEUE, id="avoiding: a node moves"),
+        pytest.param(AVOIDS, BARE, ZONE_A, Hint.SKIP, id="avoiding: a node joins"),
+        pytest.param(AVOIDS, ZONE_A, ZONE_A, Hint.SKIP, id="nothing changes"),
+    ],
+)
+def test_nodes(waiting: Pod, old: Node | None, new: Node, expected: Hint) -> None:
+    assert AFTER_NODE is not None
+    assert AFTER_NODE(waiting, old, new) is expected
