@@ -1,9 +1,10 @@
-"""The command line: ``berth run``, ``berth check-config``, ``berth version``."""
+"""The command line: ``berth run``, ``explain``, ``check-config``, ``version``."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 from pathlib import Path
@@ -150,6 +151,17 @@ def _check_config(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
+    try:
+        _explain_to_stdout(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has seen enough, as ``head`` has; Python shall not complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return 0
+
+
+def _explain_to_stdout(options: argparse.Namespace) -> None:
     others = {
         "--pod": options.pod,
         "--from": options.dumps,
@@ -161,7 +173,7 @@ def _explain(options: argparse.Namespace) -> int:
         if given:
             raise ExplainError(f"--batch reads all from its lines, it does not go with {given[0]}")
         Batch().serve(sys.stdin.buffer, sys.stdout.buffer)
-        return 0
+        return
     if options.pod is None:
         raise ExplainError("which pod? --pod NS/NAME is missing")
     if options.dumps and options.kubeconfig is not None:
@@ -177,7 +189,6 @@ def _explain(options: argparse.Namespace) -> int:
             )
         )
     )
-    return 0
 
 
 def _version(_: argparse.Namespace) -> int:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -160,3 +162,14 @@ def test_a_list_of_one_kind_need_not_repeat_it(
     pods = write_dump(tmp_path / "pods.json", WEB)
     assert explain("--from", str(nodes), "--from", pods, "--pod", "web") == 0
     assert "1 of 2 nodes" in capsys.readouterr().out
+
+
+def test_a_reader_that_has_seen_enough_is_no_fault(dump: str) -> None:
+    command = [sys.executable, "-m", "scheduler", "explain", "--from", dump, "--pod", "web"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    with process.stderr:
+        assert process.stderr.read() == b""
+    assert process.wait() == 1
