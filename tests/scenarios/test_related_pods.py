@@ -37,6 +37,7 @@ def berth_and_api(own_plane) -> Iterator[tuple[RunningBerth, BlockingApi]]:
     with BlockingApi(own_plane.admin_kubeconfig) as api:
         api.create_many([make_node(f"node-{i}", zone=f"zone-{i % 3}") for i in range(6)])
         with RunningBerth(own_plane.berth_kubeconfig()) as berth:
+            api.wait_until(lambda: berth.is_ready, "berth is ready")
             yield berth, api
         for pod in api.pods():
             meta = pod["metadata"]
