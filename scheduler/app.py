@@ -35,9 +35,11 @@ from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError
 from scheduler.client.limiter import InFlightLimiter, TokenBucketLimiter
 from scheduler.client.transport import Transport
-from scheduler.config import effective_profiles, ignored_fields
+from scheduler.config import effective_profiles, ignored_fields, leave_to_extenders
 from scheduler.event_handlers import EventHandlers
 from scheduler.event_recorder import EventRecorder
+from scheduler.extenders import ExtenderChain
+from scheduler.extenders.whole_objects import WHOLE_NODES, ApiWholeObjects, own_bytes
 from scheduler.failure_handler import FailureHandler
 from scheduler.host_selection import HostSelector
 from scheduler.informers import InformerFactory
@@ -146,6 +148,7 @@ class App:
         self.cache = SchedulerCache(ttl_s=options.ttl_s)
         self.waiting_pods = WaitingPods()
         self.ready = False
+        self.extenders: ExtenderChain | None = None
 
     async def run(self, stop: asyncio.Event) -> int:
         """Schedule until ``stop`` is set, then settle what is under way.
@@ -170,6 +173,8 @@ class App:
             self._make_parts(transport, rng)
             return await self._serve(stop)
         finally:
+            if self.extenders is not None:
+                await self.extenders.close()
             await transport.close()
 
     def make_transport(self, credentials: Credentials) -> Transport:
@@ -202,7 +207,8 @@ class App:
         binder = Binder(self.api, rng)
         namespaces, workloads = Namespaces(), Workloads()
         handle = PluginHandle(binder, namespaces, workloads)
-        self.profiles = build_profiles(effective_profiles(self.config), PLUGINS, handle)
+        effective = leave_to_extenders(effective_profiles(self.config), self.config.extenders)
+        self.profiles = build_profiles(effective, PLUGINS, handle)
         self.queue = SchedulingQueue(
             clock=clock,
             sort_key=self.profiles.sort_key,
@@ -213,6 +219,8 @@ class App:
             on_incoming=metrics.incoming,
         )
         self.informers = InformerFactory(transport)
+        self.whole_objects = InformerFactory(transport)
+        self.extenders = self._make_extenders(binder)
         self.pods = self.informers.informer(PODS)
         self.nodes = self.informers.informer(NODES)
         self.namespaces = self.informers.informer(NAMESPACES)
@@ -241,13 +249,14 @@ class App:
             self.recorder,
             metrics,
             clock,
+            self.extenders,
         )
         self.scheduling = SchedulingLoop(
             loop,
             self.cache,
             self.queue,
             self.profiles,
-            SchedulingCycle(Snapshot(), HostSelector(self.options.seed)),
+            SchedulingCycle(Snapshot(), HostSelector(self.options.seed), self.extenders),
             self.bindings,
             self.waiting_pods,
             failures,
@@ -273,6 +282,20 @@ class App:
             pod_statuses=self.status_writer.statistics,
         )
 
+    def _make_extenders(self, binder: Binder) -> ExtenderChain | None:
+        """Make the extenders, and a watch of whole nodes if one of them wants to see any."""
+        extenders = self.config.extenders
+        if not extenders:
+            return None
+        whole_nodes = None
+        if any(
+            (each.filter_verb or each.prioritize_verb) and not each.node_cache_capable
+            for each in extenders
+        ):
+            whole_nodes = self.whole_objects.informer(WHOLE_NODES, transform=own_bytes)
+        objects = ApiWholeObjects(self.api, whole_nodes)
+        return ExtenderChain(extenders, objects, self.loop, binder.settle)
+
     def _watch_workloads(self, workloads: Workloads) -> tuple[Informer[Any], ...]:
         """Watch what selects pods, and tell ``workloads`` of each change."""
         services = self.informers.informer(SERVICES)
@@ -295,6 +318,7 @@ class App:
         self.recorder.start()
         self.status_writer.start()
         self.informers.start()
+        self.whole_objects.start()
         try:
             if not await self._synced(stop):
                 return 0
@@ -316,13 +340,14 @@ class App:
             return await self._stop_scheduling()
         finally:
             await self.informers.stop()
+            await self.whole_objects.stop()
             await self.recorder.stop()
             await self.status_writer.stop()
             await server.stop()
 
     async def _synced(self, stop: asyncio.Event) -> bool:
         """Wait for all first lists; return False when told to stop meanwhile."""
-        synced = asyncio.ensure_future(self.informers.wait_synced())
+        synced = asyncio.ensure_future(self._wait_synced())
         stopped = asyncio.ensure_future(stop.wait())
         try:
             await asyncio.wait({synced, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -330,6 +355,10 @@ class App:
         finally:
             synced.cancel()
             stopped.cancel()
+
+    async def _wait_synced(self) -> None:
+        await self.informers.wait_synced()
+        await self.whole_objects.wait_synced()
 
     def _settle_memory(self) -> None:
         """Take what the first lists brought out of the collector's sight: it stays for long."""

@@ -105,7 +105,7 @@ class Binder:
                     return _failed(PodGoneError(str(error)), node_name)
                 if verdict.action in (Action.SETTLE, Action.CONFLICT):
                     await self._sleep(verdict.delay_s)
-                    settled = await self._settle(info, node_name)
+                    settled = await self.settle(info, node_name)
                     if settled is not None:
                         return settled
                     if verdict.action is Action.CONFLICT:
@@ -119,8 +119,8 @@ class Binder:
             else:
                 return SUCCESS
 
-    async def _settle(self, info: PodInfo, node_name: str) -> Status | None:
-        """Ask what became of the binding; None means that the pod is still unbound.
+    async def settle(self, info: PodInfo, node_name: str) -> Status | None:
+        """Ask what became of a binding to a node; None means that the pod is still unbound.
 
         Asks until there is an answer: the pod keeps its room on the node for so long, which is
         the only safe thing while the binding may have been made.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from plugins.framework.cycle_state import CycleState
     from scheduler.decision import Decision
     from scheduler.event_recorder import EventRecorder
+    from scheduler.extenders import ExtenderChain
     from scheduler.failure_handler import FailureHandler
     from scheduler.framework_runner import FrameworkRunner
     from scheduler.metrics import Metrics
@@ -60,6 +61,8 @@ class BindingCycles:
     ----------
     clock
         Seconds of a monotonic clock.
+    extenders
+        Go before the bind plugins; None where there are none.
 
     Notes
     -----
@@ -77,7 +80,9 @@ class BindingCycles:
         recorder: EventRecorder,
         metrics: Metrics,
         clock: Callable[[], float],
+        extenders: ExtenderChain | None = None,
     ) -> None:
+        self._extenders = extenders
         self._cache = cache
         self._queue = queue
         self._waiting_pods = waiting_pods
@@ -144,9 +149,13 @@ class BindingCycles:
                 self._waiting_pods.remove(info.uid)
         if status.is_success:
             status = await job.framework.run_pre_bind(job.state, info, node_name)
-        if status.is_success:
-            status = await job.framework.run_bind(job.state, info, node_name)
-        return status
+        if not status.is_success:
+            return status
+        if self._extenders is not None:
+            bound = await self._extenders.bind(info, node_name)
+            if bound is not None:
+                return bound
+        return await job.framework.run_bind(job.state, info, node_name)
 
     def _bound(self, job: BindingJob) -> None:
         decision = job.decision

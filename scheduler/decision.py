@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 NO_NODES_AVAILABLE = "no nodes available to schedule pods"
 
+EXTENDER_NAME = "Extender"
+"""Stands for all extenders among the plugins that rejected a pod. It registers no events, so that
+any event wakes the pod. Source: pkg/scheduler/framework/types.go, ExtenderName (1.36)."""
+
 
 @dataclass(frozen=True, slots=True)
 class RejectedNodes:
@@ -48,6 +52,8 @@ class Diagnosis:
         What PostFilter had to say.
     narrowing_plugins
         The plugins whose PreFilter limited the search to some nodes.
+    by_extenders
+        Whether extenders kept out any node, with or without a reason.
     """
 
     num_nodes: int = 0
@@ -56,6 +62,7 @@ class Diagnosis:
     rejected: tuple[RejectedNodes, ...] = ()
     post_filter_message: str = ""
     narrowing_plugins: frozenset[str] = frozenset()
+    by_extenders: bool = False
 
     def histogram(self) -> Counter[str]:
         """Return how many nodes each reason kept out."""
@@ -93,6 +100,8 @@ class Diagnosis:
         }
         if code is None or code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             names |= self.narrowing_plugins
+        if code is None and self.by_extenders:
+            names.add(EXTENDER_NAME)
         return frozenset(names - {""})
 
     @property

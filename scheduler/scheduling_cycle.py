@@ -1,6 +1,7 @@
 """One pod, one snapshot, one decision.
 
     pre-filter -> filter -> [post-filter] -> pre-score -> score -> normalise -> select host
+                        extenders                      extenders
 
 Nothing is changed here but the notes of the cycle itself; :mod:`scheduler.schedule_one` carries
 the decision out.
@@ -18,6 +19,7 @@ import numpy as np
 
 from plugins.framework.status import Code, Status, unschedulable
 from scheduler.decision import NO_NODES_AVAILABLE, Decision, Diagnosis
+from scheduler.extenders import Exclusions, ExtenderError
 from scheduler.framework_runner import (
     FilterOutcome,
     FrameworkRunner,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from cache.snapshot import Snapshot
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.results import RowArray
+    from scheduler.extenders import Consultation, ExtenderChain
     from scheduler.host_selection import HostSelector
 
 MIN_FEASIBLE_NODES_TO_FIND = 100
@@ -68,14 +71,19 @@ class SchedulingCycle:
         The nodes; brought up to date by the caller before each :meth:`decide`.
     selector
         Chooses among equally good nodes.
+    extenders
+        Asked after the filters and after the scores; None where there are none.
 
     Notes
     -----
     *Concurrency*: confined to the scheduling thread.
     """
 
-    def __init__(self, snapshot: Snapshot, selector: HostSelector) -> None:
+    def __init__(
+        self, snapshot: Snapshot, selector: HostSelector, extenders: ExtenderChain | None = None
+    ) -> None:
         self.snapshot = snapshot
+        self._extenders = extenders
         self._selector = selector
         self._next_start = 0
         self._cycle = 0
@@ -84,7 +92,8 @@ class SchedulingCycle:
         """Decide where a pod goes. Never raises: a failure is a decision with an Error status.
 
         *Cost*: proportional to the nodes, in vector operations; no Python loop over nodes unless
-        no node is feasible and the reasons have to be told.
+        no node is feasible and the reasons have to be told, or an extender is interested in the
+        pod: then this waits for its answers.
         """
         started = perf_counter()
         self._cycle += 1
@@ -92,6 +101,9 @@ class SchedulingCycle:
             decision = self._decide(framework, state, info)
         except PluginError as error:
             decision = self._undecided(framework, info, error.status)
+        except ExtenderError as error:
+            status = Status(Code.ERROR, (str(error),), error=error)
+            decision = self._undecided(framework, info, status)
         return replace(decision, duration_s=perf_counter() - started)
 
     def _undecided(
@@ -115,11 +127,18 @@ class SchedulingCycle:
         if not len(nodes):
             return self._undecided(framework, info, unschedulable(NO_NODES_AVAILABLE))
         search = self.search(framework, state, info)
+        consultation = None if self._extenders is None else self._extenders.consult(info)
+        excluded: Exclusions | None = None
         if search.outcome is not None:
             feasible = self._limit(framework, search.nodes, search.outcome)
+            if consultation is not None:
+                feasible, excluded = _ask(consultation, feasible)
             if len(feasible.view):
-                return self._choose(framework, state, info, feasible)
+                return self._choose(framework, state, info, feasible, consultation)
         diagnosis = diagnose(len(self.snapshot), search.pre, search.outcome)
+        if excluded is not None:
+            rejected = (*diagnosis.rejected, *excluded.rejected)
+            diagnosis = replace(diagnosis, rejected=rejected, by_extenders=True)
         nominated, post = framework.run_post_filter(state, info, self.snapshot.all_nodes())
         if post.reasons:
             diagnosis = replace(diagnosis, post_filter_message=post.message)
@@ -186,7 +205,8 @@ class SchedulingCycle:
         # Differs: 0 means all nodes, where kube-scheduler takes 50 % falling to 5 %; scoring
         every node is what berth is for.
         """
-        if not framework.scores_nodes:
+        extended = self._extenders is not None and self._extenders.wants_all_feasible
+        if not framework.scores_nodes and not extended:
             return 1
         percentage = framework.percentage_of_nodes_to_score
         if percentage in (0, 100) or total < MIN_FEASIBLE_NODES_TO_FIND:
@@ -194,16 +214,23 @@ class SchedulingCycle:
         return max(total * percentage // 100, MIN_FEASIBLE_NODES_TO_FIND)
 
     def _choose(
-        self, framework: FrameworkRunner, state: CycleState, info: PodInfo, feasible: Feasible
+        self,
+        framework: FrameworkRunner,
+        state: CycleState,
+        info: PodInfo,
+        feasible: Feasible,
+        consultation: Consultation | None,
     ) -> Decision:
         view = feasible.view
         score: int | None = None
         if len(view) == 1:
             chosen = 0
         else:
-            scores = framework.run_score(state, info, view)
-            chosen = self._selector.select(scores.total)
-            score = int(scores.total[chosen])
+            total = framework.run_score(state, info, view).total
+            if consultation is not None:
+                total = total + consultation.prioritize(view)
+            chosen = self._selector.select(total)
+            score = int(total[chosen])
         node = view.node_info(chosen)
         return Decision(
             cycle=self._cycle,
@@ -215,6 +242,15 @@ class SchedulingCycle:
             feasible_nodes=len(view),
             score=score,
         )
+
+
+def _ask(consultation: Consultation, feasible: Feasible) -> tuple[Feasible, Exclusions | None]:
+    """Return what extenders leave of the feasible nodes, and what they say of the others."""
+    view = feasible.view
+    asked = consultation.filter(view)
+    if len(asked.kept) == len(view):
+        return feasible, None
+    return Feasible(view.subset(asked.kept), feasible.evaluated), asked
 
 
 def _refusal(diagnosis: Diagnosis) -> Status:

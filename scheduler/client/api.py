@@ -115,15 +115,22 @@ class Api:
         UndecodableObjectError
             There is one that cannot be understood.
         """
+        body = await self.get_pod_json(namespace, name)
+        return None if body is None else self._pods.decode(body)
+
+    async def get_pod_json(
+        self, namespace: str, name: str, *, timeout_s: float = 30.0
+    ) -> bytes | None:
+        """Return the pod with all its fields, not decoded, or None if there is none."""
         try:
             answer = await self._transport.request(
-                "GET", _pod_path(namespace, name), resource=PODS.name
+                "GET", _pod_path(namespace, name), timeout_s=timeout_s, resource=PODS.name
             )
         except ApiError as error:
             if error.status == 404:
                 return None
             raise
-        return self._pods.decode(answer.body)
+        return answer.body
 
     async def patch_pod_status(
         self, namespace: str, name: str, uid: str, patch: Mapping[str, Any]

@@ -149,8 +149,7 @@ def leave_to_extenders(
 ) -> tuple[EffectiveProfile, ...]:
     """Return the profiles with NodeResourcesFit blind to what the extenders want to judge alone.
 
-    For those who call the extenders: while nobody does, a pod that requests such a resource had
-    better stay pending. Where there are such resources, they replace ``ignoredResources``.
+    Where there are such resources, they replace ``ignoredResources``.
 
     Source: kube-scheduler 1.36, pkg/scheduler/scheduler.go (buildExtenders).
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _JSON: Final = "application/json"
 
-NOT_YET_HONOURED: Final = frozenset({"extenders", "leaderElection"})
+NOT_YET_HONOURED: Final = frozenset({"leaderElection"})
 """Parts of a configuration that are checked and then left alone."""
 
 
@@ -58,8 +58,6 @@ def _top_level(config: SchedulerConfig) -> Iterator[str]:
         yield "delayCacheUntilActive (a replica in waiting keeps its cache, to take over at once)"
     if config.percentage_of_placements_to_score is not None:
         yield "percentageOfPlacementsToScore (pods are placed one by one)"
-    if config.extenders and "extenders" in NOT_YET_HONOURED:
-        yield "extenders (not called)"
 
 
 def _leader_election(config: SchedulerConfig) -> Iterator[str]:

@@ -66,7 +66,6 @@ def test_what_happens_is_not_ignored(fields: dict[str, Any]) -> None:
             ["leaderElection.resourceName", "leaderElection"],
             id="foreign-lease",
         ),
-        pytest.param({"extenders": [{"urlPrefix": "http://a"}]}, ["extenders"], id="extenders"),
     ],
 )
 def test_what_does_not_happen_is_named(fields: dict[str, Any], paths: list[str]) -> None:

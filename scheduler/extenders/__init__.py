@@ -1,0 +1,18 @@
+"""HTTP extenders: processes of other people that filter, score and bind beside the plugins."""
+
+from scheduler.extenders.consultation import Consultation, Exclusions
+from scheduler.extenders.extender_chain import ExtenderChain
+from scheduler.extenders.extender_client import ExtenderClient, ExtenderError
+from scheduler.extenders.http_extender import HttpExtender
+from scheduler.extenders.whole_objects import WholeNodes, WholeObjects
+
+__all__ = [
+    "Consultation",
+    "Exclusions",
+    "ExtenderChain",
+    "ExtenderClient",
+    "ExtenderError",
+    "HttpExtender",
+    "WholeNodes",
+    "WholeObjects",
+]

@@ -1,0 +1,192 @@
+"""What the extenders say of one pod in one scheduling cycle.
+
+Source: kube-scheduler 1.36, pkg/scheduler/schedule_one.go, findNodesThatPassExtenders and
+prioritizeNodes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import structlog
+
+from plugins.framework.normalize import MAX_NODE_SCORE
+from scheduler.decision import RejectedNodes
+from scheduler.extenders.extender_client import ExtenderError
+from scheduler.extenders.whole_objects import POD_TIMEOUT_S
+from scheduler.extenders.wire import MAX_EXTENDER_PRIORITY
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+    from typing import Any, TypeVar
+
+    import msgspec
+
+    from cache.columns import NodesView
+    from cache.pod_info import PodInfo
+    from plugins.framework.results import IntArray
+    from plugins.framework.status import Status
+    from scheduler.extenders.http_extender import HttpExtender
+    from scheduler.extenders.whole_objects import WholeObjects
+
+    T = TypeVar("T")
+
+SCALE: Final = MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY
+"""From an extender's scores to ours."""
+
+MAX_SCORE: Final = 1 << 62
+"""What all extenders together may add to or take from a node: the sum with the plugins' scores
+still fits into 64 bits."""
+
+SLACK_S: Final = 5.0
+"""What the scheduling thread waits beyond the requests' own time limits."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusions:
+    """What the filters of extenders left of some nodes.
+
+    ``kept`` are indices into the view that was asked about, in its order. ``rejected`` has the
+    nodes for which an extender gave a reason; one that it merely left out has none.
+    """
+
+    kept: IntArray
+    rejected: tuple[RejectedNodes, ...]
+
+
+class Consultation:
+    """Asks the extenders that are interested in one pod.
+
+    Notes
+    -----
+    *Concurrency*: :meth:`filter` and :meth:`prioritize` from the scheduling thread, which waits
+    while the loop speaks with the extenders.
+
+    *Cost*: a request to each extender, one after another to filter, all at once to prioritize;
+    one GET of the pod.
+    """
+
+    def __init__(
+        self,
+        info: PodInfo,
+        extenders: Sequence[HttpExtender],
+        objects: WholeObjects,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._info = info
+        self._filters = [extender for extender in extenders if extender.is_filter]
+        self._prioritizers = [extender for extender in extenders if extender.is_prioritizer]
+        self._objects = objects
+        self._loop = loop
+        self._whole: msgspec.Raw | None = None
+
+    def filter(self, view: NodesView) -> Exclusions:
+        """Ask about feasible nodes.
+
+        Raises
+        ------
+        ExtenderError
+            When an extender fails that is not ignorable.
+        """
+        names = _names(view)
+        if not names or not self._filters:
+            return Exclusions(np.arange(len(names)), ())
+        left, statuses = self._wait(self._filter(names), self._filters)
+        groups: dict[Status, list[str]] = {}
+        for name, status in statuses.items():
+            groups.setdefault(status, []).append(name)
+        return Exclusions(
+            np.array([index for index, name in enumerate(names) if name in left], dtype=np.int64),
+            tuple(RejectedNodes(status, tuple(found)) for status, found in groups.items()),
+        )
+
+    def prioritize(self, view: NodesView) -> IntArray:
+        """Return what extenders add to the total score of each node; failures add nothing.
+
+        # Differs: kube-scheduler's sum wraps round on absurd scores; here it stops.
+        """
+        names = _names(view)
+        if not self._prioritizers:
+            return np.zeros(len(names), dtype=np.int64)
+        try:
+            added = self._wait(self._prioritize(names), self._prioritizers)
+        except ExtenderError as error:
+            log.warning("extenders give no scores", pod=self._info.key, error=str(error))
+            added = {}
+        return np.array(
+            [max(min(added.get(name, 0), MAX_SCORE), -MAX_SCORE) for name in names], dtype=np.int64
+        )
+
+    def _wait(self, call: Coroutine[Any, Any, T], asked: Sequence[HttpExtender]) -> T:
+        """Let the loop do it. The deadline is for a loop that has stopped: requests have theirs."""
+        # A question may be sent twice.
+        limit_s = POD_TIMEOUT_S + SLACK_S + 2 * sum(extender.timeout_s for extender in asked)
+        future = asyncio.run_coroutine_threadsafe(call, self._loop)
+        try:
+            return future.result(limit_s)
+        except TimeoutError as error:
+            future.cancel()
+            raise ExtenderError(f"no answer of extenders within {limit_s:g} s") from error
+
+    async def _filter(self, names: Sequence[str]) -> tuple[frozenset[str], dict[str, Status]]:
+        left = list(names)
+        statuses: dict[str, Status] = {}
+        for extender in self._filters:
+            if not left:
+                break
+            try:
+                verdict = await extender.filter(await self._pod(), left)
+            except ExtenderError as error:
+                if not extender.is_ignorable:
+                    raise
+                log.info(
+                    "skipping an extender that failed and is ignorable",
+                    extender=extender.name,
+                    pod=self._info.key,
+                    error=str(error),
+                )
+                continue
+            left = [name for name in left if name in verdict.passed]
+            statuses |= verdict.rejected
+        remaining = frozenset(left)
+        return remaining, {k: status for k, status in statuses.items() if k not in remaining}
+
+    async def _prioritize(self, names: Sequence[str]) -> dict[str, int]:
+        added: dict[str, int] = {}
+        try:
+            pod = await self._pod()
+        except ExtenderError as error:
+            log.warning("extenders give no scores", pod=self._info.key, error=str(error))
+            return added
+        answers = await asyncio.gather(
+            *(extender.prioritize(pod, names) for extender in self._prioritizers),
+            return_exceptions=True,
+        )
+        for extender, scores in zip(self._prioritizers, answers, strict=True):
+            if isinstance(scores, ExtenderError):
+                log.warning(
+                    "an extender gives no scores",
+                    extender=extender.name,
+                    pod=self._info.key,
+                    error=str(scores),
+                )
+            elif isinstance(scores, BaseException):
+                raise scores
+            else:
+                for name, score in scores.items():
+                    added[name] = added.get(name, 0) + score * extender.weight * SCALE
+        return added
+
+    async def _pod(self) -> msgspec.Raw:
+        if self._whole is None:
+            self._whole = await self._objects.pod(self._info)
+        return self._whole
+
+
+def _names(view: NodesView) -> list[str]:
+    return [view.node_info(index).name for index in range(len(view))]

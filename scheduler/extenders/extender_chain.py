@@ -1,0 +1,116 @@
+"""All extenders of a configuration, in the order in which they are asked.
+
+Source: kube-scheduler 1.36, pkg/scheduler/scheduler.go (buildExtenders) and schedule_one.go
+(extendersBinding).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from plugins.framework.status import SUCCESS, Code, Status
+from scheduler.extenders.consultation import Consultation
+from scheduler.extenders.extender_client import ExtenderError
+from scheduler.extenders.http_extender import HttpExtender
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from cache.pod_info import PodInfo
+    from scheduler.config import Extender
+    from scheduler.extenders.whole_objects import WholeObjects
+
+log = structlog.get_logger(__name__)
+
+
+class ExtenderChain:
+    """The extenders, those that are ignorable last.
+
+    Parameters
+    ----------
+    extenders
+        As the configuration has them, at least one.
+    objects
+        Where whole pods and nodes come from.
+    loop
+        Where requests are made.
+    settle
+        Tells what became of a binding that may have been made: a status, or None when the pod is
+        not bound.
+
+    Raises
+    ------
+    ClientConfigError
+        When a TLS configuration cannot be used; names its path.
+
+    Notes
+    -----
+    *Concurrency*: :meth:`consult` and the properties from any thread, the rest on the loop.
+    """
+
+    def __init__(
+        self,
+        extenders: Sequence[Extender],
+        objects: WholeObjects,
+        loop: asyncio.AbstractEventLoop,
+        settle: Callable[[PodInfo, str], Awaitable[Status | None]],
+    ) -> None:
+        made = [
+            HttpExtender(extender, f"extenders[{index}]", objects)
+            for index, extender in enumerate(extenders)
+        ]
+        self._extenders = sorted(made, key=lambda extender: extender.is_ignorable)
+        self._objects = objects
+        self._loop = loop
+        self._settle = settle
+
+    @property
+    def wants_all_feasible(self) -> bool:
+        """Whether an extender filters or scores: then the first feasible node is not enough."""
+        return any(each.is_filter or each.is_prioritizer for each in self._extenders)
+
+    def consult(self, info: PodInfo) -> Consultation | None:
+        """Return the way to ask about a pod; None if no extender is interested."""
+        interested = [each for each in self._extenders if each.is_interested(info.pod)]
+        if not interested:
+            return None
+        return Consultation(info, interested, self._objects, self._loop)
+
+    async def bind(self, info: PodInfo, node_name: str) -> Status | None:
+        """Let an extender bind the pod, if one binds and is interested.
+
+        # Differs: an extender that failed may have bound the pod; the API server is asked before
+        the pod is given up.
+
+        Returns
+        -------
+        What became of it; None when the plugins shall bind it.
+        """
+        for extender in self._extenders:
+            if not extender.is_binder or not extender.is_interested(info.pod):
+                continue
+            try:
+                await extender.bind(info, node_name)
+            except ExtenderError as error:
+                settled = await self._settle(info, node_name)
+                if settled is not None:
+                    return settled
+                if not extender.is_ignorable:
+                    return Status(Code.ERROR, (f"binding by an extender: {error}",), error=error)
+                log.info(
+                    "skipping an extender that failed to bind and is ignorable",
+                    extender=extender.name,
+                    pod=info.key,
+                    error=str(error),
+                )
+            else:
+                return SUCCESS
+        return None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for extender in self._extenders:
+            await extender.close()

@@ -1,0 +1,205 @@
+"""One extender: what it is asked, and what its answers mean.
+
+Source: kube-scheduler 1.36, pkg/scheduler/extender.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plugins.framework.status import Code, Status, unresolvable
+from scheduler.extenders.extender_client import ExtenderClient, ExtenderError
+from scheduler.extenders.wire import (
+    MalformedAnswerError,
+    decode_binding_error,
+    decode_filter_result,
+    decode_priorities,
+    encode_args,
+    encode_binding,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import msgspec
+
+    from cache.objects import Container, Pod
+    from cache.pod_info import PodInfo
+    from scheduler.config import Extender
+    from scheduler.extenders.whole_objects import WholeObjects
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a filter said: the nodes that pass, and statuses of some that do not."""
+
+    passed: frozenset[str]
+    rejected: dict[str, Status]
+
+
+class HttpExtender:
+    """One extender of the configuration.
+
+    Parameters
+    ----------
+    config
+        As the configuration has it.
+    where
+        Its path there, for messages.
+    objects
+        Where whole pods and nodes come from.
+
+    Notes
+    -----
+    *Concurrency*: the properties and :meth:`is_interested` from any thread, the rest on the loop.
+    """
+
+    def __init__(self, config: Extender, where: str, objects: WholeObjects) -> None:
+        self._config = config
+        self._objects = objects
+        self._managed = frozenset(resource.name for resource in config.managed_resources)
+        self._client = ExtenderClient(config, where)
+
+    @property
+    def name(self) -> str:
+        """Its URL: that is what kube-scheduler calls it by."""
+        return self._config.url_prefix
+
+    @property
+    def is_ignorable(self) -> bool:
+        """Whether pods are scheduled without it while it fails."""
+        return self._config.ignorable
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether it filters nodes."""
+        return bool(self._config.filter_verb)
+
+    @property
+    def is_prioritizer(self) -> bool:
+        """Whether it scores nodes."""
+        return bool(self._config.prioritize_verb)
+
+    @property
+    def is_binder(self) -> bool:
+        """Whether it binds pods."""
+        return bool(self._config.bind_verb)
+
+    @property
+    def weight(self) -> int:
+        """What its scores are multiplied by."""
+        return self._config.weight
+
+    @property
+    def timeout_s(self) -> float:
+        """The time that one request may take."""
+        return self._client.timeout_s
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Tell whether it is asked about a pod: if it manages nothing, or what the pod requests."""
+        if not self._managed:
+            return True
+        return any(map(self._manages, (*pod.spec.containers, *pod.spec.init_containers)))
+
+    def _manages(self, container: Container) -> bool:
+        resources = container.resources
+        return not (
+            self._managed.isdisjoint(resources.requests)
+            and self._managed.isdisjoint(resources.limits)
+        )
+
+    async def filter(self, pod: msgspec.Raw, names: Sequence[str]) -> Verdict:
+        """Ask which of the nodes named may be used.
+
+        # Differs: kube-scheduler believes an extender that gets whole nodes when it gives back a
+        node which it was not sent; here that is an error in both ways of asking. A node that has
+        not arrived whole yet is not sent, and so does not pass.
+
+        Raises
+        ------
+        ExtenderError
+            It failed, or its answer names a node that it was not sent.
+        """
+        verb = self._config.filter_verb
+        sent, body = self._question(pod, names)
+        try:
+            result = decode_filter_result(await self._client.send(verb, body, again=True))
+        except MalformedAnswerError as error:
+            raise self._malformed(verb, error) from error
+        if result.error:
+            raise ExtenderError(result.error)
+        passed: Sequence[str] = ()
+        if self._config.node_cache_capable and result.node_names is not None:
+            passed = result.node_names
+        elif result.nodes is not None:
+            passed = result.nodes
+        for name in passed:
+            if name not in sent:
+                raise ExtenderError(
+                    f'extender "{self.name}" claims a filtered node "{name}" which is not found '
+                    "in the input node list"
+                )
+        rejected = {
+            name: Status(Code.UNSCHEDULABLE, (why,))
+            for name, why in result.failed.items()
+            if name in sent
+        }
+        # A node in both is unresolvable.
+        rejected |= {
+            name: unresolvable(why)
+            for name, why in result.failed_and_unresolvable.items()
+            if name in sent
+        }
+        return Verdict(frozenset(passed), rejected)
+
+    async def prioritize(self, pod: msgspec.Raw, names: Sequence[str]) -> dict[str, int]:
+        """Ask for scores; return them by node, neither weighted nor scaled, added up if repeated.
+
+        Raises
+        ------
+        ExtenderError
+            It failed.
+        """
+        verb = self._config.prioritize_verb
+        _, body = self._question(pod, names)
+        scores: dict[str, int] = {}
+        try:
+            for each in decode_priorities(await self._client.send(verb, body, again=True)):
+                scores[each.host] = scores.get(each.host, 0) + each.score
+        except MalformedAnswerError as error:
+            raise self._malformed(verb, error) from error
+        return scores
+
+    async def bind(self, info: PodInfo, node_name: str) -> None:
+        """Let it bind a pod.
+
+        Raises
+        ------
+        ExtenderError
+            It failed; the pod may be bound all the same.
+        """
+        verb = self._config.bind_verb
+        body = encode_binding(info.namespace, info.name, info.uid, node_name)
+        try:
+            error = decode_binding_error(await self._client.send(verb, body, again=False))
+        except MalformedAnswerError as malformed:
+            raise self._malformed(verb, malformed) from malformed
+        if error:
+            raise ExtenderError(error)
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._client.close()
+
+    def _question(self, pod: msgspec.Raw, names: Sequence[str]) -> tuple[frozenset[str], bytes]:
+        """Return the nodes that are asked about, and the body."""
+        if self._config.node_cache_capable:
+            return frozenset(names), encode_args(pod, nodes=None, node_names=list(names))
+        found = {name: node for name in names if (node := self._objects.node(name)) is not None}
+        if not found:
+            raise ExtenderError(f'no node to ask extender "{self.name}" about has arrived whole')
+        return frozenset(found), encode_args(pod, nodes=list(found.values()), node_names=None)
+
+    def _malformed(self, verb: str, error: MalformedAnswerError) -> ExtenderError:
+        return ExtenderError(f'extender "{self.name}" answered {verb} with garbage: {error}')
