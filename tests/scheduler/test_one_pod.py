@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cache.namespaces import Namespaces
 from cache.snapshot import Snapshot
+from cache.workloads import Workloads
 from plugins.framework.interfaces import PermitPlugin, PreBindPlugin, ReservePlugin
 from plugins.framework.status import SUCCESS, Code, Status, unschedulable
 from plugins.registry import PLUGINS
@@ -20,6 +22,7 @@ from scheduler.event_recorder import EventRecorder
 from scheduler.failure_handler import FailureHandler
 from scheduler.framework_runner import FrameworkRunner
 from scheduler.host_selection import HostSelector
+from scheduler.plugin_handle import PluginHandle
 from scheduler.pod_status_writer import PodStatusWriter
 from scheduler.profile_builder import build_profiles
 from scheduler.profiles import Profiles
@@ -59,7 +62,8 @@ class Stage:
             await asyncio.sleep(0)
 
         binder = Binder(self.api, random.Random(1), no_wait)
-        built = build_profiles(effective_profiles(default_config("berth")), PLUGINS, binder)
+        handle = PluginHandle(binder, Namespaces(), Workloads())
+        built = build_profiles(effective_profiles(default_config("berth")), PLUGINS, handle)
         framework = self._with_more(next(iter(built)))
         self.recorder = EventRecorder(loop, self.writes, instance="test")
         writer = PodStatusWriter(loop, self.writes)
