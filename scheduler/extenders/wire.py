@@ -111,7 +111,7 @@ def decode_filter_result(body: bytes) -> FilterResult:
     """
     fields = _fields(body, "")
     nodes: list[str] | None = None
-    if (raw := fields.get("nodes")) is not None and bytes(raw) != b"null":
+    if (raw := fields.get("nodes")) is not None:
         items = _fields(raw, "Nodes").get("items", msgspec.Raw(b"null"))
         found = _decode(_NODE_ITEMS, items, "Nodes.items") or []
         nodes = [each.metadata.name for each in found]
