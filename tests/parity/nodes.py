@@ -83,7 +83,7 @@ def nodes(draw: st.DrawFn, name: str, *, sound: bool) -> Json:
     if draw(EVEN):
         room["ephemeral-storage"] = draw(_STORAGE)
     for resource in EXTENDED:
-        if draw(EVEN):
+        if draw(LIKELY):
             room[resource] = draw(_EXTENDED)
     if draw(EVEN):
         room[HUGE_PAGES] = draw(_HUGE)

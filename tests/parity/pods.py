@@ -14,6 +14,7 @@ from tests.parity.vocabulary import (
     EXTENDED,
     HUGE_PAGES,
     IMAGES_IN_PODS,
+    LIKELY,
     NODE_LABELS,
     NODE_NAMES,
     POD_LABELS_STRATEGY,
@@ -69,15 +70,13 @@ _SMALL = st.fixed_dictionaries(
 _LARGE = st.fixed_dictionaries(
     {}, optional={"cpu": st.sampled_from(CPU), "memory": st.sampled_from(BYTES)}
 )
+_EXTENDED_RESOURCES = st.dictionaries(
+    st.sampled_from(EXTENDED), st.sampled_from(["1", "1", "1", "2", "0"]), min_size=1, max_size=2
+)
 _OTHERS = st.one_of(
     st.fixed_dictionaries({"ephemeral-storage": st.sampled_from(["3Gi", "5Gi"])}),
     st.fixed_dictionaries({HUGE_PAGES: st.sampled_from(["2Mi", "8Mi"])}),
-    st.dictionaries(
-        st.sampled_from(EXTENDED),
-        st.sampled_from(["1", "1", "1", "2", "0"]),
-        min_size=1,
-        max_size=2,
-    ),
+    *[_EXTENDED_RESOURCES] * 3,
 )
 _REQUESTS = st.one_of(
     _SMALL, _SMALL, _LARGE, st.builds(lambda one, other: {**one, **other}, _SMALL, _OTHERS)
@@ -235,7 +234,7 @@ def plain_pods(draw: st.DrawFn, name: str) -> Json:
 def placed_pods(draw: st.DrawFn, name: str, node_name: str, *, plain: bool) -> Json:
     """A pod on a node; some have ended, some are going, some are being resized."""
     spec = {**draw(_plain_specs() if plain else _specs()), "nodeName": node_name}
-    if not plain and draw(EVEN):
+    if not plain and draw(LIKELY):
         spec["containers"][0]["resources"]["requests"] |= draw(_OTHERS)
     status: Json = {"phase": "Running"}
     if draw(RARE):
