@@ -35,7 +35,7 @@ from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError
 from scheduler.client.limiter import InFlightLimiter, TokenBucketLimiter
 from scheduler.client.transport import Transport
-from scheduler.config import effective_profiles, ignored_fields, leave_to_extenders
+from scheduler.config import ignored_fields, running_profiles
 from scheduler.event_handlers import EventHandlers
 from scheduler.event_recorder import EventRecorder
 from scheduler.extenders import ExtenderChain
@@ -207,7 +207,7 @@ class App:
         binder = Binder(self.api, rng)
         namespaces, workloads = Namespaces(), Workloads()
         handle = PluginHandle(binder, namespaces, workloads)
-        effective = leave_to_extenders(effective_profiles(self.config), self.config.extenders)
+        effective = running_profiles(self.config)
         self.profiles = build_profiles(effective, PLUGINS, handle)
         self.queue = SchedulingQueue(
             clock=clock,

@@ -7,6 +7,7 @@ from scheduler.config.effective_profile import (
     EffectiveProfile,
     effective_profiles,
     leave_to_extenders,
+    running_profiles,
 )
 from scheduler.config.extender import Extender, ExtenderTLS, ManagedResource
 from scheduler.config.go_duration import GoDuration, parse_go_duration
@@ -35,4 +36,5 @@ __all__ = [
     "parse_config",
     "parse_go_duration",
     "render_effective",
+    "running_profiles",
 ]

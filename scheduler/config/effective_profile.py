@@ -237,3 +237,14 @@ def _check_queue_sort(profiles: Sequence[EffectiveProfile]) -> list[Mistake]:
             why = f"the arguments of {sorting} must be the same in all profiles"
             mistakes.append(Mistake(f"{path}.pluginConfig", why))
     return mistakes
+
+
+def running_profiles(config: SchedulerConfig) -> tuple[EffectiveProfile, ...]:
+    """Return the profiles as they run: less the resources that extenders look after.
+
+    Raises
+    ------
+    ConfigError
+        As :func:`effective_profiles`.
+    """
+    return leave_to_extenders(effective_profiles(config), config.extenders)

@@ -17,8 +17,8 @@ import msgspec
 from scheduler.config import (
     ConfigError,
     default_config,
-    effective_profiles,
     parse_config,
+    running_profiles,
 )
 from scheduler.explain.cluster import Cluster, ClusterObjectError, read_pod
 from scheduler.explain.explanation import explain
@@ -91,7 +91,7 @@ class Batch:
         known = self._profiles.get(text)
         if known is None:
             parsed = default_config() if text == b"null" else parse_config(text.decode(), "config")
-            known = effective_profiles(parsed)
+            known = running_profiles(parsed)
             if len(self._profiles) >= MAX_CONFIGURATIONS:
                 self._profiles.clear()
             self._profiles[text] = known

@@ -14,7 +14,7 @@ from cache.pod_info import PodInfo, is_terminal
 from cache.resources import MalformedObjectError
 from plugins.node_resources_fit import NodeResourcesFit
 from scheduler.client.errors import ApiError
-from scheduler.config import default_config, effective_profiles, load_config
+from scheduler.config import default_config, load_config, running_profiles
 from scheduler.config.config_error import did_you_mean
 from scheduler.explain.cluster import Cluster
 from scheduler.explain.dump import DumpError, read_dump
@@ -78,7 +78,7 @@ def run_explain(options: ExplainOptions) -> str:
         One sentence each.
     """
     config = default_config() if options.config is None else load_config(Path(options.config))
-    profiles = effective_profiles(config)
+    profiles = running_profiles(config)
     cluster = Cluster()
     _warn(map(str, cluster.add_all(_objects(options))))
     pod = _find(cluster, options.pod)

@@ -73,6 +73,19 @@ def test_a_configuration_counts_for_its_line_alone() -> None:
     assert again == plain
 
 
+def test_what_extenders_look_after_is_not_counted_as_in_the_live_cycle() -> None:
+    extender = {
+        "urlPrefix": "http://127.0.0.1:1",
+        "filterVerb": "filter",
+        "managedResources": [{"name": "example.com/gpu", "ignoredByScheduler": True}],
+    }
+    wants_gpu = as_object(pod("web").request({"example.com/gpu": "1"}))
+    question = {"objects": [NODE], "pod": wants_gpu}
+    counted, left = ask(question, {**question, "config": {**configured(), "extenders": [extender]}})
+    assert counted["nodes"]["n1"]["reasons"] == ["Insufficient example.com/gpu"]
+    assert "total" in left["nodes"]["n1"]
+
+
 BAD_POD = {"metadata": {"name": "web"}, "spec": {"overhead": {"cpu": "1x"}}}
 
 
