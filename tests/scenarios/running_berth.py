@@ -45,6 +45,8 @@ class MeddlingTransport(Transport):
         """How often the pod watch is still to be cut, each time after something came through."""
         self.forgeries: dict[bytes, bytes] = {}
         """What is replaced in everything that any watch brings."""
+        self.forged = 0
+        """How many chunks have been changed by that."""
 
     async def request(self, method: str, path: str, **kwargs: Any) -> Response:
         if method == "POST" and path.endswith("/binding"):
@@ -76,6 +78,7 @@ class _SpoiledStream:
             if self._of_pods:
                 await self._meddler.flowing.wait()
             for genuine, forged in self._meddler.forgeries.items():
+                self._meddler.forged += genuine in chunk
                 chunk = chunk.replace(genuine, forged)
             yield chunk
             if self._of_pods and self._meddler.cuts:

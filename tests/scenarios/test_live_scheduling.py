@@ -214,6 +214,7 @@ class TestFaults:
                 api.create_many([make_pod("victim", cpu="666m", labels={"victim": "yes"})])
                 api.create_many(pods(20))
                 api.wait_until(lambda: len(bound(api)) == 20, "the others are bound")
+                assert berth.app.transport.forged > 0
                 assert berth.stop() == 0
 
     @pytest.mark.parametrize(
@@ -233,6 +234,7 @@ class TestFaults:
                 api.create_many([make_node("victim", cpu="666")])
                 api.create_many(pods(20))
                 api.wait_until(lambda: len(bound(api)) == 20, "the pods are bound")
+                assert berth.app.transport.forged > 0
                 assert set(bound(api).values()) == {"sound"}
 
     def test_deleted_while_being_bound(self, fresh_control_plane):

@@ -284,6 +284,45 @@ def test_verdicts_without_any_rejection_cost_no_mask():
     assert decide(cycle_over("a", "b"), runner).feasible_nodes == 2
 
 
+class TestWhatIfs:
+    """The scalar forms, over one node and with pods put on it or taken off."""
+
+    NODE = node("a").capacity(cpu="4").info()
+
+    def test_the_first_filter_that_rejects_a_node_speaks(self):
+        runner = framework(ByName("a"), ByName("b", status=unresolvable("second")))
+        status = runner.run_filter_one(CycleState(), pod("p").info(), self.NODE)
+        assert (status.message, status.plugin) == ("second", "ByName")
+
+    def test_a_filter_that_raises_is_an_error_of_its_own(self):
+        runner = framework(Broken(None, Handle()))
+        status = runner.run_filter_one(CycleState(), pod("p").info(), self.NODE)
+        assert (status.code, status.plugin) == (Code.ERROR, "Broken")
+
+    @pytest.mark.parametrize("skipped", [False, True], ids=["asked", "skipped"])
+    def test_pre_filters_are_told_of_pods_unless_they_skipped(self, skipped):
+        told = []
+
+        class Listens(Narrow):
+            def add_pod(self, state, info, added, node_info):
+                told.append(("add", added.name))
+                return unschedulable("no")
+
+            def remove_pod(self, state, info, removed, node_info):
+                told.append(("remove", removed.name))
+                return Status(Code.SUCCESS)
+
+        state = CycleState()
+        state.skip_filter = {"Narrow"} if skipped else set()
+        runner = framework(Listens(PreFilterResult()))
+        mine, other = pod("p").info(), pod("other").info()
+        added = runner.run_pre_filter_add_pod(state, mine, other, self.NODE)
+        removed = runner.run_pre_filter_remove_pod(state, mine, other, self.NODE)
+        assert told == ([] if skipped else [("add", "other"), ("remove", "other")])
+        assert added.code is (Code.SUCCESS if skipped else Code.UNSCHEDULABLE)
+        assert removed.is_success
+
+
 def test_a_plugin_must_have_one_form():
     with pytest.raises(TypeError, match="filter or filter_one"):
 
