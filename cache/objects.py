@@ -524,6 +524,27 @@ class StatefulSet(ApiStruct, frozen=True):
     spec: SetSpec = SetSpec()
 
 
+class PodDisruptionBudgetSpec(ApiStruct, frozen=True):
+    """Which pods a budget protects; no selector or an empty one protects none here."""
+
+    selector: LabelSelector | None = None
+
+
+class PodDisruptionBudgetStatus(ApiStruct, frozen=True):
+    """How many of them may be disrupted now, and which are on their way out already."""
+
+    disruptions_allowed: int = 0
+    disrupted_pods: Mapping[str, str] = EMPTY_MAP
+
+
+class PodDisruptionBudget(ApiStruct, frozen=True):
+    """A promise to keep enough pods of a workload running."""
+
+    metadata: WorkloadMeta = WorkloadMeta()
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
 class ListMeta(ApiStruct, frozen=True):
     """The resourceVersion and the paging token of a list."""
 

@@ -5,17 +5,85 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cache.disruption_budgets import DisruptionBudgets
     from cache.namespaces import Namespaces
+    from cache.node_info import NodeInfo
+    from cache.objects import Pod
     from cache.pod_info import PodInfo
+    from cache.storage import Storage
+    from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
     from cache.workloads import Workloads
+    from plugins.framework.cycle_state import CycleState
     from plugins.framework.status import Status
+    from plugins.framework.victims import Victims
+
+
+class WhatIf(Protocol):
+    """The filters of the plugin's own profile, asked about one node that may not exist so.
+
+    Scheduling thread only.
+    """
+
+    def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
+        """Judge the node with the pods that are nominated for it, and then without them."""
+        ...
+
+    def add_pod(
+        self, state: CycleState, info: PodInfo, added: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Tell the PreFilters of a pod that was put on ``node_info``."""
+        ...
+
+    def remove_pod(
+        self, state: CycleState, info: PodInfo, removed: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Tell the PreFilters of a pod that was taken off ``node_info``."""
+        ...
+
+
+class Preemption(Protocol):
+    """Carries preemptions out. Scheduling thread, but for :meth:`is_running`: any."""
+
+    def is_running(self, uid: str) -> bool:
+        """Tell whether victims are being evicted for the pod with this UID."""
+        ...
+
+    def start(self, info: PodInfo, node_name: str, victims: Victims, plugin: str) -> Status:
+        """Begin to evict victims for a pod; does not wait. ``plugin`` is named in the reason."""
+        ...
+
+    def ask_extenders(
+        self, info: PodInfo, candidates: Mapping[str, Victims], nodes: Mapping[str, NodeInfo]
+    ) -> Mapping[str, Victims]:
+        """Let the extenders that preempt narrow the candidates, by node name.
+
+        Raises
+        ------
+        Exception
+            When an extender that is not ignorable fails; the message names it.
+        """
+        ...
+
+
+class StorageWriter(Protocol):
+    """Writes volumes and claims through the API. I/O loop; each raises what the client raises."""
+
+    async def claim_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Write the volume's ``claimRef`` and annotations over the version it was read at."""
+        ...
+
+    async def annotate_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Write the claim's annotations over the version it was read at."""
+        ...
 
 
 class Handle(Protocol):
     """Services for plugins; given to each plugin's constructor.
 
-    Later extension points add to it what they need; a plugin uses only what it names here. A
-    constructor keeps its handle and does not use it: the services start after the plugins.
+    A plugin uses only what it names here. A constructor keeps its handle and does not use it: the
+    services start after the plugins.
     """
 
     @property
@@ -25,6 +93,34 @@ class Handle(Protocol):
     @property
     def workloads(self) -> Workloads:
         """Services and the controllers of pods."""
+
+    @property
+    def storage(self) -> Storage:
+        """Volumes, claims, classes and drivers."""
+
+    @property
+    def storage_writer(self) -> StorageWriter:
+        """The way to write volumes and claims."""
+
+    @property
+    def disruption_budgets(self) -> DisruptionBudgets:
+        """The PodDisruptionBudgets."""
+
+    @property
+    def what_if(self) -> WhatIf:
+        """The filters of this plugin's profile."""
+
+    @property
+    def preemption(self) -> Preemption:
+        """The one who evicts."""
+
+    def live_pod(self, namespace: str, name: str) -> Pod | None:
+        """Return the latest version of a pod that the watch brought, or None. Any thread."""
+        ...
+
+    def nominated_pods(self, node_name: str) -> Sequence[PodInfo]:
+        """Return the pods that are nominated for a node. Any thread."""
+        ...
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
         """Bind a pod through the API, carrying its UID, and settle an unclear answer by a GET.

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from cache.pod_info import PodInfo
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.handle import Handle
+    from plugins.framework.node_statuses import NodeStatuses
 
 
 class Plugin(ABC):
@@ -142,11 +143,20 @@ class PostFilterPlugin(Plugin):
 
     @abstractmethod
     def post_filter(
-        self, state: CycleState, info: PodInfo, nodes: NodesView
+        self, state: CycleState, info: PodInfo, nodes: NodesView, verdicts: NodeStatuses
     ) -> tuple[str | None, Status]:
-        """Return the node to nominate, if any, and Success when that made the pod schedulable.
+        """Try to make room.
 
-        The first plugin that answers Success or Error ends the round.
+        ``nodes`` holds all nodes, ``verdicts`` what the filters said of each.
+
+        Returns
+        -------
+        nominated
+            The node to nominate the pod for; the empty string takes a nomination away, None
+            leaves it as it is.
+        status
+            Success when the pod will be schedulable. The first plugin that answers Success or
+            Error ends the round.
         """
 
 

@@ -19,12 +19,22 @@ from cache.objects import (
     Namespace,
     Node,
     Pod,
+    PodDisruptionBudget,
     ReplicaSet,
     ReplicationController,
     Service,
     StatefulSet,
 )
 from cache.resources import MalformedObjectError
+from cache.storage_objects import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,6 +76,26 @@ REPLICATION_CONTROLLERS: Final = ResourceKind(
 )
 REPLICA_SETS: Final = ResourceKind("replicasets", "/apis/apps/v1/replicasets", ReplicaSet)
 STATEFUL_SETS: Final = ResourceKind("statefulsets", "/apis/apps/v1/statefulsets", StatefulSet)
+POD_DISRUPTION_BUDGETS: Final = ResourceKind(
+    "poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", PodDisruptionBudget
+)
+PERSISTENT_VOLUMES: Final = ResourceKind(
+    "persistentvolumes", "/api/v1/persistentvolumes", PersistentVolume
+)
+PERSISTENT_VOLUME_CLAIMS: Final = ResourceKind(
+    "persistentvolumeclaims", "/api/v1/persistentvolumeclaims", PersistentVolumeClaim
+)
+STORAGE_CLASSES: Final = ResourceKind(
+    "storageclasses", "/apis/storage.k8s.io/v1/storageclasses", StorageClass
+)
+CSI_NODES: Final = ResourceKind("csinodes", "/apis/storage.k8s.io/v1/csinodes", CSINode)
+CSI_DRIVERS: Final = ResourceKind("csidrivers", "/apis/storage.k8s.io/v1/csidrivers", CSIDriver)
+CSI_STORAGE_CAPACITIES: Final = ResourceKind(
+    "csistoragecapacities", "/apis/storage.k8s.io/v1/csistoragecapacities", CSIStorageCapacity
+)
+VOLUME_ATTACHMENTS: Final = ResourceKind(
+    "volumeattachments", "/apis/storage.k8s.io/v1/volumeattachments", VolumeAttachment
+)
 
 
 @dataclass(frozen=True, slots=True)
