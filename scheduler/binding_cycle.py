@@ -17,7 +17,7 @@ import structlog
 
 from cache.pod_info import on_node
 from plugins.framework.cluster_events import ASSIGNED_POD_DELETE
-from plugins.framework.status import SUCCESS, Status
+from plugins.framework.status import SUCCESS, Code, Status
 from scheduler.binder import BoundElsewhereError, PodGoneError
 from scheduler.failure_handler import Failure
 from scheduler.handover import LoopInbox
@@ -141,13 +141,17 @@ class BindingCycles:
 
     async def _bind(self, job: BindingJob) -> Status:
         info, node_name = job.decision.info, job.decision.node_name
+        ahead = job.framework.run_pre_bind_pre_flights(job.state, info, node_name)
+        if ahead.code is Code.ERROR:
+            self._waiting_pods.remove(info.uid)
+            return ahead
         status = SUCCESS
         if job.waiting is not None:
             try:
                 status = await job.waiting.wait()
             finally:
                 self._waiting_pods.remove(info.uid)
-        if status.is_success:
+        if status.is_success and ahead.is_success:
             status = await job.framework.run_pre_bind(job.state, info, node_name)
         if not status.is_success:
             return status

@@ -8,6 +8,7 @@ Source: pkg/scheduler/framework/runtime/framework.go (1.36).
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -29,7 +30,7 @@ from plugins.framework.interfaces import (
     ScorePlugin,
 )
 from plugins.framework.normalize import MAX_NODE_SCORE, MIN_NODE_SCORE
-from plugins.framework.status import SUCCESS, Code, Status, failure, unresolvable
+from plugins.framework.status import SKIP, SUCCESS, Code, Status, failure, unresolvable
 from scheduler.decision import Diagnosis, RejectedNodes, Scores
 
 if TYPE_CHECKING:
@@ -438,22 +439,77 @@ class FrameworkRunner:
                 return status.by(plugin.name), {}
         return (Status(Code.WAIT) if waits else SUCCESS), waits
 
-    async def run_pre_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
-        """Let the plugins prepare the binding, one after another."""
+    def run_pre_bind_pre_flights(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
+        """Ask every PreBind whether it has something to do, before the pod waits on Permit.
+
+        What they say is kept in ``state`` for :meth:`run_pre_bind`.
+
+        Returns
+        -------
+        Success when any has, Skip when none has, an Error when one fails or answers with a code
+        that has no meaning here.
+
+        Notes
+        -----
+        *Source*: RunPreBindPreFlights, pkg/scheduler/framework/runtime/framework.go (1.36).
+        """
+        answer = SKIP
         for plugin in self._pre_bind:
-            if plugin.name in state.skip_pre_bind:
-                continue
+            name = plugin.name
             try:
-                status = plugin.pre_bind_pre_flight(state, info, node_name)
-                if status.code is Code.SKIP:
-                    continue
-                if status.is_success:
-                    status = await plugin.pre_bind(state, info, node_name)
+                flight = plugin.pre_bind_pre_flight(state, info, node_name)
+                status = flight.status
             except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
-                status = failure(error, f'running PreBind plugin "{plugin.name}"')
+                return failure(error, f'running PreBindPreFlight "{name}"').by(name)
+            if flight.allow_parallel:
+                state.parallel_pre_bind.add(name)
+            if status.is_success:
+                answer = SUCCESS
+            elif status.code is Code.SKIP:
+                state.skip_pre_bind.add(name)
+            elif status.code is Code.ERROR:
+                why = f'running PreBindPreFlight "{name}": {status.message}'
+                return Status(Code.ERROR, (why,), name, status.error)
+            else:
+                why = f"PreBindPreFlight {name} returned {status.code.title}, which is unsupported"
+                return Status(Code.ERROR, (why,), name)
+        return answer
+
+    async def run_pre_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
+        """Let the plugins prepare the binding, side by side where they allow it.
+
+        :meth:`run_pre_bind_pre_flights` has been run with the same ``state``. Plugins that stand
+        next to each other and allow others beside them start together; when one of them fails
+        the rest are cancelled and their answers are not read.
+        """
+        for group in self._pre_bind_groups(state):
+            if len(group) == 1:
+                status = await _pre_bind(group[0], state, info, node_name)
+            else:
+                status = await _pre_bind_together(group, state, info, node_name)
             if not status.is_success:
-                return status.by(plugin.name)
+                return status
         return SUCCESS
+
+    def _pre_bind_groups(self, state: CycleState) -> list[list[PreBindPlugin]]:
+        """Return the plugins that have something to do, in groups that may run at one time."""
+        groups: list[list[PreBindPlugin]] = []
+        together: list[PreBindPlugin] | None = None
+        for plugin in self._pre_bind:
+            skipped = plugin.name in state.skip_pre_bind
+            if plugin.name in state.parallel_pre_bind:
+                if skipped:
+                    continue
+                if together is None:
+                    together = []
+                    groups.append(together)
+                together.append(plugin)
+            else:
+                # One that wants to be alone parts its neighbours even when it has nothing to do.
+                together = None
+                if not skipped:
+                    groups.append([plugin])
+        return groups
 
     async def run_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
         """Let the first plugin that does not skip bind the pod."""
@@ -475,6 +531,33 @@ class FrameworkRunner:
             except Exception as error:  # noqa: BLE001 - the pod is bound, whatever a plugin says
                 failed.append(failure(error, f'PostBind of "{plugin.name}"').by(plugin.name))
         return failed
+
+
+async def _pre_bind(
+    plugin: PreBindPlugin, state: CycleState, info: PodInfo, node_name: str
+) -> Status:
+    try:
+        status = await plugin.pre_bind(state, info, node_name)
+    except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
+        status = failure(error, f'running PreBind plugin "{plugin.name}"')
+    return status.by(plugin.name)
+
+
+async def _pre_bind_together(
+    group: Sequence[PreBindPlugin], state: CycleState, info: PodInfo, node_name: str
+) -> Status:
+    tasks = [asyncio.ensure_future(_pre_bind(each, state, info, node_name)) for each in group]
+    try:
+        for done in asyncio.as_completed(tasks):
+            status = await done
+            if not status.is_success:
+                return status
+    finally:
+        for task in tasks:
+            task.cancel()
+        # The pod is undone next: nobody may still be at work on it then.
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return SUCCESS
 
 
 def diagnose(num_nodes: int, pre: PreFilterOutcome, outcome: FilterOutcome | None) -> Diagnosis:

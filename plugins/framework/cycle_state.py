@@ -34,7 +34,7 @@ class CycleState:
     and to that one afterwards; never to both.
     """
 
-    __slots__ = ("_values", "skip_filter", "skip_pre_bind", "skip_score")
+    __slots__ = ("_values", "parallel_pre_bind", "skip_filter", "skip_pre_bind", "skip_score")
 
     def __init__(self) -> None:
         self._values: dict[StateKey[Any], Any] = {}
@@ -44,6 +44,8 @@ class CycleState:
         """Names of plugins whose PreScore said Skip."""
         self.skip_pre_bind: set[str] = set()
         """Names of plugins whose PreBindPreFlight said Skip."""
+        self.parallel_pre_bind: set[str] = set()
+        """Names of plugins whose PreBindPreFlight allows others beside it."""
 
     def read(self, key: StateKey[T]) -> T:
         """Return the value under ``key``.
@@ -80,4 +82,5 @@ class CycleState:
         twin.skip_filter = set(self.skip_filter)
         twin.skip_score = set(self.skip_score)
         twin.skip_pre_bind = set(self.skip_pre_bind)
+        twin.parallel_pre_bind = set(self.parallel_pre_bind)
         return twin

@@ -27,7 +27,14 @@ import numpy as np
 
 from cache.columns import NodesView
 from plugins.framework.cluster_events import ALL_EVENTS, EventRegistration
-from plugins.framework.results import PROCEED, IntArray, NodeVerdicts, PreFilterResult
+from plugins.framework.results import (
+    PRE_BIND,
+    PROCEED,
+    IntArray,
+    NodeVerdicts,
+    PreFilterResult,
+    PreFlight,
+)
 from plugins.framework.status import SUCCESS, Status
 
 if TYPE_CHECKING:
@@ -214,13 +221,20 @@ class PermitPlugin(Plugin):
 class PreBindPlugin(Plugin):
     """Does what must be done at the API before the pod is bound."""
 
-    def pre_bind_pre_flight(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
-        """Return Skip when :meth:`pre_bind` has nothing to do. Must not wait."""
-        return SUCCESS
+    def pre_bind_pre_flight(self, state: CycleState, info: PodInfo, node_name: str) -> PreFlight:
+        """Tell whether :meth:`pre_bind` has something to do, and whether others may run beside it.
+
+        Called once for each pod that is about to be bound, before it waits on Permit. Must not
+        wait. Default: it has, and they may not.
+        """
+        return PRE_BIND
 
     @abstractmethod
     async def pre_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
-        """Prepare; anything but Success undoes the cycle."""
+        """Prepare; anything but Success undoes the cycle.
+
+        Cancelled when a plugin that runs at the same time has failed.
+        """
 
 
 class BindPlugin(Plugin):

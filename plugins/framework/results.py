@@ -1,7 +1,8 @@
-"""The answers of plugins about many nodes at once.
+"""The answers of plugins about many nodes at once, or about more than one thing at once.
 
 :class:`NodeVerdicts` is the vector form of a Status, :class:`PreFilterResult` the answer of a
-PreFilter. Scores need no class: they are int64 arrays with one entry a node.
+PreFilter, :class:`PreFlight` what a PreBind is going to do. Scores need no class: they are int64
+arrays with one entry a node.
 """
 
 from __future__ import annotations
@@ -102,3 +103,29 @@ class PreFilterResult:
 
 PROCEED = PreFilterResult()
 SKIP_FILTER = PreFilterResult(SKIP)
+
+
+class PreFlight:
+    """The answer of a PreBind before it is run.
+
+    Parameters
+    ----------
+    status
+        Success when :meth:`pre_bind` has something to do, Skip when it is to be passed over, or
+        an Error. A rejection is taken for an Error: the pod had its filters.
+    allow_parallel
+        Whether :meth:`pre_bind` may run at the same time as that of other plugins that allow it.
+    """
+
+    __slots__ = ("allow_parallel", "status")
+
+    def __init__(self, status: Status = SUCCESS, *, allow_parallel: bool = False) -> None:
+        self.status = status
+        self.allow_parallel = allow_parallel
+
+
+PRE_BIND = PreFlight()
+"""The PreBind has something to do, alone."""
+
+SKIP_PRE_BIND = PreFlight(SKIP, allow_parallel=True)
+"""The PreBind has nothing to do, and stands in nobody's way."""

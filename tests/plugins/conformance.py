@@ -427,8 +427,8 @@ def check_other_points(recipe: Recipe, pod: Pod) -> None:
         plugin.unreserve(state, info, "node-0")
         plugin.unreserve(state, info, "node-0")
     if isinstance(plugin, PreBindPlugin):
-        status = plugin.pre_bind_pre_flight(state, info, "node-0")
-        assert status.code in (Code.SUCCESS, Code.SKIP)
+        flight = plugin.pre_bind_pre_flight(state, info, "node-0")
+        assert flight.status.code in (Code.SUCCESS, Code.SKIP)
     if isinstance(plugin, BindPlugin):
         status = asyncio.run(plugin.bind(state, info, "node-0"))
         assert status.code in (Code.SUCCESS, Code.SKIP)

@@ -12,6 +12,7 @@ from cache.namespaces import Namespaces
 from cache.snapshot import Snapshot
 from cache.workloads import Workloads
 from plugins.framework.interfaces import PermitPlugin, PreBindPlugin, ReservePlugin
+from plugins.framework.results import PreFlight
 from plugins.framework.status import SUCCESS, Code, Status, unschedulable
 from plugins.registry import PLUGINS
 from scheduler.binder import Binder
@@ -257,7 +258,7 @@ class Preparer(PreBindPlugin):
         self.status, self.flight = status, flight
 
     def pre_bind_pre_flight(self, state, info, node_name):
-        return self.flight
+        return PreFlight(self.flight)
 
     async def pre_bind(self, state, info, node_name):
         return self.status
