@@ -18,12 +18,16 @@ APP_A = LabelSelector(match_labels={"app": "a"})
 
 
 def budget(
-    selector: LabelSelector | None = APP_A, *, name: str = "pdb", allowed: int = 0, **disrupted: str
+    selector: LabelSelector | None = APP_A,
+    *,
+    name: str = "pdb",
+    allowed: int = 0,
+    disrupted: dict[str, str] | None = None,
 ) -> PodDisruptionBudget:
     return PodDisruptionBudget(
         WorkloadMeta(name, "default"),
         PodDisruptionBudgetSpec(selector),
-        PodDisruptionBudgetStatus(allowed, disrupted),
+        PodDisruptionBudgetStatus(allowed, disrupted or {}),
     )
 
 
@@ -91,7 +95,7 @@ def test_whose_going_counts(
     labels: dict[str, str], disrupted: dict[str, str], counts: bool
 ) -> None:
     budgets = DisruptionBudgets()
-    budgets.budget_changed(None, budget(**disrupted))
+    budgets.budget_changed(None, budget(disrupted=disrupted))
     victim = pod("victim")
     for key, value in labels.items():
         victim = victim.label(key, value)
