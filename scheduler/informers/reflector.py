@@ -17,6 +17,7 @@ import asyncio
 import dataclasses
 from typing import TYPE_CHECKING, Final, Generic
 
+from cache.resource_versions import INCOMPARABLE, parse_resource_version
 from scheduler.client.errors import ApiError
 from scheduler.informers.backoff import Backoff
 from scheduler.informers.diary import Diary
@@ -31,7 +32,6 @@ from scheduler.informers.reflector_states import (
     ending_of,
 )
 from scheduler.informers.reflector_statistics import ReflectorStatistics
-from scheduler.informers.resource_versions import INCOMPARABLE, parse_resource_version
 from scheduler.informers.watch_events import (
     BookmarkEvent,
     ErrorEvent,

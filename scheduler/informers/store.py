@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Generic
 
 import msgspec
 
-from scheduler.informers.resource_versions import INCOMPARABLE, parse_resource_version
+from cache.resource_versions import INCOMPARABLE, parse_resource_version
 from scheduler.informers.watch_events import EventType, T, namespace_of
 
 if TYPE_CHECKING:

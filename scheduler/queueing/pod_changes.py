@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cache.resource_versions import INCOMPARABLE, parse_resource_version
 from plugins.framework.cluster_events import Action
-from scheduler.informers.resource_versions import INCOMPARABLE, parse_resource_version
 
 if TYPE_CHECKING:
     from cache.objects import Pod

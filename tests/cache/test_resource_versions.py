@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.informers.resource_versions import INCOMPARABLE, parse_resource_version
+from cache.resource_versions import INCOMPARABLE, parse_resource_version
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,237 @@
+"""Objects as the API has them, and over them what we assume they are about to become.
+
+An assumption holds until the API says anything newer of the object. It can therefore only be
+made over the version that the API has, and what the API returns for a write needs no
+assumption: the watch brings it.
+
+Source: pkg/scheduler/framework/plugins/volumebinding/passive_assume_cache.go (1.36).
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from cache.resource_versions import INCOMPARABLE, parse_resource_version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from cache.objects import ObjectMeta
+
+
+class HasMeta(Protocol):
+    """An object of the API."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Who it is."""
+
+
+T = TypeVar("T", bound=HasMeta)
+K = TypeVar("K", bound="Hashable")
+
+
+class AssumeError(Exception):
+    """An object cannot be assumed: it is gone, or the API has another version of it."""
+
+
+class AssumeCache(Generic[K, T]):
+    """The latest view of all objects of one kind.
+
+    Parameters
+    ----------
+    kind
+        What the objects are called in messages: ``persistentvolume``.
+    key
+        Gives the key of an object.
+    index
+        Gives what :meth:`by_index` finds an object by; asked of the latest view.
+
+    Notes
+    -----
+    *Concurrency*: thread-safe. Listeners are called on the thread that changed the object, after
+    the change and without the lock.
+
+    Invariant: an assumed object has the resourceVersion of the API's.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        key: Callable[[T], K],
+        index: Callable[[T], Hashable] | None = None,
+    ) -> None:
+        self.kind = kind
+        self.version = 0
+        """Grows with every change of what :meth:`get` and :meth:`by_index` return."""
+        self.api_version = 0
+        """Grows with every change of what :meth:`get_api` returns."""
+        self._key = key
+        self._index = index
+        self._lock = threading.Lock()
+        self._api: dict[K, T] = {}
+        self._assumed: dict[K, T] = {}
+        self._by_index: dict[Hashable, dict[K, T]] = {}
+        self._listeners: dict[K, list[Callable[[], None]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._api)
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def get(self, key: K) -> T | None:
+        """Return the latest view of an object: what is assumed of it, else the API's version."""
+        with self._lock:
+            return self._assumed.get(key) or self._api.get(key)
+
+    def get_api(self, key: K) -> T | None:
+        """Return the API's version of an object, or None."""
+        return self._api.get(key)
+
+    def list(self) -> tuple[T, ...]:
+        """Return the latest view of all objects."""
+        with self._lock:
+            if not self._assumed:
+                return tuple(self._api.values())
+            assumed = self._assumed.get
+            return tuple(assumed(key) or api for key, api in self._api.items())
+
+    def by_index(self, value: Hashable) -> tuple[T, ...]:
+        """Return the latest view of the objects whose index is ``value``, the longest there first.
+
+        *Cost*: proportional to what is returned.
+        """
+        with self._lock:
+            held = self._by_index.get(value)
+            return () if held is None else tuple(held.values())
+
+    @property
+    def assumed(self) -> tuple[T, ...]:
+        """The objects that are assumed now; none at rest."""
+        with self._lock:
+            return tuple(self._assumed.values())
+
+    # --- what the watch says ------------------------------------------------------------------
+
+    def changed(self, old: T | None, new: T | None) -> bool:
+        """Take over an object from the watch: ``new`` is None for one that is gone.
+
+        What was assumed of it ends, unless the watch repeats the version that is known. A
+        version older than the known one is passed over.
+
+        Returns
+        -------
+        Whether anything was taken over.
+        """
+        subject = new if new is not None else old
+        if subject is None:
+            return False
+        key = self._key(subject)
+        with self._lock:
+            known = self._api.get(key)
+            if new is None:
+                if known is None:
+                    return False
+                self._unindex_locked(key)
+                del self._api[key]
+                self._assumed.pop(key, None)
+            else:
+                if known is not None and not _supersedes(new, known):
+                    return False
+                if known is not None:
+                    self._unindex_locked(key)
+                    if _version(known) != _version(new):
+                        self._assumed.pop(key, None)
+                self._api[key] = new
+                self._index_locked(key)
+            self.version += 1
+            self.api_version += 1
+            listeners = tuple(self._listeners.get(key, ()))
+        for listener in listeners:
+            listener()
+        return True
+
+    # --- what we assume -----------------------------------------------------------------------
+
+    def assume(self, obj: T) -> None:
+        """Show ``obj`` in place of the API's version, which it was made from.
+
+        Raises
+        ------
+        AssumeError
+            When the object is gone or the API has another version of it.
+        """
+        key = self._key(obj)
+        with self._lock:
+            known = self._api.get(key)
+            if known is None:
+                raise AssumeError(f'{self.kind} "{_text(key)}" not found')
+            stored, wanted = _version(known), _version(obj)
+            if stored != wanted:
+                raise AssumeError(
+                    f'"{_text(key)}" is out of sync (stored: {stored}, assume: {wanted})'
+                )
+            self._unindex_locked(key)
+            self._assumed[key] = obj
+            self._index_locked(key)
+            self.version += 1
+
+    def restore(self, obj: T) -> None:
+        """Show the API's version again, if what is assumed was made from the version of ``obj``."""
+        key = self._key(obj)
+        with self._lock:
+            assumed = self._assumed.get(key)
+            if assumed is None or _version(assumed) != _version(obj):
+                return
+            self._unindex_locked(key)
+            del self._assumed[key]
+            self._index_locked(key)
+            self.version += 1
+
+    # --- who waits ----------------------------------------------------------------------------
+
+    def listen(self, key: K, listener: Callable[[], None]) -> None:
+        """Call ``listener`` after each change of what the API has under ``key``."""
+        with self._lock:
+            self._listeners.setdefault(key, []).append(listener)
+
+    def unlisten(self, key: K, listener: Callable[[], None]) -> None:
+        """Undo one :meth:`listen`; without one nothing happens."""
+        with self._lock:
+            listeners = self._listeners.get(key, [])
+            if listener in listeners:
+                listeners.remove(listener)
+            if not listeners:
+                self._listeners.pop(key, None)
+
+    # --- index --------------------------------------------------------------------------------
+
+    def _index_locked(self, key: K) -> None:
+        if self._index is not None:
+            latest = self._assumed.get(key) or self._api[key]
+            self._by_index.setdefault(self._index(latest), {})[key] = latest
+
+    def _unindex_locked(self, key: K) -> None:
+        if self._index is not None:
+            value = self._index(self._assumed.get(key) or self._api[key])
+            held = self._by_index[value]
+            del held[key]
+            if not held:
+                del self._by_index[value]
+
+
+def _version(obj: HasMeta) -> str:
+    return obj.metadata.resource_version
+
+
+def _supersedes(new: HasMeta, known: HasMeta) -> bool:
+    """Tell whether ``new`` is no older; versions that are no numbers are taken as they come."""
+    number = parse_resource_version(_version(new))
+    if number == INCOMPARABLE:
+        return True
+    return number >= parse_resource_version(_version(known))
+
+
+def _text(key: object) -> str:
+    return "/".join(key) if isinstance(key, tuple) else str(key)

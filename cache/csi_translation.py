@@ -1,0 +1,269 @@
+"""In-tree volumes as the CSI volumes that they have become.
+
+The plugins that once served these volumes are gone; a CSI driver serves them, under another
+handle and, for some, with another topology label. A node says in an annotation of its CSINode
+which of the old plugins its drivers stand in for.
+
+Source: k8s.io/csi-translation-lib translate.go and plugins/ (0.36).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from cache.objects import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from cache.resources import MalformedObjectError
+from cache.storage_objects import CSIPersistentVolumeSource, VolumeNodeAffinity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cache.storage_objects import CSINode, PersistentVolume
+
+MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
+"""The annotation of a CSINode that names the in-tree plugins its drivers stand in for."""
+
+ZONE: Final = "topology.kubernetes.io/zone"
+REGION: Final = "topology.kubernetes.io/region"
+BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
+BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
+
+_ZONES_SEPARATOR: Final = "__"
+_UNSPECIFIED: Final = "UNSPECIFIED"
+
+
+@dataclass(frozen=True, slots=True)
+class InTreePlugin:
+    """An in-tree volume plugin and the driver that took its place.
+
+    Attributes
+    ----------
+    name
+        Of the plugin.
+    driver
+        Of the CSI driver.
+    topology_key
+        The node label that stands for a zone with the driver; empty when it has none.
+    """
+
+    name: str
+    driver: str
+    topology_key: str = ""
+
+
+AWS_EBS: Final = InTreePlugin(
+    "kubernetes.io/aws-ebs", "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone"
+)
+GCE_PD: Final = InTreePlugin(
+    "kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "topology.gke.io/zone"
+)
+AZURE_DISK: Final = InTreePlugin("kubernetes.io/azure-disk", "disk.csi.azure.com")
+AZURE_FILE: Final = InTreePlugin("kubernetes.io/azure-file", "file.csi.azure.com")
+CINDER: Final = InTreePlugin(
+    "kubernetes.io/cinder",
+    "cinder.csi.openstack.org",
+    "topology.cinder.csi.openstack.org/zone",
+)
+PORTWORX: Final = InTreePlugin("kubernetes.io/portworx-volume", "pxd.portworx.com")
+VSPHERE: Final = InTreePlugin("kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com")
+
+_EBS_VOLUME: Final = re.compile(r"vol-[^/]*")
+_STORAGE_ACCOUNT: Final = re.compile(r"azure-storage-account-(.+)-secret")
+
+
+def in_tree_plugin(volume: PersistentVolume) -> InTreePlugin | None:
+    """Return the in-tree plugin that a volume was made for, or None for any other volume."""
+    spec = volume.spec
+    if spec.csi is not None:
+        return None
+    if spec.gce_persistent_disk is not None:
+        return GCE_PD
+    if spec.aws_elastic_block_store is not None:
+        return AWS_EBS
+    if spec.cinder is not None:
+        return CINDER
+    if spec.azure_disk is not None:
+        return AZURE_DISK
+    if spec.azure_file is not None:
+        return AZURE_FILE
+    if spec.vsphere_volume is not None:
+        return VSPHERE
+    if spec.portworx_volume is not None:
+        return PORTWORX
+    return None
+
+
+def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
+    """Return the names of the in-tree plugins that the drivers of a node stand in for."""
+    named = "" if csi_node is None else csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "")
+    return _split(named)
+
+
+@lru_cache(maxsize=256)
+def _split(named: str) -> frozenset[str]:
+    return frozenset(named.split(",")) if named else frozenset()
+
+
+# --- sources ----------------------------------------------------------------------------------
+
+
+def csi_source(volume: PersistentVolume) -> CSIPersistentVolumeSource | None:
+    """Return the CSI source of a volume, translated for an in-tree one; None for any other.
+
+    Raises
+    ------
+    MalformedObjectError
+        When an in-tree volume cannot be translated.
+    """
+    spec = volume.spec
+    plugin = in_tree_plugin(volume)
+    if plugin is None:
+        return spec.csi
+    handle = ""
+    if spec.gce_persistent_disk is not None:
+        handle = _gce_handle(volume, spec.gce_persistent_disk.pd_name)
+    elif spec.aws_elastic_block_store is not None:
+        handle = ebs_volume_id(spec.aws_elastic_block_store.volume_id)
+    elif spec.cinder is not None:
+        handle = spec.cinder.volume_id
+    elif spec.azure_disk is not None:
+        handle = spec.azure_disk.disk_uri
+    elif spec.azure_file is not None:
+        handle = _azure_file_handle(volume)
+    elif spec.vsphere_volume is not None:
+        handle = spec.vsphere_volume.volume_path
+    elif spec.portworx_volume is not None:
+        handle = spec.portworx_volume.volume_id
+    return CSIPersistentVolumeSource(driver=plugin.driver, volume_handle=handle)
+
+
+def ebs_volume_id(volume_id: str) -> str:
+    """Return the bare id of an EBS volume, which may be written as ``aws://zone/vol-...``.
+
+    Raises
+    ------
+    MalformedObjectError
+        When it is a URL that does not end in an id.
+    """
+    if not volume_id.startswith("aws://"):
+        return volume_id
+    bare = urlsplit(volume_id).path.strip("/")
+    if _EBS_VOLUME.fullmatch(bare) is None:
+        raise MalformedObjectError(
+            "spec.awsElasticBlockStore.volumeID", f"no EBS volume: {volume_id!r}"
+        )
+    return bare
+
+
+def storage_account(secret_name: str) -> str:
+    """Return the account that an Azure secret is named after, or the secret's own name."""
+    found = _STORAGE_ACCOUNT.search(secret_name)
+    return secret_name if found is None else found[1]
+
+
+def _gce_handle(volume: PersistentVolume, disk: str) -> str:
+    labels = volume.metadata.labels
+    zones = (labels.get(BETA_ZONE) or labels.get(ZONE, "")).split(_ZONES_SEPARATOR)
+    if len(zones) == 1:
+        return f"projects/{_UNSPECIFIED}/zones/{zones[0] or _UNSPECIFIED}/disks/{disk}"
+    regions = set()
+    for zone in zones:
+        parts = zone.split("-")
+        if len(parts) != 3:
+            raise MalformedObjectError("metadata.labels", f"{zone!r} is no zone of GCE")
+        regions.add("-".join(parts[:2]))
+    if len(regions) != 1:
+        raise MalformedObjectError("metadata.labels", "zones of more than one region")
+    return f"projects/{_UNSPECIFIED}/regions/{regions.pop()}/disks/{disk}"
+
+
+def _azure_file_handle(volume: PersistentVolume) -> str:
+    source = volume.spec.azure_file
+    assert source is not None  # noqa: S101 - the caller looked
+    namespace = source.secret_namespace
+    if namespace is None and volume.spec.claim_ref is not None:
+        namespace = volume.spec.claim_ref.namespace
+    if not namespace:
+        raise MalformedObjectError("spec.azureFile.secretNamespace", "no namespace is known")
+    group = volume.metadata.annotations.get("kubernetes.io/azure-file-resource-group", "")
+    account = storage_account(source.secret_name)
+    return f"{group}#{account}#{source.share_name}#{volume.metadata.name}#{namespace}"
+
+
+# --- topology ---------------------------------------------------------------------------------
+
+
+def csi_node_affinity(volume: PersistentVolume) -> VolumeNodeAffinity | None:
+    """Return the nodes that reach an in-tree volume through the CSI driver that serves it.
+
+    A demand on the zone becomes one on the driver's own zone label; without one, the zones in
+    the volume's labels are demanded.
+
+    Raises
+    ------
+    MalformedObjectError
+        When the volume cannot be translated.
+    """
+    csi_source(volume)
+    affinity = volume.spec.node_affinity
+    plugin = in_tree_plugin(volume)
+    if plugin is None or not plugin.topology_key:
+        return affinity
+    required = None if affinity is None else affinity.required
+    terms = () if required is None else required.node_selector_terms
+    zone, region = _topology_labels(volume, terms)
+    if any(r.values for r in _expressions(terms) if r.key == zone):
+        terms = _with_key(terms, zone, plugin.topology_key)
+    elif zone in volume.metadata.labels:
+        named = volume.metadata.labels[zone].split(_ZONES_SEPARATOR)
+        zones = tuple(sorted({each.strip() for each in named} - {""}))
+        if zones:
+            demand = NodeSelectorRequirement(key=plugin.topology_key, operator="In", values=zones)
+            terms = tuple(
+                msgspec.structs.replace(term, match_expressions=(*term.match_expressions, demand))
+                for term in terms or (NodeSelectorTerm(),)
+            )
+    if region == BETA_REGION and any(r.values for r in _expressions(terms) if r.key == region):
+        terms = _with_key(terms, region, REGION)
+    if not terms:
+        return affinity
+    return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
+
+
+def _topology_labels(
+    volume: PersistentVolume, terms: tuple[NodeSelectorTerm, ...]
+) -> tuple[str, str]:
+    keys = {expression.key for expression in _expressions(terms)}
+    labels = volume.metadata.labels
+    for held in (keys, labels):
+        if ZONE in held:
+            return ZONE, REGION
+        if BETA_ZONE in held:
+            return BETA_ZONE, BETA_REGION
+    return ZONE, REGION
+
+
+def _expressions(terms: tuple[NodeSelectorTerm, ...]) -> Iterator[NodeSelectorRequirement]:
+    for term in terms:
+        yield from term.match_expressions
+
+
+def _with_key(
+    terms: tuple[NodeSelectorTerm, ...], old: str, new: str
+) -> tuple[NodeSelectorTerm, ...]:
+    return tuple(
+        msgspec.structs.replace(
+            term,
+            match_expressions=tuple(
+                msgspec.structs.replace(r, key=new) if r.key == old else r
+                for r in term.match_expressions
+            ),
+        )
+        for term in terms
+    )
