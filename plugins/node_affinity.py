@@ -18,7 +18,13 @@ from cache.label_selectors import (
 from cache.resources import MalformedObjectError
 from plugins import names
 from plugins.framework.args import ArgsError
-from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.cluster_events import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    Hint,
+    Resource,
+)
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import (
     FilterPlugin,
@@ -55,7 +61,7 @@ if TYPE_CHECKING:
     from cache.columns import NodesView
     from cache.label_selectors import NodeSelectorMatcher
     from cache.node_info import NodeInfo
-    from cache.objects import PodSpec, PreferredSchedulingTerm
+    from cache.objects import Node, Pod, PodSpec, PreferredSchedulingTerm
     from cache.pod_info import PodInfo
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.handle import Handle
@@ -197,8 +203,35 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a node that is new or has other labels."""
         return (
-            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
+            EventRegistration(
+                ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+                self._after_node,
+            ),
         )
+
+    def _after_node(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+        """Answer for a node that came or has other labels: it did not suit the pod and now does.
+
+        # Differs: in kube-scheduler's hint the affinity that the profile adds has no past, so that
+        a pod whose own demands the node met before sleeps through the label that meets the added.
+        """
+        required = required_node_affinity(pod.spec)
+        suits = self._suits(required, new)
+        if suits and old is not None and self._suits(required, old):
+            return Hint.SKIP
+        return Hint.SKIP if suits is False else Hint.QUEUE
+
+    def _suits(self, required: RequiredNodeAffinity, node: Node) -> bool | None:
+        """Tell whether a node meets all demands; None if nobody can say for a malformed term."""
+        labels, name = node.metadata.labels, node.metadata.name
+        if self._added_required is not None and not self._added_required.matches(labels, name):
+            return False
+        if not required.selector.matches(labels):
+            return False
+        affinity = required.affinity
+        if affinity is None or affinity.matches(labels, name):
+            return True
+        return None if affinity.errors else False
 
 
 def _preferred(spec: PodSpec) -> tuple[PreferredSchedulingTerm, ...]:

@@ -5,14 +5,20 @@ Source: pkg/scheduler/framework/plugins/nodeports/node_ports.go (1.36).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from cache.columns import ColumnSpec
-from cache.host_ports import ALL_ADDRESSES
+from cache.host_ports import ALL_ADDRESSES, UsedHostPorts, host_ports
 from plugins import names
-from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.cluster_events import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    Hint,
+    Resource,
+)
 from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin
 from plugins.framework.results import (
     ALL_PASS,
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
     from cache.columns import NodesView
     from cache.host_ports import HostPort
     from cache.node_info import NodeInfo
+    from cache.objects import Pod
     from cache.pod_info import PodInfo
     from plugins.framework.cycle_state import CycleState
 
@@ -94,9 +101,20 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a pod that goes, and a new node."""
         return (
-            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE)),
+            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _after_pod),
             EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
         )
+
+
+def _after_pod(pod: Pod, old: Pod, new: Any) -> Hint:
+    """Answer for a pod that goes: it had a node, and a port that the pod wants."""
+    if not old.spec.node_name and not old.status.nominated_node_name:
+        return Hint.SKIP
+    freed = UsedHostPorts()
+    for port in host_ports(old):
+        freed.add(port)
+    wanted = any(freed.conflicts(port) for port in host_ports(pod)) if len(freed) else False
+    return Hint.QUEUE if wanted else Hint.SKIP
 
 
 def _blocks(ports: Iterable[HostPort]) -> dict[_Block, int]:

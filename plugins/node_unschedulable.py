@@ -5,12 +5,18 @@ Source: pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cache.objects import Taint
 from cache.taints import NO_SCHEDULE, TAINT_NODE_UNSCHEDULABLE, tolerates
 from plugins import names
-from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.cluster_events import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    Hint,
+    Resource,
+)
 from plugins.framework.interfaces import FilterPlugin
 from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import SUCCESS, Status, unresolvable
@@ -20,7 +26,7 @@ if TYPE_CHECKING:
 
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
-    from cache.objects import Toleration
+    from cache.objects import Node, Pod, Toleration
     from cache.pod_info import PodInfo
     from plugins.framework.cycle_state import CycleState
 
@@ -52,9 +58,23 @@ class NodeUnschedulable(FilterPlugin):
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a node that is new or no longer cordoned, and a toleration more on the pod."""
         return (
-            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)),
-            EventRegistration(ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)),
+            EventRegistration(
+                ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT), _after_node
+            ),
+            EventRegistration(ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION), _after_pod),
         )
+
+
+def _after_node(pod: Pod, old: Node | None, new: Node) -> Hint:
+    """Answer for a node that came or has other taints: it was cordoned or new, and is open."""
+    opened = not new.spec.unschedulable and (old is None or old.spec.unschedulable)
+    return Hint.QUEUE if opened else Hint.SKIP
+
+
+def _after_pod(pod: Pod, old: Any, new: Pod) -> Hint:
+    """Answer for a toleration more: only the pod's own, and only if it covers the cordon."""
+    covers = new.metadata.uid == pod.metadata.uid and _tolerates_cordon(new.spec.tolerations)
+    return Hint.QUEUE if covers else Hint.SKIP
 
 
 def _tolerates_cordon(tolerations: Sequence[Toleration]) -> bool:

@@ -5,10 +5,16 @@ Source: pkg/scheduler/framework/plugins/schedulinggates/scheduling_gates.go (1.3
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plugins import names
-from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.cluster_events import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    Hint,
+    Resource,
+)
 from plugins.framework.interfaces import PreEnqueuePlugin
 from plugins.framework.status import SUCCESS, Status, unresolvable
 
@@ -34,4 +40,9 @@ class SchedulingGates(PreEnqueuePlugin):
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the one event that matters: the last gate of a pod was removed."""
         removed = ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-        return (EventRegistration(removed),)
+        return (EventRegistration(removed, _after_pod),)
+
+
+def _after_pod(pod: Pod, old: Any, new: Pod) -> Hint:
+    """Answer for a pod without gates left: only the pod's own counts."""
+    return Hint.QUEUE if new.metadata.uid == pod.metadata.uid else Hint.SKIP

@@ -5,7 +5,7 @@ Source: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go (1.3
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cache.taints import (
     NO_EXECUTE,
@@ -15,7 +15,13 @@ from cache.taints import (
     tolerates,
 )
 from plugins import names
-from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.cluster_events import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    Hint,
+    Resource,
+)
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import FilterPlugin, PreScorePlugin, ScorePlugin
 from plugins.framework.normalize import default_normalize
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
 
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
+    from cache.objects import Node, Pod
     from cache.pod_info import PodInfo
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.handle import Handle
@@ -88,9 +95,24 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a node that is new or has other taints, and a toleration more on the pod."""
         return (
-            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)),
-            EventRegistration(ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)),
+            EventRegistration(
+                ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT), _after_node
+            ),
+            EventRegistration(ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION), _after_pod),
         )
+
+
+def _after_node(pod: Pod, old: Node | None, new: Node) -> Hint:
+    """Answer for a node that came or has other taints: it rejected the pod and no longer does."""
+    tolerations = pod.spec.tolerations
+    rejected = old is None or _rejects(old.spec.taints, tolerations)
+    opened = rejected and not _rejects(new.spec.taints, tolerations)
+    return Hint.QUEUE if opened else Hint.SKIP
+
+
+def _after_pod(pod: Pod, old: Any, new: Pod) -> Hint:
+    """Answer for a toleration more: only the pod's own counts."""
+    return Hint.QUEUE if new.metadata.uid == pod.metadata.uid else Hint.SKIP
 
 
 def _taints(node_info: NodeInfo) -> Taints:
