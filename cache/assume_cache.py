@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from cache.change_journal import ChangeJournal
 from cache.resource_versions import INCOMPARABLE, parse_resource_version
 
 if TYPE_CHECKING:
@@ -65,10 +66,9 @@ class AssumeCache(Generic[K, T]):
         self.kind = kind
         self.version = 0
         """Grows with every change of what :meth:`get` and :meth:`by_index` return."""
-        self.api_version = 0
-        """Grows with every change of what :meth:`get_api` returns."""
         self._key = key
         self._index = index
+        self._journal: ChangeJournal[K] = ChangeJournal()
         self._lock = threading.Lock()
         self._api: dict[K, T] = {}
         self._assumed: dict[K, T] = {}
@@ -88,6 +88,21 @@ class AssumeCache(Generic[K, T]):
     def get_api(self, key: K) -> T | None:
         """Return the API's version of an object, or None."""
         return self._api.get(key)
+
+    @property
+    def api_version(self) -> int:
+        """Grows with every change of what :meth:`get_api` returns."""
+        return self._journal.version
+
+    def api_changes(self, since: int) -> tuple[int, frozenset[K] | None]:
+        """Return the :attr:`api_version` now, and what has changed in the API after ``since``.
+
+        The keys are None when that is too long ago.
+
+        *Cost*: proportional to the changes since.
+        """
+        with self._lock:
+            return self._journal.version, self._journal.since(since)
 
     def list(self) -> tuple[T, ...]:
         """Return the latest view of all objects."""
@@ -146,7 +161,7 @@ class AssumeCache(Generic[K, T]):
                 self._api[key] = new
                 self._index_locked(key)
             self.version += 1
-            self.api_version += 1
+            self._journal.note(key)
             listeners = tuple(self._listeners.get(key, ()))
         for listener in listeners:
             listener()

@@ -4,7 +4,8 @@ The plugins that once served these volumes are gone; a CSI driver serves them, u
 handle and, for some, with another topology label. A node says in an annotation of its CSINode
 which of the old plugins its drivers stand in for.
 
-Source: k8s.io/csi-translation-lib translate.go and plugins/ (0.36).
+Source: k8s.io/csi-translation-lib translate.go and plugins/ (0.36); which plugins count as
+migrated: pkg/scheduler/framework/plugins/nodevolumelimits/utils.go, isCSIMigrationOn (1.36).
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -22,8 +24,9 @@ from cache.resources import MalformedObjectError
 from cache.storage_objects import CSIPersistentVolumeSource, VolumeNodeAffinity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from cache.objects import AzureDiskVolumeSource, Volume
     from cache.storage_objects import CSINode, PersistentVolume
 
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -73,6 +76,17 @@ CINDER: Final = InTreePlugin(
 PORTWORX: Final = InTreePlugin("kubernetes.io/portworx-volume", "pxd.portworx.com")
 VSPHERE: Final = InTreePlugin("kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com")
 
+IN_TREE_PLUGINS: Final[Mapping[str, InTreePlugin]] = MappingProxyType(
+    {
+        plugin.name: plugin
+        for plugin in (AWS_EBS, GCE_PD, AZURE_DISK, AZURE_FILE, CINDER, PORTWORX, VSPHERE)
+    }
+)
+"""All of them by name."""
+
+MIGRATED: Final = frozenset({AWS_EBS, GCE_PD, AZURE_DISK, CINDER, PORTWORX})
+"""Those whose volumes kube-scheduler looks at as their drivers know them."""
+
 _EBS_VOLUME: Final = re.compile(r"vol-[^/]*")
 _STORAGE_ACCOUNT: Final = re.compile(r"azure-storage-account-(.+)-secret")
 
@@ -97,6 +111,23 @@ def in_tree_plugin(volume: PersistentVolume) -> InTreePlugin | None:
     if spec.portworx_volume is not None:
         return PORTWORX
     return None
+
+
+def inline_plugin(volume: Volume) -> InTreePlugin | None:
+    """Return the in-tree plugin that a pod's own volume was made for, or None for any other."""
+    if volume.gce_persistent_disk is not None:
+        return GCE_PD
+    if volume.aws_elastic_block_store is not None:
+        return AWS_EBS
+    if volume.cinder is not None:
+        return CINDER
+    if volume.azure_disk is not None:
+        return AZURE_DISK
+    if volume.azure_file is not None:
+        return AZURE_FILE
+    if volume.portworx_volume is not None:
+        return PORTWORX
+    return None if volume.vsphere_volume is None else VSPHERE
 
 
 def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
@@ -133,7 +164,7 @@ def csi_source(volume: PersistentVolume) -> CSIPersistentVolumeSource | None:
     elif spec.cinder is not None:
         handle = spec.cinder.volume_id
     elif spec.azure_disk is not None:
-        handle = spec.azure_disk.disk_uri
+        handle = _azure_disk_handle(spec.azure_disk)
     elif spec.azure_file is not None:
         handle = _azure_file_handle(volume)
     elif spec.vsphere_volume is not None:
@@ -141,6 +172,28 @@ def csi_source(volume: PersistentVolume) -> CSIPersistentVolumeSource | None:
     elif spec.portworx_volume is not None:
         handle = spec.portworx_volume.volume_id
     return CSIPersistentVolumeSource(driver=plugin.driver, volume_handle=handle)
+
+
+def inline_handle(volume: Volume) -> str:
+    """Return what the driver calls a pod's own volume; one of a plugin in :data:`MIGRATED`.
+
+    Raises
+    ------
+    MalformedObjectError
+        When the volume cannot be translated.
+    """
+    if volume.gce_persistent_disk is not None:
+        disk = volume.gce_persistent_disk.pd_name
+        return f"projects/{_UNSPECIFIED}/zones/{_UNSPECIFIED}/disks/{disk}"
+    if volume.aws_elastic_block_store is not None:
+        return ebs_volume_id(volume.aws_elastic_block_store.volume_id)
+    if volume.cinder is not None:
+        return volume.cinder.volume_id
+    if volume.azure_disk is not None:
+        return _azure_disk_handle(volume.azure_disk)
+    if volume.portworx_volume is not None:
+        return volume.portworx_volume.volume_id
+    raise ValueError(f"volume {volume.name} has no handle here")
 
 
 def ebs_volume_id(volume_id: str) -> str:
@@ -153,7 +206,10 @@ def ebs_volume_id(volume_id: str) -> str:
     """
     if not volume_id.startswith("aws://"):
         return volume_id
-    bare = urlsplit(volume_id).path.strip("/")
+    try:
+        bare = unquote(urlsplit(volume_id).path).strip("/")
+    except ValueError:
+        bare = ""
     if _EBS_VOLUME.fullmatch(bare) is None:
         raise MalformedObjectError(
             "spec.awsElasticBlockStore.volumeID", f"no EBS volume: {volume_id!r}"
@@ -165,6 +221,12 @@ def storage_account(secret_name: str) -> str:
     """Return the account that an Azure secret is named after, or the secret's own name."""
     found = _STORAGE_ACCOUNT.search(secret_name)
     return secret_name if found is None else found[1]
+
+
+def _azure_disk_handle(disk: AzureDiskVolumeSource) -> str:
+    if disk.kind is not None and disk.kind.lower() != "managed":
+        raise MalformedObjectError("azureDisk.kind", f"no driver serves {disk.kind!r}")
+    return disk.disk_uri
 
 
 def _gce_handle(volume: PersistentVolume, disk: str) -> str:

@@ -299,8 +299,28 @@ class ISCSIVolumeSource(ApiStruct, frozen=True):
     read_only: bool = False
 
 
+class AzureDiskVolumeSource(ApiStruct, frozen=True):
+    """An in-tree Azure disk."""
+
+    disk_name: str = ""
+    disk_uri: str = msgspec.field(default="", name="diskURI")
+    kind: str | None = None
+
+
+class CinderVolumeSource(ApiStruct, frozen=True):
+    """An in-tree OpenStack volume."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class PortworxVolumeSource(ApiStruct, frozen=True):
+    """An in-tree Portworx volume."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
 class MigratedVolumeSource(ApiStruct, frozen=True):
-    """Another in-tree volume that a CSI driver serves today: it counts against that driver's limit.
+    """Another in-tree volume that a CSI driver serves today, and that no limit counts.
 
     Source: k8s.io/csi-translation-lib translate.go, inTreePlugins (0.36).
     """
@@ -329,10 +349,10 @@ class Volume(ApiStruct, frozen=True):
     rbd: RBDVolumeSource | None = None
     iscsi: ISCSIVolumeSource | None = None
     csi: CSIVolumeSource | None = None
-    azure_disk: MigratedVolumeSource | None = None
+    azure_disk: AzureDiskVolumeSource | None = None
     azure_file: MigratedVolumeSource | None = None
-    cinder: MigratedVolumeSource | None = None
-    portworx_volume: MigratedVolumeSource | None = None
+    cinder: CinderVolumeSource | None = None
+    portworx_volume: PortworxVolumeSource | None = None
     vsphere_volume: MigratedVolumeSource | None = None
     image: ImageVolumeSource | None = None
 

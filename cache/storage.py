@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cache.assume_cache import AssumeCache
+from cache.change_journal import ChangeJournal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,11 +88,11 @@ class Storage:
             "persistentvolume", _volume_name, _class_and_claim
         )
         self.storage_classes_version = 0
-        self.csi_nodes_version = 0
         self.csi_drivers_version = 0
         self.capacities_version = 0
-        self.attachments_version = 0
         self._lock = threading.Lock()
+        self._csi_node_changes: ChangeJournal[str] = ChangeJournal()
+        self._attachment_changes: ChangeJournal[str] = ChangeJournal()
         self._classes: dict[str, StorageClass] = {}
         self._csi_nodes: dict[str, CSINode] = {}
         self._csi_drivers: dict[str, CSIDriver] = {}
@@ -112,6 +113,16 @@ class Storage:
             + self.capacities_version
             + self.attachments_version
         )
+
+    @property
+    def csi_nodes_version(self) -> int:
+        """Grows with every change of a CSINode."""
+        return self._csi_node_changes.version
+
+    @property
+    def attachments_version(self) -> int:
+        """Grows with every change of an attachment."""
+        return self._attachment_changes.version
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -147,6 +158,14 @@ class Storage:
                 self._csi_nodes_snapshot = MappingProxyType(dict(self._csi_nodes))
             return self._csi_nodes_snapshot
 
+    def csi_node_changes(self, since: int) -> tuple[int, frozenset[str] | None]:
+        """Return :attr:`csi_nodes_version` now, and which CSINodes have changed after ``since``.
+
+        The names are None when that is too long ago.
+        """
+        with self._lock:
+            return self._csi_node_changes.version, self._csi_node_changes.since(since)
+
     def csi_driver(self, name: str) -> CSIDriver | None:
         """Return a CSI driver, or None."""
         return self._csi_drivers.get(name)
@@ -173,6 +192,14 @@ class Storage:
         """Return the attachments of a node."""
         with self._lock:
             return tuple(self._attachments.get(node_name, {}).values())
+
+    def attachment_changes(self, since: int) -> tuple[int, frozenset[str] | None]:
+        """Return :attr:`attachments_version` now, and whose attachments changed after ``since``.
+
+        The names of nodes are None when that is too long ago.
+        """
+        with self._lock:
+            return self._attachment_changes.version, self._attachment_changes.since(since)
 
     # --- changes ------------------------------------------------------------------------------
 
@@ -203,7 +230,9 @@ class Storage:
             elif old is not None:
                 self._csi_nodes.pop(old.metadata.name, None)
             self._csi_nodes_snapshot = None
-            self.csi_nodes_version += 1
+            subject = new if new is not None else old
+            if subject is not None:
+                self._csi_node_changes.note(subject.metadata.name)
 
     def csi_driver_changed(self, old: CSIDriver | None, new: CSIDriver | None) -> None:
         """Take over a CSI driver: ``new`` is None for one that is gone."""
@@ -236,10 +265,11 @@ class Storage:
                 held.pop(old.metadata.name, None)
                 if not held:
                     self._attachments.pop(old.spec.node_name, None)
+                self._attachment_changes.note(old.spec.node_name)
             if new is not None:
                 held = self._attachments.setdefault(new.spec.node_name, {})
                 held[new.metadata.name] = new
-            self.attachments_version += 1
+                self._attachment_changes.note(new.spec.node_name)
 
 
 def _capacity_key(capacity: CSIStorageCapacity) -> tuple[str, str]:

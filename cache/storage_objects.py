@@ -15,11 +15,14 @@ from cache.objects import (
     EMPTY_QUANTITIES,
     ApiStruct,
     AWSElasticBlockStoreVolumeSource,
+    AzureDiskVolumeSource,
+    CinderVolumeSource,
     GCEPersistentDiskVolumeSource,
     LabelSelector,
     NodeSelector,
     ObjectMeta,
     PersistentVolumeClaimSpec,
+    PortworxVolumeSource,
     Quantity,
 )
 
@@ -58,31 +61,12 @@ class CSIPersistentVolumeSource(ApiStruct, frozen=True):
     volume_handle: str = ""
 
 
-class AzureDiskVolumeSource(ApiStruct, frozen=True):
-    """An in-tree Azure disk."""
-
-    disk_name: str = ""
-    disk_uri: str = msgspec.field(default="", name="diskURI")
-
-
 class AzureFilePersistentVolumeSource(ApiStruct, frozen=True):
     """An in-tree Azure file share."""
 
     secret_name: str = ""
     secret_namespace: str | None = None
     share_name: str = ""
-
-
-class CinderPersistentVolumeSource(ApiStruct, frozen=True):
-    """An in-tree OpenStack volume."""
-
-    volume_id: str = msgspec.field(default="", name="volumeID")
-
-
-class PortworxVolumeSource(ApiStruct, frozen=True):
-    """An in-tree Portworx volume."""
-
-    volume_id: str = msgspec.field(default="", name="volumeID")
 
 
 class VsphereVirtualDiskVolumeSource(ApiStruct, frozen=True):
@@ -112,7 +96,7 @@ class PersistentVolumeSpec(ApiStruct, frozen=True):
     gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
     azure_disk: AzureDiskVolumeSource | None = None
     azure_file: AzureFilePersistentVolumeSource | None = None
-    cinder: CinderPersistentVolumeSource | None = None
+    cinder: CinderVolumeSource | None = None
     portworx_volume: PortworxVolumeSource | None = None
     vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
 

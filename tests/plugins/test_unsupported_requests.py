@@ -6,12 +6,12 @@ import pytest
 from cache.columns import NodesView
 from cache.objects import (
     AWSElasticBlockStoreVolumeSource,
+    CinderVolumeSource,
     ClaimVolumeSource,
     CSIVolumeSource,
     EphemeralVolumeSource,
     GCEPersistentDiskVolumeSource,
     ISCSIVolumeSource,
-    MigratedVolumeSource,
     RBDVolumeSource,
     Volume,
 )
@@ -73,7 +73,7 @@ def status_of(asked: PodBuilder) -> object:
             id="iSCSI",
         ),
         pytest.param(
-            pod().volume(Volume("v", cinder=MigratedVolumeSource())),
+            pod().volume(Volume("v", cinder=CinderVolumeSource())),
             ["in-tree attachable volumes"],
             id="Cinder volume",
         ),

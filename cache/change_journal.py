@@ -1,0 +1,47 @@
+"""Which objects have changed lately, for those who worked something out from older ones."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+K = TypeVar("K", bound="Hashable")
+
+MAX_CHANGES: Final = 8192
+"""Changes remembered: as many as the queue keeps events for, and some seconds of a cluster that
+provisions as fast as it can."""
+
+
+class ChangeJournal(Generic[K]):
+    """The keys of the last changes, in order, and how many there have been.
+
+    Notes
+    -----
+    *Concurrency*: none of its own; guarded by the lock of its owner.
+    """
+
+    __slots__ = ("_keys", "version")
+
+    def __init__(self) -> None:
+        self.version = 0
+        """How many changes there have been."""
+        self._keys: deque[K] = deque(maxlen=MAX_CHANGES)
+
+    def note(self, key: K) -> None:
+        """Take down one more change."""
+        self._keys.append(key)
+        self.version += 1
+
+    def since(self, version: int) -> frozenset[K] | None:
+        """Return the keys changed after ``version``; None when that is too long ago.
+
+        *Cost*: proportional to the changes since.
+        """
+        behind = self.version - version
+        if behind > len(self._keys):
+            return None
+        return frozenset(islice(reversed(self._keys), behind))
