@@ -3,10 +3,10 @@ SHELL := /bin/bash
 UV := $(or $(shell command -v uv),.uv/bin/uv)
 RUN := $(UV) run --frozen --quiet
 .DEFAULT_GOAL := help
-.PHONY: help install demo test parity schedules lint types imports bench e2e image
+.PHONY: help install demo test parity schedules lint types imports bench bench-quick bench-report e2e image
 
 help: ## Print this menu
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .uv/bin/uv:
 	@python3 -m venv .uv && .uv/bin/pip install --quiet --disable-pip-version-check uv
@@ -38,8 +38,21 @@ types: install ## Check types
 imports: install ## Check that cache <- plugins <- scheduler holds
 	@$(RUN) lint-imports
 
-bench: install ## Measure pods/s against the real API server, beside kube-scheduler
-	@$(RUN) python -m tests.bench $(ARGS)
+bench: install ## Measure beside kube-scheduler (WORKLOADS, NODES, PODS, ROUNDS, CONTENDERS, JSON)
+	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler >/dev/null
+	@$(RUN) python -m tests.bench run $(BENCH_OPTIONS) $(ARGS)
+	@$(RUN) python -m tests.bench report $(if $(JSON),$(JSON))
+
+bench-quick: install ## Measure three workloads with 1 000 nodes in five minutes
+	@$(MAKE) --no-print-directory bench WORKLOADS=$(or $(WORKLOADS),Basic,PodAffinity,TopologySpreading) \
+	  NODES=$(or $(NODES),1000) ROUNDS=$(or $(ROUNDS),3) JSON=$(or $(JSON),docs/benchmarks/quick.json)
+
+bench-report: install ## Write tables and plots anew from the figures in JSON
+	@$(RUN) python -m tests.bench report $(if $(JSON),$(JSON))
+
+BENCH_OPTIONS = $(if $(WORKLOADS),--workloads $(WORKLOADS)) $(if $(NODES),--nodes $(NODES)) \
+  $(if $(PODS),--pods $(PODS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+  $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(if $(JSON),--json $(JSON))
 
 e2e: install ## Run the scenarios on a real API server: faults, restarts, audit log
 	@$(RUN) pytest tests/scenarios $(ARGS)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import yaml
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from tests.controlplane.control_plane import ControlPlane
 
 QPS = 5000
-"""Both contenders may send as many requests a second: neither is held back by its client."""
+"""All contenders may send as many requests a second: none is held back by its client."""
 
 
 class Contender(Protocol):
@@ -29,13 +30,29 @@ class Contender(Protocol):
 
 
 class Berth:
-    """berth as users start it, under its own service account."""
+    """berth as users start it, under its own service account.
 
-    name = "berth"
-    scheduler_name = "berth"
+    Parameters
+    ----------
+    config
+        Laid over its configuration file.
+    scheduler_name
+        Of its one profile.
+    checkout
+        Another state of the sources, to be compared with this one; None takes this one.
+    """
 
-    def __init__(self, config: dict[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        config: dict[str, object] | None = None,
+        *,
+        scheduler_name: str = "berth",
+        checkout: Path | None = None,
+    ) -> None:
         self._config = config or {}
+        self._checkout = checkout
+        self.scheduler_name = scheduler_name
+        self.name = "berth" if checkout is None else f"berth@{checkout}"
 
     def start(self, control_plane: ControlPlane) -> ServerProcess:
         kubeconfig = control_plane.berth_kubeconfig()
@@ -49,19 +66,80 @@ class Berth:
         }
         path = control_plane.folder / "berth.yaml"
         path.write_text(yaml.safe_dump(config))
-        command = [sys.executable, "-m", "scheduler", "run", "--config", str(path)]
+        command = [*self._python(), "-m", "scheduler", "run", "--config", str(path)]
         command += ["--bind-address", "127.0.0.1:0"]
         return ServerProcess(command, control_plane.folder / "berth.log")
 
+    def _python(self) -> list[str]:
+        if self._checkout is None:
+            return [sys.executable]
+        # -P: not the folder in which this is run, but the other one.
+        folder = self._checkout.resolve()
+        return ["/usr/bin/env", f"PYTHONPATH={folder}", sys.executable, "-P"]
+
 
 class KubeScheduler:
-    """The peer, sampling nodes as it does by default, or scoring all of them."""
+    """The peer, sampling nodes as it does by default, or scoring all of them.
 
-    scheduler_name = "default-scheduler"
+    Parameters
+    ----------
+    all_nodes
+        Score all of them.
+    scheduler_name
+        Of its one profile.
+    """
 
-    def __init__(self, *, all_nodes: bool = False) -> None:
+    def __init__(
+        self, *, all_nodes: bool = False, scheduler_name: str = "default-scheduler"
+    ) -> None:
         self.name = "kube-scheduler-all" if all_nodes else "kube-scheduler"
-        self._config = {"percentageOfNodesToScore": 100} if all_nodes else {}
+        self.scheduler_name = scheduler_name
+        self._config: dict[str, Any] = {"percentageOfNodesToScore": 100} if all_nodes else {}
+        if scheduler_name != "default-scheduler":
+            self._config["profiles"] = [{"schedulerName": scheduler_name}]
 
     def start(self, control_plane: ControlPlane) -> ServerProcess:
         return start_kube_scheduler(control_plane, self._config)
+
+
+class BindOnly:
+    """No scheduler at all: it binds what waits to one node after the other, and nothing else.
+
+    What it reaches is what binding alone allows on this machine.
+    """
+
+    name = "bind-only"
+
+    def __init__(self, scheduler_name: str) -> None:
+        self.scheduler_name = scheduler_name
+
+    def start(self, control_plane: ControlPlane) -> ServerProcess:
+        kubeconfig = control_plane.berth_kubeconfig()
+        command = [sys.executable, "-m", "tests.bench.bind_only", str(kubeconfig)]
+        return ServerProcess(
+            [*command, self.scheduler_name], control_plane.folder / "bind-only.log"
+        )
+
+
+NAMES = ("kube-scheduler", "berth", "kube-scheduler-all", "bind-only")
+
+
+def contender(name: str, scheduler_name: str) -> Contender:
+    """Return the contender of that name: one of `NAMES`, or ``berth@FOLDER``.
+
+    Raises
+    ------
+    ValueError
+        There is none.
+    """
+    match name.partition("@"):
+        case "berth", "", "":
+            return Berth(scheduler_name=scheduler_name)
+        case "berth", "@", folder if (Path(folder) / "scheduler" / "__main__.py").exists():
+            return Berth(scheduler_name=scheduler_name, checkout=Path(folder))
+        case (("kube-scheduler" | "kube-scheduler-all"), "", ""):
+            everything = name.endswith("-all")
+            return KubeScheduler(all_nodes=everything, scheduler_name=scheduler_name)
+        case "bind-only", "", "":
+            return BindOnly(scheduler_name)
+    raise ValueError(f"there is no contender {name!r}: {', '.join(NAMES)} or berth@FOLDER")

@@ -1,0 +1,184 @@
+"""The load generator's way to the API server: as little CPU as can be, since the cores are shared.
+
+It goes through the scheduler's own connections, which take a third of what a general HTTP client
+takes; what it sees of the bindings is the same for every contender.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from scheduler.client.credential_search import load_credentials
+from scheduler.client.errors import ApiError
+from scheduler.client.transport import Transport
+from tests.controlplane.api import collection_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+CONCURRENCY = 64
+"""Requests under way at a time while a cluster is being set up."""
+
+
+class LoadClient:
+    """Creates, deletes and watches.
+
+    Parameters
+    ----------
+    kubeconfig
+        Of somebody who may do everything.
+
+    Concurrency: loop-confined; use it with ``async with``.
+    """
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._kubeconfig = kubeconfig
+
+    async def __aenter__(self) -> Self:
+        credentials = await load_credentials(str(self._kubeconfig))
+        self.transport = Transport(credentials, user_agent="bench", max_connections=CONCURRENCY)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.transport.close()
+
+    async def get(self, path: str, **query: str) -> Any:
+        """GET and decode."""
+        answer = await self.transport.request("GET", path, query=list(query.items()))
+        return msgspec.json.decode(answer.body)
+
+    async def create(self, manifest: Mapping[str, Any]) -> None:
+        """Create one object."""
+        await self.transport.request(
+            "POST",
+            collection_path(manifest),
+            body=msgspec.json.encode(manifest),
+            discard_body=True,
+        )
+
+    async def create_many(self, manifests: Iterable[Mapping[str, Any]]) -> None:
+        """Create all, many at a time; each is begun in its order.
+
+        Raises
+        ------
+        ApiError
+            One was refused; which of the others exist is then open.
+        """
+        waiting = iter(manifests)
+
+        async def work() -> None:
+            # One iterator for all workers: each takes the next one.
+            for manifest in waiting:
+                await self.create(manifest)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(CONCURRENCY):
+                    group.create_task(work())
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+
+    async def delete(self, manifest: Mapping[str, Any]) -> None:
+        """Delete one object at once; that it is gone already is no error."""
+        try:
+            await self.transport.request(
+                "DELETE",
+                f"{collection_path(manifest)}/{manifest['metadata']['name']}",
+                body=b'{"gracePeriodSeconds":0}',
+                discard_body=True,
+            )
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+
+class BoundWatch:
+    """When each pod of a namespace came to a node, as a watch tells it.
+
+    Attributes
+    ----------
+    bound_s
+        By name of the pod: `time.monotonic` when the chunk with its event had arrived.
+    """
+
+    def __init__(self, client: LoadClient, namespace: str) -> None:
+        self._client = client
+        self._path = f"/api/v1/namespaces/{namespace}/pods"
+        self.bound_s: dict[str, float] = {}
+        self._wanted = 0
+        self._reached = asyncio.Event()
+        self._version = ""
+
+    async def open(self) -> None:
+        """Find out where to watch from; no pod may be bound yet."""
+        page = await self._client.get(self._path, fieldSelector="spec.nodeName!=", limit="1")
+        if page["items"]:
+            raise RuntimeError("there are bound pods already")
+        self._version = page["metadata"]["resourceVersion"]
+
+    async def run(self) -> None:
+        """Watch until cancelled.
+
+        Raises
+        ------
+        ApiError
+            The watch ended with an error: what was measured so far is not whole.
+        """
+        query = [
+            ("watch", "true"),
+            ("resourceVersion", self._version),
+            ("fieldSelector", "spec.nodeName!="),
+            ("timeoutSeconds", "7200"),
+        ]
+        async with self._client.transport.stream(
+            self._path, query=query, read_timeout_s=7200.0
+        ) as stream:
+            rest = b""
+            async for chunk in stream.chunks():
+                now_s = time.monotonic()
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    self._take(line, now_s)
+                if len(self.bound_s) >= self._wanted:
+                    self._reached.set()
+        raise RuntimeError("the watch has ended")
+
+    async def wait(self, count: int, timeout_s: float) -> bool:
+        """Wait until so many pods are bound; return whether they were in time."""
+        self._wanted = count
+        if len(self.bound_s) >= count:
+            return True
+        self._reached.clear()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._reached.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _take(self, line: bytes, now_s: float) -> None:
+        # A pod that gets its node enters the selection: that is an addition, and the only one.
+        if line.startswith(b'{"type":"ADDED"'):
+            self.bound_s[_LINE.decode(line).object.metadata.name] = now_s
+        elif line.startswith(b'{"type":"ERROR"'):
+            raise RuntimeError(f"the watch has failed: {line[:300]!r}")
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+
+
+class _Object(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _Line(msgspec.Struct):
+    object: _Object
+
+
+_LINE = msgspec.json.Decoder(_Line)

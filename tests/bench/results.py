@@ -1,0 +1,338 @@
+"""The file of figures: what was measured under which conditions, written after each round.
+
+A run that was broken off goes on where it stopped, and a later one adds to the same file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tests.bench.contenders import QPS
+from tests.controlplane.binaries import module_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Session(msgspec.Struct, frozen=True):
+    """The conditions of one call of the benchmark.
+
+    Attributes
+    ----------
+    commit
+        Of berth's sources, with ``+`` when they were changed since.
+    """
+
+    started: str
+    cores: int
+    processor: str
+    memory_gib: float
+    kernel: str
+    python: str
+    commit: str
+    versions: dict[str, str]
+    qps: int = QPS
+    burst: int = QPS
+    events: bool = True
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """All but when it was."""
+        fields: dict[str, Any] = msgspec.structs.asdict(self)
+        del fields["started"]
+        return fields
+
+
+class Round(msgspec.Struct, frozen=True, kw_only=True):
+    """One contender's work on one workload.
+
+    Attributes
+    ----------
+    before, pods
+        How many pods ran already, how many were to be placed.
+    bound
+        How many of them were, when the round ended.
+    seconds
+        From the first binding to the last.
+    start_to_first_bind_s
+        From the start of the process.
+    cpu_s_per_1000_pods, server_cpu_s_per_1000_pods
+        Of the contender from its start; of etcd and kube-apiserver in the same time.
+    load_cpu_s_per_1000_pods
+        Of the process that measures.
+    peak_rss_mib, rss_mib
+        Of the contender: the most, and at the end.
+    curve_s
+        When each fiftieth of the pods was bound, counted from the first.
+    """
+
+    workload: str
+    nodes: int
+    before: int
+    pods: int
+    contender: str
+    number: int
+    session: int
+    bound: int
+    seconds: float
+    pods_per_s: float
+    start_to_first_bind_s: float
+    cpu_s_per_1000_pods: float
+    server_cpu_s_per_1000_pods: float
+    load_cpu_s_per_1000_pods: float
+    peak_rss_mib: float
+    rss_mib: float
+    curve_s: list[float] = []
+
+    @property
+    def key(self) -> tuple[str, int, int, str, int]:
+        """What makes two rounds the same round."""
+        return self.workload, self.nodes, self.pods, self.contender, self.number
+
+
+class LatencyRound(msgspec.Struct, frozen=True, kw_only=True):
+    """One contender's answer to pods that come at a steady rate.
+
+    Times are in milliseconds, from the moment at which a pod was due to be created to the watch
+    event that shows it on its node.
+
+    Attributes
+    ----------
+    rate
+        Pods a second.
+    created_p50_ms
+        Of the same pods until the API server had answered their creation.
+    quantiles_ms
+        At 0, 1, 2 ... 100 %.
+    """
+
+    nodes: int
+    before: int
+    rate: int
+    contender: str
+    number: int
+    session: int
+    pods: int
+    bound: int
+    created_p50_ms: float
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    max_ms: float
+    cpu_share: float
+    quantiles_ms: list[float] = []
+
+    @property
+    def key(self) -> tuple[int, int, str, int]:
+        """What makes two rounds the same round."""
+        return self.nodes, self.rate, self.contender, self.number
+
+
+class Decisions(msgspec.Struct, frozen=True, kw_only=True):
+    """Decisions without an API server: one point of a series.
+
+    Attributes
+    ----------
+    series
+        What varies: ``nodes``, ``pods`` or ``terms``.
+    kind
+        What the pods ask for.
+    cycle_us, p99_us
+        From the snapshot's update to the assumed pod: median and 99th percentile.
+    """
+
+    series: str
+    kind: str
+    nodes: int
+    pods: int
+    terms: int
+    session: int
+    decisions: int
+    per_s: float
+    cycle_us: float
+    p99_us: float
+
+    @property
+    def key(self) -> tuple[str, str, int, int, int]:
+        """What makes two points the same point."""
+        return self.series, self.kind, self.nodes, self.pods, self.terms
+
+
+class CyclesUnderLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """Cycles beside a thread that takes in watch events.
+
+    Attributes
+    ----------
+    rate
+        Watch events a second that were sent.
+    taken
+        Watch events a second that were taken in.
+    wall_*, thread_*
+        Of one cycle in microseconds, by the clock on the wall and by that of the thread.
+    loop_share
+        CPU of the I/O thread, as a share of one core.
+    """
+
+    kind: str
+    nodes: int
+    pods: int
+    rate: int
+    session: int
+    cycles: int
+    taken: float
+    wall_p50_us: float
+    wall_p99_us: float
+    thread_p50_us: float
+    thread_p99_us: float
+    loop_share: float
+
+    @property
+    def key(self) -> tuple[str, int, int, int]:
+        """What makes two points the same point."""
+        return self.kind, self.nodes, self.pods, self.rate
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """The memory of a process that holds so many bound pods.
+
+    Attributes
+    ----------
+    rss_mib, peak_rss_mib
+        Once all is taken in; the most until then.
+    base_rss_mib
+        Before the first object.
+    seconds
+        From the first request to the whole list taken in.
+    """
+
+    nodes: int
+    pods: int
+    session: int
+    base_rss_mib: float
+    rss_mib: float
+    peak_rss_mib: float
+    seconds: float
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """What makes two points the same point."""
+        return self.nodes, self.pods
+
+
+class Results(msgspec.Struct):
+    """Everything in one file."""
+
+    sessions: list[Session] = []
+    rounds: list[Round] = []
+    latencies: list[LatencyRound] = []
+    decisions: list[Decisions] = []
+    cycles: list[CyclesUnderLoad] = []
+    memory: list[Memory] = []
+
+    @classmethod
+    def load(cls, path: Path) -> Results:
+        """Read the file; nothing where there is none.
+
+        Raises
+        ------
+        msgspec.ValidationError
+            It is not a file of figures; names where.
+        """
+        return msgspec.json.decode(path.read_bytes(), type=cls) if path.exists() else cls()
+
+    @classmethod
+    def merged(cls, paths: Iterable[Path]) -> Results:
+        """Read several files as one: the same round counts as the last file has it."""
+        merged = cls()
+        for path in paths:
+            one = cls.load(path)
+            offset = len(merged.sessions)
+            merged.sessions += one.sessions
+            for name in _SERIES:
+                theirs = getattr(one, name)
+                for each in theirs:
+                    moved = msgspec.structs.replace(each, session=each.session + offset)
+                    put(getattr(merged, name), moved)
+        return merged
+
+    def save(self, path: Path) -> None:
+        """Write the file; a reader sees the old one or the new one."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = path.with_name(path.name + ".new")
+        text = msgspec.json.format(msgspec.json.encode(self), indent=1)
+        scratch.write_bytes(text + b"\n")
+        scratch.replace(path)
+
+    def begin(self, started: str) -> int:
+        """Note the conditions of today; return the number of the session."""
+        self.sessions.append(today(started))
+        return len(self.sessions) - 1
+
+    def holds(self, key: tuple[Any, ...]) -> bool:
+        """Whether there is a round, or a point, with that key."""
+        return any(each.key == key for name in _SERIES for each in getattr(self, name))
+
+
+_SERIES = ("rounds", "latencies", "decisions", "cycles", "memory")
+
+
+def put(series: list[Any], each: Any) -> None:
+    """Add a round or a point; one that is there with the same key makes way."""
+    series[:] = [other for other in series if other.key != each.key]
+    series.append(each)
+
+
+def today(started: str) -> Session:
+    """Return the conditions of this machine and of these sources."""
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    versions = {
+        "kube-scheduler": module_version("k8s.io/kubernetes"),
+        "etcd": module_version("go.etcd.io/etcd/server/v3"),
+    }
+    for name in ("berth", "numpy", "msgspec", "uvloop"):
+        with contextlib.suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return Session(
+        started=started,
+        cores=len(os.sched_getaffinity(0)),
+        processor=_processor(),
+        memory_gib=round(pages / 2**30, 1),
+        kernel=platform.release(),
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        commit=_commit(),
+        versions=versions,
+    )
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _commit() -> str:
+    folder = Path(__file__).resolve().parent
+
+    def git(*words: str) -> str:
+        answer = subprocess.run(
+            ["git", *words], cwd=folder, capture_output=True, text=True, check=False
+        )
+        return answer.stdout.strip() if answer.returncode == 0 else ""
+
+    try:
+        head = git("rev-parse", "--short", "HEAD")
+        sources = ("cache", "plugins", "scheduler")
+        changed = git("status", "--porcelain", "--", *(f":/{each}" for each in sources))
+    except OSError:  # no git here
+        return ""
+    return head + ("+" if changed else "")

@@ -1,0 +1,313 @@
+"""The workloads, one row each.
+
+Nodes, pods and their proportions are those of kube-scheduler 1.36,
+test/integration/scheduler_perf, at its 5 000 nodes; ``Varied`` and ``Mixed`` are not from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests.bench import pod_templates as templates
+from tests.bench.pod_templates import BEFORE, MEASURED, SINGLE_NODE, PodTemplate
+from tests.controlplane.objects import make_namespace, make_node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Json = dict[str, Any]
+
+LARGEST = 5000
+"""Beyond so many nodes there are not more pods, unless they fill the nodes."""
+
+NAMESPACES = tuple(make_namespace(name) for name in (BEFORE, MEASURED, templates.ASIDE))
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The nodes.
+
+    Parameters
+    ----------
+    zones
+        Node labels, in turn.
+    tainted
+        The share of nodes that no pod tolerates.
+    single
+        ``"besides"``: there is one more node, with room for 90 000 pods; ``"alone"``: no other.
+    csi
+        Whether the nodes attach volumes of a CSI driver.
+    """
+
+    zones: tuple[str, ...] = ()
+    tainted: float = 0.0
+    single: str = ""
+    csi: bool = False
+
+    def objects(self, count: int) -> Iterator[Json]:
+        """Yield the nodes and what belongs to them."""
+        if self.single:
+            yield make_node(SINGLE_NODE, pods="90000")
+        if self.single == "alone":
+            return
+        taint = {"key": "foo", "effect": "NoSchedule"}
+        key = f"attachable-volumes-csi-{templates.CSI_DRIVER}"
+        for index in range(count):
+            yield make_node(
+                node_name(index),
+                zone=self.zones[index % len(self.zones)] if self.zones else None,
+                taints=[taint] if index < round(count * self.tainted) else [],
+                extra={key: str(templates.CSI_VOLUMES_PER_NODE)} if self.csi else None,
+            )
+            if self.csi:
+                yield templates.csi_node(node_name(index))
+
+
+@dataclass(frozen=True)
+class Churn:
+    """What comes and goes while the pods are placed.
+
+    Parameters
+    ----------
+    every_s
+        Between two times.
+    pod
+        Comes each time.
+    node, service
+        Whether one comes each time, too.
+    recreates
+        Whether what came the last time goes then.
+    deletes
+        Whether one of the pods that were there before goes each time.
+    """
+
+    every_s: float
+    pod: PodTemplate | None = None
+    node: bool = False
+    service: bool = False
+    recreates: bool = False
+    deletes: bool = False
+
+    def objects(self, number: int) -> list[Json]:
+        """Return what comes the ``number``-th time."""
+        made = []
+        name = f"churn-{number:05}"
+        if self.node:
+            made.append(make_node(name))
+        if self.pod is not None:
+            made.append(self.pod.pod(name, templates.ASIDE))
+        if self.service:
+            made.append(templates.service(name, templates.ASIDE, {"app": "foo"}))
+        return made
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A cluster, pods that run in it, and pods to be placed.
+
+    Parameters
+    ----------
+    name
+        For the command line and the table.
+    pods
+        Templates of the pods that count, in turn.
+    before
+        Templates of pods that run already, in turn.
+    shares
+        How many pods run already and how many count, for each node.
+    ground
+        The nodes.
+    packed
+        How many of the pods before are on a node before the next has any; 0 deals them out in
+        turn.
+    fills_nodes
+        Whether the number of pods before follows the nodes however many there are.
+    gated
+        How many pods wait at a gate, for each node.
+    claims
+        Whether each pod has a volume.
+    objects
+        What else there is.
+    churn
+        What happens meanwhile.
+    goals
+        By number of nodes: the ratio to kube-scheduler that is aimed at. Where it is not said, 1.
+    """
+
+    name: str
+    pods: tuple[PodTemplate, ...]
+    shares: tuple[float, float]
+    before: tuple[PodTemplate, ...] = (templates.PLAIN,)
+    ground: Ground = field(default_factory=Ground)
+    packed: int = 0
+    fills_nodes: bool = False
+    gated: float = 0.0
+    claims: bool = False
+    objects: tuple[Json, ...] = ()
+    churn: Churn | None = None
+    goals: Mapping[int, float] = field(default_factory=lambda: {5000: 2.0})
+
+    def counts(self, nodes: int) -> tuple[int, int]:
+        """Return how many pods run already, and how many count."""
+        at_most = min(nodes, LARGEST)
+        before = self.shares[0] * (nodes if self.fills_nodes else at_most)
+        return round(before), max(round(self.shares[1] * at_most), 1)
+
+    def pods_before(self, nodes: int) -> Iterator[Json]:
+        """Yield the pods that run already and those that wait at a gate."""
+        alone = self.ground.single == "alone"
+        for index in range(self.counts(nodes)[0]):
+            # One further in each round: pods of one kind do not come back to the same nodes.
+            at = index // self.packed if self.packed else index + index // nodes
+            host = SINGLE_NODE if alone else node_name(at % nodes)
+            yield from self._pod(self.before, "before", index, BEFORE, host)
+        for index in range(round(self.gated * min(nodes, LARGEST))):
+            yield templates.GATED.pod(f"gated-{index:06}", templates.ASIDE)
+
+    def pods_to_place(self, count: int) -> Iterator[Json]:
+        """Yield the pods that count, each after what it needs."""
+        for index in range(count):
+            yield from self._pod(self.pods, "pod", index, MEASURED)
+
+    def _pod(
+        self,
+        kinds: tuple[PodTemplate, ...],
+        prefix: str,
+        index: int,
+        namespace: str,
+        host: str = "",
+    ) -> Iterator[Json]:
+        name = f"{prefix}-{index:06}"
+        if self.claims:
+            yield from templates.bound_claim(name, namespace)
+        yield kinds[index % len(kinds)].pod(name, namespace, host, name if self.claims else "")
+
+
+def node_name(index: int) -> str:
+    """Return the name of a node."""
+    return f"node-{index:05}"
+
+
+_ONE_ZONE = Ground(zones=("zone1",))
+_THREE_ZONES = Ground(zones=("moon-1", "moon-2", "moon-3"))
+_FIVE = {5000: 5.0}
+
+WORKLOADS = (
+    Workload("Basic", (templates.PLAIN,), (0.2, 2), goals={5000: 3.0, 15000: 4.0}),
+    Workload("Varied", templates.VARIED, (0.2, 2), goals={5000: 3.0}),
+    Workload("NodeAffinity", (templates.IN_ZONES,), (1, 2), ground=_ONE_ZONE),
+    Workload(
+        "PodAffinity",
+        (templates.TOGETHER,),
+        (1, 1),
+        before=(templates.TOGETHER,),
+        ground=_ONE_ZONE,
+        goals=_FIVE,
+    ),
+    Workload(
+        "PreferredPodAffinity",
+        (templates.RATHER_TOGETHER,),
+        (1, 1),
+        before=(templates.RATHER_TOGETHER,),
+        packed=40,
+        goals=_FIVE,
+    ),
+    Workload(
+        "PodAntiAffinity",
+        (templates.APART,),
+        (0.2, 0.4),
+        before=(templates.APART,),
+        goals=_FIVE,
+    ),
+    Workload(
+        "PreferredPodAntiAffinity",
+        (templates.RATHER_APART,),
+        (1, 1),
+        before=(templates.RATHER_APART,),
+        goals=_FIVE,
+    ),
+    Workload("TopologySpreading", (templates.SPREAD,), (1, 1), ground=_THREE_ZONES, goals=_FIVE),
+    Workload(
+        "PreferredTopologySpreading",
+        (templates.RATHER_SPREAD,),
+        (1, 1),
+        ground=_THREE_ZONES,
+        goals=_FIVE,
+    ),
+    Workload(
+        "DefaultTopologySpreading",
+        (templates.SERVED,),
+        (1, 1),
+        ground=_THREE_ZONES,
+        objects=(templates.service("scheduler-perf", MEASURED, templates.SERVED.labels),),
+        goals=_FIVE,
+    ),
+    Workload(
+        "Mixed",
+        (
+            templates.PLAIN,
+            templates.TOGETHER,
+            templates.RATHER_TOGETHER,
+            templates.APART,
+            templates.SPREAD,
+            templates.RATHER_SPREAD,
+        ),
+        (0.2, 1),
+        ground=_ONE_ZONE,
+        goals=_FIVE,
+    ),
+    Workload(
+        "MixedBasePod",
+        (templates.PLAIN,),
+        (2, 1),
+        before=(
+            templates.PLAIN,
+            templates.TOGETHER,
+            templates.APART,
+            templates.RATHER_TOGETHER,
+            templates.RATHER_APART,
+        ),
+        ground=_ONE_ZONE,
+        goals=_FIVE,
+    ),
+    Workload("NodeInclusionPolicy", (templates.ONE_ON_EACH,), (0, 0.8), ground=Ground(tainted=0.2)),
+    Workload("Daemonset", (templates.ON_SINGLE_NODE,), (0, 2), ground=Ground(single="besides")),
+    Workload(
+        "Unschedulable",
+        (templates.PLAIN,),
+        (0.02, 2),
+        objects=(templates.priority_class(),),
+        churn=Churn(0.2, templates.TOO_LARGE),
+    ),
+    Workload(
+        "WhileGated",
+        (templates.LIGHT,),
+        (4, 2),
+        before=(templates.LIGHT,),
+        ground=Ground(single="alone"),
+        gated=2,
+        churn=Churn(0.02, deletes=True),
+    ),
+    Workload(
+        "PreemptionAsync",
+        (templates.PLAIN,),
+        (4, 1),
+        before=(templates.LOW,),
+        fills_nodes=True,
+        objects=(templates.priority_class(),),
+        churn=Churn(0.2, templates.HIGH),
+    ),
+    Workload("CSIPVs", (templates.PLAIN,), (1, 1), ground=Ground(csi=True), claims=True),
+    Workload(
+        "MixedChurn",
+        (templates.PLAIN,),
+        (0, 2),
+        objects=(templates.priority_class(),),
+        churn=Churn(1.0, templates.TOO_LARGE, node=True, service=True, recreates=True),
+    ),
+    Workload("Startup", (templates.PLAIN,), (4, 0.2), goals={}),
+)
+"""``Startup`` is about the time to the first binding and about memory, not about the rate."""
+
+BY_NAME = {workload.name: workload for workload in WORKLOADS}
