@@ -87,6 +87,8 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Holds pods to nodeSelector, node affinity and the affinity that the profile adds."""
 
     name = names.NODE_AFFINITY
+    reads_pods = False
+    judges_nodes_alone = True
     args_type = NodeAffinityArgs
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:

@@ -57,6 +57,8 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     """Rejects nodes that lack a feature which the pod's spec implies."""
 
     name = names.NODE_DECLARED_FEATURES
+    reads_pods = False
+    judges_nodes_alone = True
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
         """Return Skip for a pod that needs no feature, which nearly every pod is."""

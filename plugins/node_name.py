@@ -33,6 +33,8 @@ class NodeName(FilterPlugin):
     """Rejects every node but the one in ``spec.nodeName``, if the pod names one."""
 
     name = names.NODE_NAME
+    reads_pods = False
+    judges_nodes_alone = True
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
         """Judge all nodes of the view."""

@@ -75,6 +75,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     """Rejects nodes on which one of the pod's host ports is in use."""
 
     name = names.NODE_PORTS
+    judges_nodes_alone = True
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
         """Return Skip for a pod without host ports."""

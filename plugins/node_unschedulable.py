@@ -40,6 +40,8 @@ class NodeUnschedulable(FilterPlugin):
     """Rejects a node with ``spec.unschedulable`` unless the pod tolerates the cordon's taint."""
 
     name = names.NODE_UNSCHEDULABLE
+    reads_pods = False
+    judges_nodes_alone = True
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
         """Judge all nodes of the view. *Cost*: one pass over a bool column."""

@@ -58,6 +58,8 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     """
 
     name = names.TAINT_TOLERATION
+    reads_pods = False
+    judges_nodes_alone = True
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
         super().__init__(args, handle)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from cache.columns import NodesView
     from cache.disruption_budgets import DisruptionBudgets
     from cache.namespaces import Namespaces
     from cache.node_info import NodeInfo
@@ -16,15 +17,45 @@ if TYPE_CHECKING:
     from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
     from cache.workloads import Workloads
     from plugins.framework.cycle_state import CycleState
+    from plugins.framework.results import BoolArray
     from plugins.framework.status import Status
     from plugins.framework.victims import Victims
 
 
+class LoneVerdicts(Protocol):
+    """What the filters that judge a node by itself said of the nodes of a view."""
+
+    @property
+    def feasible(self) -> BoolArray | None:
+        """Bool (n_nodes,), or None when every node passes."""
+
+    def rejections(self) -> Iterable[tuple[Status, int]]:
+        """Return each distinct rejection with the number of nodes that got it first."""
+        ...
+
+
 class WhatIf(Protocol):
-    """The filters of the plugin's own profile, asked about one node that may not exist so.
+    """The filters of the plugin's own profile, asked about nodes that may not exist so.
 
     Scheduling thread only.
     """
+
+    def judges_alone(self, state: CycleState) -> bool:
+        """Tell whether every filter that the pod's cycle does not skip judges nodes alone."""
+        ...
+
+    def filter_alone(self, state: CycleState, info: PodInfo, nodes: NodesView) -> LoneVerdicts:
+        """Ask, about all nodes of a view, the filters that judge a node by itself.
+
+        Those are :attr:`plugins.framework.interfaces.FilterPlugin.judges_nodes_alone`. Nominated
+        pods are not looked at.
+
+        Raises
+        ------
+        Exception
+            When a filter fails.
+        """
+        ...
 
     def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
         """Judge the node with the pods that are nominated for it, and then without them."""
@@ -120,6 +151,10 @@ class Handle(Protocol):
 
     def nominated_pods(self, node_name: str) -> Sequence[PodInfo]:
         """Return the pods that are nominated for a node. Any thread."""
+        ...
+
+    def nominated_node_names(self) -> Sequence[str]:
+        """Return the nodes that pods are nominated for. Any thread."""
         ...
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:

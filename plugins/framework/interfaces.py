@@ -120,12 +120,33 @@ class PreFilterPlugin(Plugin):
     def remove_pod(
         self, state: CycleState, info: PodInfo, removed: PodInfo, node_info: NodeInfo
     ) -> Status:
-        """Account in ``state`` for a pod that a what-if takes off a node. Default: nothing."""
+        """Account in ``state`` for a pod that a what-if takes off a node. Default: nothing.
+
+        Undoes an :meth:`add_pod` of the same pod, and the other way round.
+        """
         return SUCCESS
+
+    def is_concerned_by(self, state: CycleState, info: PodInfo, other: PodInfo) -> bool:
+        """Tell whether adding or removing ``other`` on some node may change a verdict.
+
+        Only asked of plugins with an :meth:`add_pod` of their own, about pods that are nominated
+        for nodes. The default is yes, which is safe and slow.
+        """
+        return True
 
 
 class FilterPlugin(Plugin):
     """Says which nodes can run the pod."""
+
+    reads_pods: ClassVar[bool] = True
+    """Whether verdicts depend on the pods of a node other than through the cycle state. A plugin
+    that says no is spared a second look at the nodes that pods are nominated for."""
+
+    judges_nodes_alone: ClassVar[bool] = False
+    """Whether a verdict depends on nothing but the pod and that one NodeInfo: not on other nodes,
+    not on what :meth:`PreFilterPlugin.add_pod` was told, not on anything that a Handle lends; and
+    of the pod on nothing but its spec, namespace, labels and containers' resources. Preemption
+    asks such filters about all nodes at once, and remembers what they said for the next pod."""
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
         """Judge all nodes of the view.

@@ -69,6 +69,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     """
 
     name: ClassVar[str] = "NodeResourcesFit"
+    judges_nodes_alone: ClassVar[bool] = True
     args_type: ClassVar[type[msgspec.Struct] | None] = NodeResourcesFitArgs
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:

@@ -1,0 +1,96 @@
+"""The node on which preemption does the least harm.
+
+Source: kube-scheduler 1.36, pkg/scheduler/framework/preemption/preemption.go
+(pickOneNodeForPreemption).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from plugins.default_preemption.importance import earliest_start_s
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plugins.framework.victims import Victims
+
+_LIFT: Final = 2**31
+"""Added to each priority, so that one more victim makes a sum larger, whatever its priority."""
+
+
+class Harm(NamedTuple):
+    """How bad it would be to take a node: the first field that differs decides, less is better.
+
+    Parameters
+    ----------
+    pdb_violations
+        How many promises of PodDisruptionBudgets would be broken.
+    highest_priority
+        The priority of the most important victim.
+    sum_of_priorities
+        Over all victims, each lifted above 0.
+    num_victims
+        How many pods would have to go.
+    running_since_s
+        Minus the time at which the first of the victims with the highest priority started.
+    """
+
+    pdb_violations: int
+    highest_priority: int
+    sum_of_priorities: int
+    num_victims: int
+    running_since_s: float
+
+    @classmethod
+    def of(cls, victims: Victims) -> Harm:
+        """Weigh the victims of one node."""
+        pods = victims.pods
+        return cls(
+            victims.pdb_violations,
+            pods[0].priority,
+            sum(info.priority for info in pods) + _LIFT * len(pods),
+            len(pods),
+            -earliest_start_s(victims),
+        )
+
+
+class Candidate(NamedTuple):
+    """A node that would do once its victims are gone."""
+
+    victims: Victims
+    harm: Harm
+
+    @classmethod
+    def of(cls, victims: Victims) -> Candidate:
+        """Return the candidate with these victims."""
+        return cls(victims, Harm.of(victims))
+
+
+def pick_node(candidates: Mapping[str, Candidate]) -> str:
+    """Return the candidate to take: of equals the first one.
+
+    Raises
+    ------
+    ValueError
+        When there is none.
+    """
+    return min(candidates, key=lambda name: candidates[name].harm)
+
+
+def decisive_rung(candidates: Mapping[str, Candidate], chosen: str) -> str | None:
+    """Return the field of ``Harm`` that set the chosen node apart from the last of the others.
+
+    None when there is no other candidate, or one that is as good.
+    """
+    mine = candidates[chosen].harm
+    decisive = -1
+    for name, candidate in candidates.items():
+        if name == chosen:
+            continue
+        pairs = enumerate(zip(mine, candidate.harm, strict=True))
+        first = next((rung for rung, (one, other) in pairs if one != other), None)
+        if first is None:
+            return None
+        decisive = max(decisive, first)
+    return None if decisive < 0 else Harm._fields[decisive]

@@ -1,0 +1,80 @@
+"""The nodes as they would be if all pods below a priority were gone, as columns.
+
+Whether a pod could fit anywhere at all is then a question that the vector forms of filters
+answer for all nodes at once. The columns are kept and follow the nodes that changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from cache.columns import INT64_MAX, Columns, ColumnSpec, NodesView
+from plugins.default_preemption.node_memory import NodeMemory
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from cache.node_info import NodeInfo
+    from plugins.framework.results import RowArray
+
+
+def _lowest_priority(node_info: NodeInfo) -> int:
+    return min((info.priority for info in node_info.pods.values()), default=INT64_MAX)
+
+
+LOWEST_PRIORITY: Final = ColumnSpec(("lowest priority",), _lowest_priority, np.int64, of_pods=True)
+"""int64: the lowest priority of the pods of each node; the largest number for an empty node."""
+
+
+class EmptiedNodes:
+    """Clones of nodes without their pods below a priority, and columns of them.
+
+    Parameters
+    ----------
+    priority
+        Pods of this priority and above stay.
+
+    Notes
+    -----
+    *Concurrency*: confined to the thread of the columns.
+
+    *Cost*: some 20 us for each node that is asked for and has changed since it was asked for
+    last; of all others a pass over a column.
+    """
+
+    def __init__(self, priority: int) -> None:
+        self.priority = priority
+        self._columns = Columns()
+        self._memory = NodeMemory[int]()
+        self._at: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
+
+    def follow(self, columns: Columns) -> None:
+        """Take over which nodes there are."""
+        if not self._memory.follow(columns):
+            return
+        own = self._columns
+        for name in [name for name in own.row_of if name not in columns.row_of]:
+            own.remove(name)
+        # Those that are not here yet are put in before anybody looks at their place.
+        self._at = np.array(
+            [own.row_of.get(node_info.name, 0) for node_info in columns.node_infos], dtype=np.intp
+        )
+
+    def num_stale(self, rows: RowArray) -> int:
+        """Return how many of the rows have to be worked out anew."""
+        return int(np.count_nonzero(~self._memory.known(rows)))
+
+    def view(self, columns: Columns, rows: RowArray) -> NodesView:
+        """Return some rows as they would be, in the same order; :meth:`follow` comes first."""
+        for row in rows[~self._memory.known(rows)].tolist():
+            self._at[row] = self._columns.put(self._emptied(columns.node_infos[row]))
+            self._memory.put(row, 1)
+        return NodesView(self._columns, self._at[rows])
+
+    def _emptied(self, node_info: NodeInfo) -> NodeInfo:
+        twin = node_info.clone()
+        for uid in [uid for uid, info in twin.pods.items() if info.priority < self.priority]:
+            twin.remove_pod(uid)
+        return twin

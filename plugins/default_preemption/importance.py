@@ -1,0 +1,53 @@
+"""Who is more important than whom: by priority, then by how long a pod has been running.
+
+Source: kube-scheduler 1.36, pkg/scheduler/util/utils.go (MoreImportantPod, GetPodStartTime,
+GetEarliestPodStartTime).
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cache.objects import Pod
+    from cache.pod_info import PodInfo
+    from plugins.framework.victims import Victims
+
+NOT_STARTED = math.inf
+"""A pod that has not started is younger than any that has."""
+
+
+def start_time_s(pod: Pod) -> float:
+    """Return when the pod started, in seconds since the epoch; infinity when it has not yet.
+
+    # Differs: kube-scheduler reads the clock for a pod that has not started, once for each
+    comparison, so that of two such pods either may come first; here they are equals.
+    """
+    text = pod.status.start_time
+    return NOT_STARTED if text is None else parsed_time_s(text)
+
+
+@lru_cache(maxsize=65536)
+def parsed_time_s(text: str) -> float:
+    """Return an RFC 3339 time in seconds since the epoch; infinity for what is no time."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return NOT_STARTED
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return moment.timestamp()
+
+
+def importance(info: PodInfo) -> tuple[int, float]:
+    """Return a key: sorted by it, the most important pod comes first."""
+    return -info.priority, start_time_s(info.pod)
+
+
+def earliest_start_s(victims: Victims) -> float:
+    """Return when the first of the victims with the highest priority started."""
+    highest = max(info.priority for info in victims.pods)
+    return min(start_time_s(info.pod) for info in victims.pods if info.priority == highest)

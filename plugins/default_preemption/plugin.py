@@ -1,0 +1,187 @@
+"""DefaultPreemption: when a pod fits nowhere, less important pods may have to go.
+
+Source: kube-scheduler 1.36, pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
+and pkg/scheduler/framework/preemption/preemption.go (Evaluator.Preempt).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from cache.pod_info import PodInfo
+from plugins import names
+from plugins.default_preemption.args import DefaultPreemptionArgs
+from plugins.default_preemption.candidates import CandidateSearch
+from plugins.default_preemption.choice import Candidate, pick_node
+from plugins.default_preemption.eligibility import VICTIMS_ARE_LEAVING, eligibility
+from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Hint, Resource
+from plugins.framework.interfaces import PostFilterPlugin, PreEnqueuePlugin
+from plugins.framework.status import SUCCESS, Code, Status, failure, unresolvable, unschedulable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    import msgspec
+
+    from cache.columns import NodesView
+    from cache.node_info import NodeInfo
+    from cache.objects import Pod
+    from plugins.default_preemption.candidates import Findings
+    from plugins.framework.cycle_state import CycleState
+    from plugins.framework.handle import Handle
+    from plugins.framework.node_statuses import NodeStatuses
+
+IS_RUNNING = unresolvable("waiting for the preemption for this pod to be finished")
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+
+
+class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
+    """Finds the node where making room does the least harm, and lets its victims be evicted.
+
+    A pod stays out of the queue while its victims are being evicted.
+
+    Notes
+    -----
+    *Cost*: see :meth:`CandidateSearch.find`.
+    """
+
+    name = names.DEFAULT_PREEMPTION
+    args_type = DefaultPreemptionArgs
+
+    def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.args = args if isinstance(args, DefaultPreemptionArgs) else DefaultPreemptionArgs()
+        for problem in self.args.problems():
+            raise problem
+        self._search = CandidateSearch(handle)
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Hold a pod back while its preemption is under way."""
+        return IS_RUNNING if self.handle.preemption.is_running(pod.metadata.uid) else SUCCESS
+
+    def post_filter(
+        self, state: CycleState, info: PodInfo, nodes: NodesView, verdicts: NodeStatuses
+    ) -> tuple[str | None, Status]:
+        """Choose a node and begin to evict whoever is in the way there.
+
+        Returns
+        -------
+        nominated
+            The node that room is made on; the empty string when preemption helps nowhere; None
+            when the pod may not preempt, or when something failed.
+        status
+            Success, Unschedulable or Error.
+        """
+        nominated, status = self._preempt(state, info, nodes, verdicts)
+        if status.message:
+            reasons = (f"preemption: {status.message}",)
+            status = Status(status.code, reasons, status.plugin, status.error)
+        return nominated, status
+
+    def _preempt(
+        self, state: CycleState, info: PodInfo, nodes: NodesView, verdicts: NodeStatuses
+    ) -> tuple[str | None, Status]:
+        live = self.handle.live_pod(info.namespace, info.name)
+        if live is None or live.metadata.uid != info.uid:
+            return None, Status(Code.ERROR, (f'pod "{info.name}" not found',))
+        if live is not info.pod:
+            info = PodInfo(live)
+        allowed = eligibility(info, nodes, verdicts, time.time())
+        if allowed.refusal:
+            return None, unschedulable(allowed.refusal)
+        rows = verdicts.helpable_rows()
+        wanted = self.args.candidates_wanted(len(rows))
+        found = self._search.find(state, info, nodes, rows, wanted)
+        candidates = found.candidates
+        if allowed.avoided_node:
+            candidates.pop(allowed.avoided_node, None)
+            if not candidates:
+                return None, unschedulable(VICTIMS_ARE_LEAVING)
+        if not candidates:
+            if found.errors:
+                return None, Status(Code.ERROR, (_aggregate(found.errors),))
+            return "", unschedulable(no_candidates(found, len(nodes)))
+        return self._carry_out(info, nodes, candidates)
+
+    def _carry_out(
+        self, info: PodInfo, nodes: NodesView, candidates: Mapping[str, Candidate]
+    ) -> tuple[str | None, Status]:
+        preemption = self.handle.preemption
+        victims = {name: each.victims for name, each in candidates.items()}
+        try:
+            left = preemption.ask_extenders(info, victims, _NodesByName(nodes))
+        except Exception as error:  # noqa: BLE001 - whatever an extender's failure raises
+            return None, failure(error, "asking extenders")
+        if left is not victims:
+            candidates = {name: Candidate.of(each) for name, each in left.items()}
+        if not candidates:
+            return None, unschedulable("no candidate node for preemption")
+        chosen = pick_node(candidates)
+        status = preemption.start(info, chosen, candidates[chosen].victims, self.name)
+        return (chosen if status.is_success else None), status
+
+    def find_candidates(
+        self, state: CycleState, info: PodInfo, nodes: NodesView, verdicts: NodeStatuses
+    ) -> Mapping[str, Candidate]:
+        """Return all nodes on which preemption would help, and do nothing about it.
+
+        None of them when the pod may not preempt.
+        """
+        if eligibility(info, nodes, verdicts, time.time()).refusal:
+            return {}
+        return self._search.find(state, info, nodes, verdicts.helpable_rows(), None).candidates
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return a pod that goes, and that this alone is no reason to try again.
+
+        What keeps a preempting pod waiting is that it does not fit: the plugins which said so
+        know when it may.
+        """
+        gone = ClusterEvent(Resource.POD, Action.DELETE)
+        return (EventRegistration(gone, _never),)
+
+
+def no_candidates(found: Findings, num_nodes: int) -> str:
+    """Return why preemption helps nowhere, over all nodes.
+
+    Source: kube-scheduler 1.36, pkg/scheduler/framework/types.go (FitError.Error).
+    """
+    reasons: Counter[str] = Counter()
+    looked_at = 0
+    for status, count in found.refusals().items():
+        looked_at += count
+        for reason in status.reasons:
+            reasons[reason] += count
+    if looked_at < num_nodes:
+        reasons[NOT_HELPFUL] += num_nodes - looked_at
+    listed = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+    return f"0/{num_nodes} nodes are available: {listed}."
+
+
+class _NodesByName(Mapping[str, "NodeInfo"]):
+    """The nodes of the snapshot by name, without a copy."""
+
+    def __init__(self, nodes: NodesView) -> None:
+        self._columns = nodes.columns
+
+    def __getitem__(self, name: str) -> NodeInfo:
+        return self._columns.node_infos[self._columns.row_of[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns.row_of)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+def _aggregate(errors: Sequence[str]) -> str:
+    distinct = list(dict.fromkeys(errors))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
+
+
+def _never(pod: Pod, old: Any, new: Any) -> Hint:
+    return Hint.SKIP
