@@ -25,7 +25,7 @@ from cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from cache.term_index import TermIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -125,6 +125,10 @@ class Columns:
         """Grows whenever a row starts to mean another node: cached masks die with it."""
         self.resource_row: dict[str, int] = {name: row for row, name in enumerate(FIXED_RESOURCES)}
         self.taint_sets: Interner[tuple[Taint, ...]] = Interner()
+        self.followers: list[set[str]] = []
+        """Sets that get the name of every node that is put or removed."""
+        self.claim_ref_counts: dict[str, int] = {}
+        """How often the nodes' pods mount a claim, by ``namespace/claim``."""
         self._capacity = _FIRST_CAPACITY
         resources = len(FIXED_RESOURCES)
         self._allocatable = np.zeros((resources, _FIRST_CAPACITY), dtype=np.int64)
@@ -167,12 +171,18 @@ class Columns:
             self._taint_set_ids[row] = self.taint_sets.acquire(())
             self.epoch += 1
             self._refresh_views()
+            self._count_claims(info.pvc_ref_counts, 1)
         else:
-            if self.node_infos[row].uid != info.uid:
+            before = self.node_infos[row]
+            if before.uid != info.uid:
                 self.epoch += 1
             self.node_infos[row] = info
+            self._count_claims(info.pvc_ref_counts, 1)
+            self._count_claims(before.pvc_ref_counts, -1)
         self.terms.touch(row)
         self._write_row(row, info)
+        for follower in self.followers:
+            follower.add(info.name)
         return row
 
     def remove(self, name: str) -> None:
@@ -185,6 +195,7 @@ class Columns:
         """
         row = self.row_of.pop(name)
         last = len(self.node_infos) - 1
+        self._count_claims(self.node_infos[row].pvc_ref_counts, -1)
         self.terms.touch(row)
         self.terms.touch(last)
         self.taint_sets.release(int(self._taint_set_ids[row]))
@@ -201,6 +212,16 @@ class Columns:
             array[:, last] = 0
         self.epoch += 1
         self._refresh_views()
+        for follower in self.followers:
+            follower.add(name)
+
+    def _count_claims(self, ref_counts: Mapping[str, int], sign: int) -> None:
+        for claim, count in ref_counts.items():
+            now = self.claim_ref_counts.get(claim, 0) + sign * count
+            if now:
+                self.claim_ref_counts[claim] = now
+            else:
+                del self.claim_ref_counts[claim]
 
     def _write_row(self, row: int, info: NodeInfo) -> None:
         node_changed = self._nodes[row] is not info.node

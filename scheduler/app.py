@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from cache.disruption_budgets import DisruptionBudgets
 from cache.namespaces import Namespaces
 from cache.scheduler_cache import DEFAULT_TTL_S, SchedulerCache
 from cache.snapshot import Snapshot
@@ -206,7 +207,13 @@ class App:
         loop, metrics = self.loop, self.metrics
         binder = Binder(self.api, rng)
         namespaces, workloads = Namespaces(), Workloads()
-        handle = PluginHandle(binder, namespaces, workloads)
+        budgets = DisruptionBudgets()
+        handle = PluginHandle(
+            binder=binder,
+            namespaces=namespaces,
+            workloads=workloads,
+            disruption_budgets=budgets,
+        )
         effective = running_profiles(self.config)
         self.profiles = build_profiles(effective, PLUGINS, handle)
         self.queue = SchedulingQueue(

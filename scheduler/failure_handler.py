@@ -42,6 +42,7 @@ class Failure:
     unschedulable_plugins: frozenset[str]
     pending_plugins: frozenset[str]
     nominated_node_name: str | None = None
+    """The node to nominate the pod for; the empty string takes a nomination away, None leaves it."""
 
     @classmethod
     def of_decision(cls, decision: Decision) -> Failure:
@@ -63,7 +64,7 @@ class Failure:
         blamed = (
             frozenset({status.plugin}) if status.is_rejection and status.plugin else frozenset()
         )
-        return cls(profile, status, status.message, blamed, frozenset())
+        return cls(profile, status, status.message, blamed, frozenset(), "")
 
 
 class FailureHandler:
@@ -122,6 +123,9 @@ class FailureHandler:
         queued.unschedulable_plugins = failure.unschedulable_plugins
         queued.pending_plugins = failure.pending_plugins
         self._queue.add_unschedulable(queued)
+        if failure.nominated_node_name is not None:
+            # Counts from here on, whenever the API server hears of it. No cycle comes between.
+            self._queue.nominator.add(queued.info, failure.nominated_node_name)
         self._recorder.event(live, "Warning", "FailedScheduling", "Scheduling", failure.message)
         reason = REASON_UNSCHEDULABLE if rejected else REASON_SCHEDULER_ERROR
         self._status_writer.unscheduled(live, reason, failure.message, failure.nominated_node_name)

@@ -3,7 +3,8 @@
 An exception out of a plugin becomes an ``Error`` status that carries the plugin's name; it ends
 this pod's cycle and nothing else.
 
-Source: pkg/scheduler/framework/runtime/framework.go (1.36).
+Source: pkg/scheduler/framework/runtime/framework.go (1.36); RunFilterPluginsWithNominatedPods for
+what is said of nominated pods.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ from plugins.framework.interfaces import (
 )
 from plugins.framework.normalize import MAX_NODE_SCORE, MIN_NODE_SCORE
 from plugins.framework.status import SKIP, SUCCESS, Code, Status, failure, unresolvable
-from scheduler.decision import Diagnosis, RejectedNodes, Scores
+from scheduler.crowded_filter import CrowdedFilter
+from scheduler.decision import Diagnosis, Scores
+from scheduler.filter_outcome import FilterOutcome, PluginError, run_vector_filter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +45,8 @@ if TYPE_CHECKING:
     from cache.pod_info import PodInfo
     from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.cycle_state import CycleState
-    from plugins.framework.results import BoolArray, NodeVerdicts
+    from plugins.framework.node_statuses import NodeStatuses
+    from scheduler.nominated_nodes import NominatedNodes
 
 P = TypeVar("P", bound=Plugin)
 A = ParamSpec("A")
@@ -69,14 +73,6 @@ def points_of(plugin: type[Plugin]) -> frozenset[str]:
     return frozenset(name for name, point in POINTS.items() if issubclass(plugin, point))
 
 
-class PluginError(Exception):
-    """A plugin raised, or returned what its extension point does not allow."""
-
-    def __init__(self, status: Status) -> None:
-        super().__init__(status.message)
-        self.status = status
-
-
 @dataclass(frozen=True, slots=True)
 class PreFilterOutcome:
     """What all PreFilters together said."""
@@ -85,50 +81,6 @@ class PreFilterOutcome:
     node_names: frozenset[str] | None
     """The only nodes that can do; None for no limit."""
     narrowing_plugins: frozenset[str]
-
-
-class FilterOutcome:
-    """Which nodes of a view are feasible, and who rejected the others.
-
-    ``feasible`` is None when every node is, else bool of shape (n_nodes,).
-    """
-
-    __slots__ = ("_rejections", "feasible", "view")
-
-    def __init__(self, view: NodesView) -> None:
-        self.view = view
-        self.feasible: BoolArray | None = None
-        self._rejections: list[tuple[str, NodeVerdicts, BoolArray]] = []
-
-    def add(self, plugin: str, verdicts: NodeVerdicts) -> bool:
-        """Take in the verdicts of the next plugin; return whether any node is still feasible."""
-        passed = verdicts.passed
-        if passed is None:
-            return True
-        if self.feasible is None:
-            newly = ~passed
-            self.feasible = passed
-        else:
-            newly = self.feasible & ~passed
-            self.feasible = self.feasible & passed
-        if newly.any():
-            self._rejections.append((plugin, verdicts, newly))
-        return bool(self.feasible.any())
-
-    def rejected(self) -> tuple[RejectedNodes, ...]:
-        """Return the rejected nodes grouped by status.
-
-        *Cost*: asks the filters for their reasons; only worth it when somebody wants them.
-        """
-        names: dict[Status, list[str]] = {}
-        for plugin, verdicts, newly in self._rejections:
-            which, statuses = verdicts.statuses()
-            rows = np.flatnonzero(newly)
-            codes = which[rows]
-            for code in np.unique(codes):
-                found = names.setdefault(statuses[int(code)].by(plugin), [])
-                found += [self.view.node_info(int(row)).name for row in rows[codes == code]]
-        return tuple(RejectedNodes(status, tuple(found)) for status, found in names.items())
 
 
 class FrameworkRunner:
@@ -163,6 +115,8 @@ class FrameworkRunner:
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.points = points
         self.score_weights = score_weights
+        self.nominated: NominatedNodes | None = None
+        """The pods that are nominated for nodes; None where nobody nominates."""
 
         def at(point: str, kind: type[P]) -> tuple[P, ...]:
             return tuple(p for p in points.get(point, ()) if isinstance(p, kind))
@@ -267,23 +221,25 @@ class FrameworkRunner:
         return PreFilterOutcome(status, names, frozenset(narrowing))
 
     def run_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> FilterOutcome:
-        """Run the filters over all nodes of a view.
+        """Run the filters over all nodes of a view, with nominated pods and without.
+
+        A node that pods of the same or a higher priority are nominated for is feasible if it is
+        with these pods on it and as it is now.
 
         Raises
         ------
         PluginError
             When a filter fails.
         """
+        if self.nominated is not None:
+            crowds = self.nominated.crowded(info, nodes)
+            if crowds:
+                return CrowdedFilter(state, info, nodes, crowds).run(self._filter)
         outcome = FilterOutcome(nodes)
         for plugin in self._filter:
             if plugin.name in state.skip_filter:
                 continue
-            try:
-                verdicts = plugin.filter(state, info, nodes)
-            except Exception as error:
-                status = failure(error, f'running "{plugin.name}" filter plugin')
-                raise PluginError(status.by(plugin.name)) from error
-            if not outcome.add(plugin.name, verdicts):
+            if not outcome.add(plugin.name, run_vector_filter(plugin, state, info, nodes)):
                 break
         return outcome
 
@@ -296,6 +252,28 @@ class FrameworkRunner:
             if not status.is_success:
                 return status.by(plugin.name)
         return SUCCESS
+
+    def run_filter_one_with_nominated(
+        self, state: CycleState, info: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Run the scalar filters with the pods nominated for the node, and then without them.
+
+        ``state`` and ``node_info`` stay as they are.
+        """
+        yielded_to = () if self.nominated is None else self.nominated.ahead_of(info, node_info.name)
+        if yielded_to:
+            crowded, beside = node_info.clone(), state.copy()
+            for each in yielded_to:
+                if each.uid in crowded.pods:
+                    continue
+                crowded.add_pod(each)
+                status = self.run_pre_filter_add_pod(beside, info, each, crowded)
+                if not status.is_success:
+                    return Status(Code.ERROR, status.reasons, status.plugin, status.error)
+            status = self.run_filter_one(beside, info, crowded)
+            if not status.is_success:
+                return status
+        return self.run_filter_one(state, info, node_info)
 
     def run_pre_filter_add_pod(
         self, state: CycleState, info: PodInfo, added: PodInfo, node_info: NodeInfo
@@ -320,23 +298,35 @@ class FrameworkRunner:
         return SUCCESS
 
     def run_post_filter(
-        self, state: CycleState, info: PodInfo, nodes: NodesView
+        self, state: CycleState, info: PodInfo, nodes: NodesView, verdicts: NodeStatuses
     ) -> tuple[str | None, Status]:
-        """Ask the PostFilters for a way out; return the node to nominate and a status."""
-        last: tuple[str | None, Status] = (None, SUCCESS)
+        """Ask the PostFilters for a way out.
+
+        Returns
+        -------
+        nominated
+            The node to nominate; the empty string takes a nomination away, None leaves it. An
+            error, and a profile without PostFilters, take it away.
+        status
+            Of the first plugin that answered Success, UnschedulableAndUnresolvable or an error;
+            otherwise Unschedulable with the reasons of all.
+        """
+        found: str | None = None if self._post_filter else ""
         reasons: list[str] = []
         for plugin in self._post_filter:
             try:
-                nominated, status = plugin.post_filter(state, info, nodes)
+                nominated, status = plugin.post_filter(state, info, nodes, verdicts)
             except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
-                return None, failure(error, f'running "{plugin.name}" post filter').by(plugin.name)
-            if status.is_success or status.code is Code.ERROR:
+                return "", failure(error, f'running "{plugin.name}" post filter').by(plugin.name)
+            if status.is_success or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return nominated, status.by(plugin.name)
+            if not status.is_rejection:
+                why = f'running "{plugin.name}" post filter: {status.message}'
+                return "", Status(Code.ERROR, (why,), plugin.name, status.error)
+            found = found if nominated is None else nominated
             reasons += status.reasons
-            last = (nominated or last[0], status.by(plugin.name))
-        if reasons:
-            return last[0], Status(last[1].code, tuple(reasons), last[1].plugin)
-        return last
+        first = self._post_filter[0].name if self._post_filter else ""
+        return found, Status(Code.UNSCHEDULABLE, tuple(reasons), first)
 
     # --- scoring ------------------------------------------------------------------------------
 

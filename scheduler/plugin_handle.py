@@ -1,14 +1,26 @@
-"""What plugins are lent: see :class:`plugins.framework.handle.Handle`."""
+"""What plugins are lent: see :class:`plugins.framework.handle.Handle`.
+
+Plugins are made before the queue, because the queue asks them, and what carries preemptions out
+needs the queue. So a handle is made in two steps: :class:`PluginHandle` with what is there
+already, and :meth:`PluginHandle.start` with the rest. What differs between profiles is laid over
+it by a :class:`ProfileHandle`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cache.disruption_budgets import DisruptionBudgets
     from cache.namespaces import Namespaces
+    from cache.objects import Pod
     from cache.pod_info import PodInfo
     from cache.workloads import Workloads
+    from plugins.framework.handle import Handle, Preemption, WhatIf
     from plugins.framework.status import Status
+    from scheduler.queueing.nominator import Nominator
 
 
 class PodBinder(Protocol):
@@ -26,15 +38,79 @@ class PluginHandle:
     ----------
     binder
         Binds pods, on the I/O loop.
-    namespaces, workloads
+    namespaces, workloads, disruption_budgets
         What the watches tell of them.
+
+    Notes
+    -----
+    *Concurrency*: :meth:`start` before the first pod; afterwards as each service says.
     """
 
-    def __init__(self, binder: PodBinder, namespaces: Namespaces, workloads: Workloads) -> None:
+    preemption: Preemption
+    """Carries preemptions out; from :meth:`start` on."""
+
+    def __init__(
+        self,
+        *,
+        binder: PodBinder,
+        namespaces: Namespaces,
+        workloads: Workloads,
+        disruption_budgets: DisruptionBudgets,
+    ) -> None:
         self._binder = binder
         self.namespaces = namespaces
         self.workloads = workloads
+        self.disruption_budgets = disruption_budgets
+        self._nominator: Nominator | None = None
+        self._live_pod: Callable[[str, str], Pod | None] = _no_pod
+
+    def start(
+        self,
+        *,
+        preemption: Preemption,
+        nominator: Nominator,
+        live_pod: Callable[[str, str], Pod | None],
+    ) -> None:
+        """Take over the services that could not be made before the plugins."""
+        self.preemption = preemption
+        self._nominator = nominator
+        self._live_pod = live_pod
+
+    def live_pod(self, namespace: str, name: str) -> Pod | None:
+        """Return the latest version of a pod that the watch brought, or None."""
+        return self._live_pod(namespace, name)
+
+    def nominated_pods(self, node_name: str) -> Sequence[PodInfo]:
+        """Return the pods that are nominated for a node."""
+        if self._nominator is None:
+            return ()
+        return self._nominator.nominated_pods_for_node(node_name)
+
+    def nominated_node_names(self) -> Sequence[str]:
+        """Return the nodes that pods are nominated for."""
+        return () if self._nominator is None else self._nominator.node_names()
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
         """Bind a pod through the API; see :meth:`scheduler.binder.Binder.bind_pod`."""
         return await self._binder.bind_pod(info, node_name)
+
+
+class ProfileHandle:
+    """A handle as the plugins of one profile see it: everybody's services and their own.
+
+    Notes
+    -----
+    ``what_if`` is there once all plugins of the profile are made.
+    """
+
+    what_if: WhatIf
+
+    def __init__(self, shared: Handle) -> None:
+        self._shared = shared
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._shared, name)
+
+
+def _no_pod(namespace: str, name: str) -> Pod | None:
+    return None

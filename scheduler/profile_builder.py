@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
 from plugins.framework.args import ArgsError
 from scheduler.config import ConfigError
 from scheduler.framework_runner import FrameworkRunner
+from scheduler.plugin_handle import ProfileHandle
 from scheduler.profiles import Profiles
+from scheduler.what_if import FrameworkWhatIf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,18 +42,24 @@ def build_profiles(
 def build_framework(
     profile: EffectiveProfile, index: int, plugins: Mapping[str, type[Plugin]], handle: Handle
 ) -> FrameworkRunner:
-    """Make one profile; ``index`` is its place in the file, for messages."""
+    """Make one profile; ``index`` is its place in the file, for messages.
+
+    Its plugins see ``handle`` with their own profile's filters as ``what_if``.
+    """
+    lent = ProfileHandle(handle)
     made: dict[str, Plugin] = {}
     for names in profile.points.values():
         for name in names:
             if name not in made:
-                made[name] = _make(plugins[name], profile, index, handle)
-    return FrameworkRunner(
+                made[name] = _make(plugins[name], profile, index, cast("Handle", lent))
+    framework = FrameworkRunner(
         profile.scheduler_name,
         {point: tuple(made[name] for name in names) for point, names in profile.points.items()},
         profile.score_weights,
         profile.percentage_of_nodes_to_score,
     )
+    lent.what_if = FrameworkWhatIf(framework)
+    return framework
 
 
 def _make(cls: type[Plugin], profile: EffectiveProfile, index: int, handle: Handle) -> Plugin:

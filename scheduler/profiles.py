@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from cache.objects import Pod
     from plugins.framework.cluster_events import EventRegistration
     from scheduler.framework_runner import FrameworkRunner
+    from scheduler.nominated_nodes import NominatedNodes
 
 
 class Profiles:
     """All profiles; answers the one question "is this pod ours?".
 
-    *Concurrency*: immutable.
+    *Concurrency*: immutable, but for :meth:`count_nominated`.
     """
 
     def __init__(self, frameworks: Iterable[FrameworkRunner]) -> None:
@@ -27,6 +28,11 @@ class Profiles:
 
     def __iter__(self) -> Iterator[FrameworkRunner]:
         return iter(self._by_name.values())
+
+    def count_nominated(self, nominated: NominatedNodes) -> None:
+        """Let all profiles leave room for nominated pods; once, before the first pod."""
+        for framework in self:
+            framework.nominated = nominated
 
     def names(self) -> frozenset[str]:
         """Return every schedulerName that is served."""

@@ -132,6 +132,8 @@ class SchedulingLoop:
             log.warning("pod is placed already", pod=info.key, error=str(error))
             self._queue.done(info.uid)
             return
+        # What is assumed counts on its node already.
+        self._queue.nominator.delete(info.uid)
         job = BindingJob(queued, decision, state, framework)
         status = framework.run_reserve(state, info, node_name)
         waits: dict[str, float] = {}

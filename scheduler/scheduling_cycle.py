@@ -16,17 +16,14 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
+import structlog
 
 from plugins.framework.status import Code, Status, unschedulable
 from scheduler.decision import NO_NODES_AVAILABLE, Decision, Diagnosis
 from scheduler.extenders import Exclusions, ExtenderError
-from scheduler.framework_runner import (
-    FilterOutcome,
-    FrameworkRunner,
-    PluginError,
-    PreFilterOutcome,
-    diagnose,
-)
+from scheduler.filter_outcome import FilterOutcome, PluginError
+from scheduler.framework_runner import FrameworkRunner, PreFilterOutcome, diagnose
+from scheduler.node_statuses import SearchStatuses
 
 if TYPE_CHECKING:
     from cache.columns import NodesView
@@ -36,6 +33,8 @@ if TYPE_CHECKING:
     from plugins.framework.results import RowArray
     from scheduler.extenders import Consultation, ExtenderChain
     from scheduler.host_selection import HostSelector
+
+log = structlog.get_logger(__name__)
 
 MIN_FEASIBLE_NODES_TO_FIND = 100
 """A partial search never stops before this many feasible nodes. Source: schedule_one.go."""
@@ -112,7 +111,9 @@ class SchedulingCycle:
         info: PodInfo,
         status: Status,
         diagnosis: Diagnosis | None = None,
+        nominated: str | None = None,
     ) -> Decision:
+        """Return a decision without a node; what failed before a diagnosis nominates nothing."""
         return Decision(
             cycle=self._cycle,
             profile=framework.profile_name,
@@ -120,14 +121,21 @@ class SchedulingCycle:
             status=status,
             evaluated_nodes=0 if diagnosis is None else diagnosis.num_nodes,
             diagnosis=diagnosis or Diagnosis(len(self.snapshot)),
+            nominated_node_name="" if diagnosis is None else nominated,
         )
 
     def _decide(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Decision:
         nodes = self.snapshot.all_nodes()
         if not len(nodes):
             return self._undecided(framework, info, unschedulable(NO_NODES_AVAILABLE))
-        search = self.search(framework, state, info)
         consultation = None if self._extenders is None else self._extenders.consult(info)
+        pre = self._pre_filter(framework, state, info, nodes)
+        own_node = _own_node(framework, info)
+        if own_node and pre.status.is_success:
+            own = self._try_own_node(framework, state, info, own_node, consultation)
+            if own is not None:
+                return self._choose(framework, state, info, own, consultation)
+        search = self._filter(framework, state, info, nodes, pre)
         excluded: Exclusions | None = None
         if search.outcome is not None:
             feasible = self._limit(framework, search.nodes, search.outcome)
@@ -139,13 +147,15 @@ class SchedulingCycle:
         if excluded is not None:
             rejected = (*diagnosis.rejected, *excluded.rejected)
             diagnosis = replace(diagnosis, rejected=rejected, by_extenders=True)
-        nominated, post = framework.run_post_filter(state, info, self.snapshot.all_nodes())
+        verdicts = SearchStatuses(nodes, search.pre, search.outcome, excluded)
+        nominated, post = framework.run_post_filter(state, info, nodes, verdicts)
+        if post.code is Code.ERROR:
+            log.error("post-filter failed", pod=info.key, error=post.message)
         if post.reasons:
             diagnosis = replace(diagnosis, post_filter_message=post.message)
-        return replace(
-            self._undecided(framework, info, _refusal(diagnosis), diagnosis),
-            nominated_node_name=nominated,
-        )
+        if nominated is None and own_node and own_node not in self.snapshot:
+            nominated = ""
+        return self._undecided(framework, info, _refusal(diagnosis), diagnosis, nominated)
 
     def search(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Search:
         """Ask the PreFilters and then the filters about every node that is left.
@@ -156,14 +166,60 @@ class SchedulingCycle:
             When a plugin fails.
         """
         nodes = self.snapshot.all_nodes()
+        pre = self._pre_filter(framework, state, info, nodes)
+        return self._filter(framework, state, info, nodes, pre)
+
+    def _pre_filter(
+        self, framework: FrameworkRunner, state: CycleState, info: PodInfo, nodes: NodesView
+    ) -> PreFilterOutcome:
         pre = framework.run_pre_filter(state, info, nodes)
         if pre.status.code is Code.ERROR:
             raise PluginError(pre.status)
+        return pre
+
+    def _filter(
+        self,
+        framework: FrameworkRunner,
+        state: CycleState,
+        info: PodInfo,
+        nodes: NodesView,
+        pre: PreFilterOutcome,
+    ) -> Search:
         if not pre.status.is_success:
             return Search(nodes, pre, None)
         if pre.node_names is not None:
             nodes = self._narrow(nodes, pre.node_names)
         return Search(nodes, pre, framework.run_filter(state, info, nodes))
+
+    def _try_own_node(
+        self,
+        framework: FrameworkRunner,
+        state: CycleState,
+        info: PodInfo,
+        name: str,
+        consultation: Consultation | None,
+    ) -> Feasible | None:
+        """Return the node that a pod is nominated for if it is feasible now: no other will do.
+
+        A failure on the way only means that all nodes are looked at.
+
+        Source: evaluateNominatedNode, in the same file.
+        """
+        row = self.snapshot.columns.row_of.get(name)
+        if row is None:
+            return None
+        view = self.snapshot.all_nodes().subset(np.array([row], dtype=np.intp))
+        try:
+            outcome = framework.run_filter(state, info, view)
+            if outcome.feasible is not None and not outcome.feasible[0]:
+                return None
+            feasible = Feasible(view, 1)
+            if consultation is not None:
+                feasible, _ = _ask(consultation, feasible)
+        except (PluginError, ExtenderError) as error:
+            log.error("nominated node was not judged", pod=info.key, node=name, error=str(error))
+            return None
+        return feasible if len(feasible.view) else None
 
     def _narrow(self, nodes: NodesView, names: frozenset[str]) -> NodesView:
         rows = self.snapshot.columns.row_of
@@ -251,6 +307,17 @@ def _ask(consultation: Consultation, feasible: Feasible) -> tuple[Feasible, Excl
     if len(asked.kept) == len(view):
         return feasible, None
     return Feasible(view.subset(asked.kept), feasible.evaluated), asked
+
+
+def _own_node(framework: FrameworkRunner, info: PodInfo) -> str:
+    """Return the node that a pod is nominated for, or the empty string.
+
+    # Differs: kube-scheduler believes the pod's status, which lags behind: a nomination that was
+    given up here a moment ago would be tried, one that was just made would not.
+    """
+    if framework.nominated is None:
+        return info.pod.status.nominated_node_name
+    return framework.nominated.node_of(info) or ""
 
 
 def _refusal(diagnosis: Diagnosis) -> Status:

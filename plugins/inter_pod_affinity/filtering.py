@@ -157,6 +157,18 @@ class AffinityCounts:
             if query.matches(other.pod):
                 _change(self.anti_affinity[key], labels, by)
 
+    def is_concerned_by(self, other: PodInfo) -> bool:
+        """Tell whether :meth:`change` may count anything for a pod."""
+        if self._query is not None and self._query.matches(other.pod):
+            return True
+        if any(query.matches(other.pod) for _, query in self._anti_queries):
+            return True
+        metadata = self._info.pod.metadata
+        return any(
+            term.matches(metadata.namespace, metadata.labels, self._namespace_labels)
+            for term in pod_terms(other.pod).required_anti_affinity
+        )
+
     # --- verdicts -----------------------------------------------------------------------------
 
     @property

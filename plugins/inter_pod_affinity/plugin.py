@@ -49,6 +49,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     """
 
     name = names.INTER_POD_AFFINITY
+    reads_pods = False
     args_type = InterPodAffinityArgs
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
@@ -94,6 +95,10 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         """Count a pod out that a what-if takes off a node."""
         state.read(_COUNTS).change(removed, node_info.labels, -1)
         return SUCCESS
+
+    def is_concerned_by(self, state: CycleState, info: PodInfo, other: PodInfo) -> bool:
+        """Tell whether any term of the one means the other."""
+        return state.read(_COUNTS).is_concerned_by(other)
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
         """Judge all nodes of the view: affinity, anti-affinity, then that of other pods."""

@@ -161,6 +161,11 @@ class SpreadCounts:
             ):
                 each.change(labels[constraint.topology_key], by)
 
+    def is_concerned_by(self, other: PodInfo) -> bool:
+        """Tell whether :meth:`change` may count a pod."""
+        queries = (each.constraint.query for each in self._domains)
+        return any(query is not None and query.matches(other.pod) for query in queries)
+
     def verdict(self, node_info: NodeInfo) -> Status:
         """Judge one node by the first constraint that it does not satisfy."""
         labels = node_info.labels

@@ -51,6 +51,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     """
 
     name = names.POD_TOPOLOGY_SPREAD
+    reads_pods = False
     args_type = PodTopologySpreadArgs
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
@@ -98,6 +99,10 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         """Count a pod out that a what-if takes off a node of the snapshot."""
         state.read(_COUNTS).change(removed, node_info, -1)
         return SUCCESS
+
+    def is_concerned_by(self, state: CycleState, info: PodInfo, other: PodInfo) -> bool:
+        """Tell whether the other pod is one of those that are spread."""
+        return state.read(_COUNTS).is_concerned_by(other)
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
         """Judge all nodes of the view, each by the first constraint that it does not satisfy."""

@@ -24,7 +24,7 @@ from scheduler.explain.cluster import Cluster, ClusterObjectError, read_pod
 from scheduler.explain.explanation import explain
 from scheduler.explain.json_form import as_json
 from scheduler.explain.offline import offline_framework
-from scheduler.framework_runner import PluginError
+from scheduler.filter_outcome import PluginError
 
 if TYPE_CHECKING:
     from scheduler.config import EffectiveProfile

@@ -23,7 +23,7 @@ from scheduler.explain.json_form import as_json
 from scheduler.explain.live import list_cluster
 from scheduler.explain.offline import offline_framework
 from scheduler.explain.text_form import as_text
-from scheduler.framework_runner import PluginError
+from scheduler.filter_outcome import PluginError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -41,6 +41,9 @@ class Nominator:
         self._lock = threading.Lock()
         self._pods: dict[str, dict[str, PodInfo]] = {}
         self._node_of: dict[str, str] = {}
+        self._changed: set[str] = set()
+        self._priorities: dict[int, int] = {}
+        """How many pods of each priority are nominated."""
 
     def __len__(self) -> int:
         return len(self._node_of)
@@ -57,6 +60,8 @@ class Nominator:
                 return False
             self._node_of[info.uid] = node_name
             self._pods.setdefault(node_name, {})[info.uid] = info
+            self._count_locked(info, 1)
+            self._changed.add(node_name)
             return True
 
     def update(self, old: Pod | None, info: PodInfo) -> None:
@@ -76,7 +81,11 @@ class Nominator:
         with self._lock:
             node_name = self._node_of.get(info.uid)
             if node_name is not None:
-                self._pods[node_name][info.uid] = info
+                pods = self._pods[node_name]
+                self._count_locked(pods[info.uid], -1)
+                self._count_locked(info, 1)
+                pods[info.uid] = info
+                self._changed.add(node_name)
 
     def delete(self, uid: str) -> None:
         """Take a nomination away, if there is one."""
@@ -100,11 +109,35 @@ class Nominator:
         with self._lock:
             return list(self._pods.get(node_name, {}).values())
 
+    def level(self, priority: int) -> int | None:
+        """Return the lowest priority of nominated pods that is not below one; None if all are.
+
+        Pods with one level have to mind the same nominated pods.
+        """
+        with self._lock:
+            return min((each for each in self._priorities if each >= priority), default=None)
+
+    def take_changes(self) -> set[str]:
+        """Return the nodes whose nominations may have changed since the last call. One caller."""
+        if not self._changed:
+            return set()
+        with self._lock:
+            changed, self._changed = self._changed, set()
+            return changed
+
     def _delete_locked(self, uid: str) -> None:
         node_name = self._node_of.pop(uid, None)
         if node_name is None:
             return
         pods = self._pods[node_name]
-        del pods[uid]
+        self._count_locked(pods.pop(uid), -1)
+        self._changed.add(node_name)
         if not pods:
             del self._pods[node_name]
+
+    def _count_locked(self, info: PodInfo, by: int) -> None:
+        count = self._priorities.get(info.priority, 0) + by
+        if count:
+            self._priorities[info.priority] = count
+        else:
+            del self._priorities[info.priority]

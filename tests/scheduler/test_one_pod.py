@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cache.disruption_budgets import DisruptionBudgets
 from cache.namespaces import Namespaces
 from cache.snapshot import Snapshot
 from cache.workloads import Workloads
@@ -63,7 +64,12 @@ class Stage:
             await asyncio.sleep(0)
 
         binder = Binder(self.api, random.Random(1), no_wait)
-        handle = PluginHandle(binder, Namespaces(), Workloads())
+        handle = PluginHandle(
+            binder=binder,
+            namespaces=Namespaces(),
+            workloads=Workloads(),
+            disruption_budgets=DisruptionBudgets(),
+        )
         built = build_profiles(effective_profiles(default_config("berth")), PLUGINS, handle)
         framework = self._with_more(next(iter(built)))
         self.recorder = EventRecorder(loop, self.writes, instance="test")

@@ -1,0 +1,53 @@
+"""The filters of one profile, asked about nodes as they would be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scheduler.lone_filters import LoneFilters
+
+if TYPE_CHECKING:
+    from cache.columns import NodesView
+    from cache.node_info import NodeInfo
+    from cache.pod_info import PodInfo
+    from plugins.framework.cycle_state import CycleState
+    from plugins.framework.status import Status
+    from scheduler.framework_runner import FrameworkRunner
+    from scheduler.lone_filters import LoneOutcome
+
+
+class FrameworkWhatIf:
+    """See :class:`plugins.framework.handle.WhatIf`.
+
+    Notes
+    -----
+    *Concurrency*: scheduling thread only.
+    """
+
+    def __init__(self, framework: FrameworkRunner) -> None:
+        self._framework = framework
+        self._lone_filters = LoneFilters(framework.points.get("filter", ()))
+
+    def judges_alone(self, state: CycleState) -> bool:
+        """Tell whether every filter that the pod's cycle does not skip judges nodes alone."""
+        return self._lone_filters.judge_alone(state)
+
+    def filter_alone(self, state: CycleState, info: PodInfo, nodes: NodesView) -> LoneOutcome:
+        """Ask the filters that judge a node by itself about all nodes of a view."""
+        return self._lone_filters.run(state, info, nodes)
+
+    def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
+        """Judge the node with the pods that are nominated for it, and then without them."""
+        return self._framework.run_filter_one_with_nominated(state, info, node_info)
+
+    def add_pod(
+        self, state: CycleState, info: PodInfo, added: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Tell the PreFilters of a pod that was put on the node."""
+        return self._framework.run_pre_filter_add_pod(state, info, added, node_info)
+
+    def remove_pod(
+        self, state: CycleState, info: PodInfo, removed: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Tell the PreFilters of a pod that was taken off the node."""
+        return self._framework.run_pre_filter_remove_pod(state, info, removed, node_info)
