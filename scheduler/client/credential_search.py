@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from scheduler.client.errors import ClientConfigError
+from scheduler.client.kubeconfig import read_kubeconfig, read_service_account
 
 if TYPE_CHECKING:
     from scheduler.client.credentials import Credentials
@@ -33,13 +34,6 @@ async def load_credentials(kubeconfig: str | None, *, context: str | None = None
     ClientConfigError
         Nothing was found, or what was found cannot be used: one sentence that says what and why.
     """
-    # The client library's import takes more than a second, which those who need no server
-    # (`berth version`, `berth check-config`) should not have to wait for.
-    from scheduler.client.kubeconfig import (  # noqa: PLC0415 - see above
-        read_kubeconfig,
-        read_service_account,
-    )
-
     paths = _kubeconfig_paths(kubeconfig, context)
     if paths:
         credentials = await read_kubeconfig(paths, context)

@@ -1,34 +1,26 @@
-"""Kubeconfig files and service accounts, read with the client library's own loaders.
+"""Kubeconfig files and service accounts: where the server is, and how to prove who we are.
 
-The library finds the certificates, decodes what is embedded, and knows the old auth-providers.
-What it does badly is done here: it raises a KeyError or a TypeError for most mistakes in the file,
-takes the current context from the last of several files where kubectl takes the first, reads a
-token file once, and swallows the failure of an exec plugin.
+Of the client library's loaders only what nobody else knows is used, the old auth-providers (see
+:mod:`scheduler.client.auth_provider`). The rest is done here: importing the library takes half a
+second of CPU, and it raises a KeyError or a TypeError for most mistakes in the file, takes the
+current context from the last of several files where kubectl takes the first, reads a token file
+once, and swallows the failure of an exec plugin.
 
-Source: client-go 1.36, tools/clientcmd (loader.go: merging; validation.go: what must be there).
+Source: client-go 1.36, tools/clientcmd (loader.go: merging; validation.go: what must be there;
+client_config.go: what goes before what) and rest/config.go, InClusterConfig.
 """
 
 from __future__ import annotations
 
 import base64
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from kubernetes.aio.client.configuration import Configuration
-from kubernetes.aio.config.config_exception import ConfigException
-from kubernetes.aio.config.incluster_config import InClusterConfigLoader
-from kubernetes.aio.config.kube_config import ConfigNode, KubeConfigLoader
 from yarl import URL
 
-from scheduler.client.auth_source import (
-    AuthSource,
-    ExecAuth,
-    LibraryAuth,
-    StaticAuth,
-    TokenFile,
-    bearer,
-)
+from scheduler.client.auth_source import AuthSource, ExecAuth, StaticAuth, TokenFile, bearer
 from scheduler.client.credentials import Credentials
 from scheduler.client.errors import ClientConfigError
 from scheduler.client.exec_plugin import ExecPlugin
@@ -37,7 +29,6 @@ from scheduler.client.tls import TlsFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 _SECTIONS = {"clusters": "cluster", "contexts": "context", "users": "user"}
 _IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
@@ -134,23 +125,22 @@ def read_service_account(folder: Path, environ: Mapping[str, str]) -> Credential
     ClientConfigError
         Something of it is missing.
     """
-    configuration = Configuration()
-    loader = InClusterConfigLoader(
-        token_filename=str(folder / "token"),
-        cert_filename=str(folder / "ca.crt"),
-        # Its way of renewing the token raises when the file is empty for a moment.
-        try_refresh_token=False,
-        environ=environ,
-    )
-    try:
-        loader.load_and_set(configuration)
-    except (ConfigException, OSError) as error:
-        raise ClientConfigError(f"service account in {folder}: {error}") from error
-    base_url = str(configuration.host)
+    host = environ.get("KUBERNETES_SERVICE_HOST", "")
+    port = environ.get("KUBERNETES_SERVICE_PORT", "")
+    if not host or not port:
+        raise ClientConfigError(
+            f"service account in {folder}: KUBERNETES_SERVICE_HOST or _PORT is not set"
+        )
+    authority = folder / "ca.crt"
+    if not authority.is_file() or authority.stat().st_size == 0:
+        raise ClientConfigError(
+            f"service account in {folder}: there is no certification authority, ca.crt"
+        )
+    base_url = f"https://{f'[{host}]' if ':' in host else host}:{port}"
     return Credentials(
         base_url,
         source=TokenFile(folder / "token", "service account"),
-        tls=TlsFiles("service account", ca_file=str(configuration.ssl_ca_cert)),
+        tls=TlsFiles("service account", ca_file=str(authority)),
         proxy=environment_proxy(base_url, environ),
     )
 
@@ -197,28 +187,25 @@ async def _credentials(cluster: _Entry, user: _Entry) -> Credentials:
     _check_certificate(cluster, "certificate-authority", in_cluster)
     _check_certificate(user, "client-certificate", in_user)
     _check_certificate(user, "client-key", in_user)
-    loader = _loader(cluster, user)
-    configuration = Configuration()
-    try:
-        await loader.load_and_set(configuration)
-    except Exception as error:  # the library raises anything from KeyError to OSError
-        raise ClientConfigError(f"{in_cluster}, user {user.name!r}: {error}") from error
-    base_url = str(configuration.host)
+    base_url = str(server)
     tls = None
     if base_url.startswith("https://"):
         tls = TlsFiles(
             f"{in_cluster}, user {user.name!r}",
-            ca_file=configuration.ssl_ca_cert,
-            cert_file=configuration.cert_file,
-            key_file=configuration.key_file,
-            verify=bool(configuration.verify_ssl),
+            ca_file=_file(cluster, "certificate-authority"),
+            cert_file=_file(user, "client-certificate"),
+            key_file=_file(user, "client-key"),
+            ca_data=_embedded(cluster, "certificate-authority", in_cluster),
+            cert_data=_embedded(user, "client-certificate", in_user),
+            key_data=_embedded(user, "client-key", in_user),
+            verify=not cluster.value.get("insecure-skip-tls-verify"),
         )
     proxy = cluster.value.get("proxy-url")
     return Credentials(
         base_url,
-        source=_auth_source(loader, configuration, cluster, user, in_user),
+        source=await _auth_source(cluster, user, in_user),
         tls=tls,
-        tls_server_name=configuration.tls_server_name or None,
+        tls_server_name=cluster.value.get("tls-server-name") or None,
         proxy=checked_proxy(str(proxy), f"{in_cluster}: proxy-url")
         if proxy
         else environment_proxy(base_url, os.environ),
@@ -233,41 +220,13 @@ def _is_http_url(value: object) -> bool:
     return url.scheme in ("https", "http") and bool(url.host)
 
 
-def _loader(cluster: _Entry, user: _Entry) -> Any:
-    # The library is given one context only, and of the user nothing that is done better here.
-    by_library = dict(user.value)
-    if by_library.pop("exec", None) or by_library.pop("tokenFile", None):
-        by_library.pop("token", None)
-    name = "chosen"
-    return KubeConfigLoader(
-        ConfigNode(
-            "kubeconfig",
-            {
-                "current-context": name,
-                "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-                "clusters": [_node(name, "cluster", cluster.value, cluster.path)],
-                "users": [_node(name, "user", by_library, user.path)],
-            },
-        ),
-        config_base_path=None,  # each entry's own file decides
-    )
-
-
-def _node(name: str, key: str, value: dict[str, Any], path: Path) -> Any:
-    return ConfigNode(f"{path}/{name}", {"name": name, key: value}, str(path))
-
-
-def _auth_source(
-    loader: Any, configuration: Any, cluster: _Entry, user: _Entry, where: str
-) -> AuthSource:
+async def _auth_source(cluster: _Entry, user: _Entry, where: str) -> AuthSource:
     folder = user.path.absolute().parent
     if user.value.get("auth-provider"):
+        # The only user who must wait for the client library's import.
+        from scheduler.client.auth_provider import provider_auth  # noqa: PLC0415 - see above
 
-        async def renew() -> object:
-            await loader.load_and_set(configuration)
-            return configuration.api_key.get("BearerToken")
-
-        return LibraryAuth(renew, where)
+        return await provider_auth(cluster.value, user.value, user.path, where)
     if plugin := user.value.get("exec"):
         if not isinstance(plugin, dict):
             raise ClientConfigError(f"{where}: exec is not a mapping")
@@ -275,23 +234,40 @@ def _auth_source(
         return ExecAuth(ExecPlugin.from_config(where, plugin, folder, told))
     if token_file := user.value.get("tokenFile"):
         return TokenFile(folder / str(token_file), where)
-    header = configuration.api_key.get("BearerToken")
-    if header is None:
-        return StaticAuth()
-    kind, _, value = str(header).partition(" ")
-    return StaticAuth(bearer(value, where) if kind == "Bearer" else str(header))
+    if token := user.value.get("token"):
+        return StaticAuth(bearer(str(token), where))
+    if username := user.value.get("username"):
+        pair = f"{username}:{user.value.get('password', '')}"
+        return StaticAuth(f"Basic {base64.b64encode(pair.encode()).decode()}")
+    return StaticAuth()
+
+
+def _embedded(entry: _Entry, key: str, where: str) -> str | None:
+    """Return what stands under ``key-data``: PEM, which is text."""
+    data = entry.value.get(f"{key}-data")
+    if not data:
+        return None
+    try:
+        pem = base64.b64decode("".join(str(data).split()), validate=True)
+    except ValueError as error:
+        raise ClientConfigError(f"{where}: {key}-data is not base64") from error
+    return pem.decode("ascii", "replace")
+
+
+def _file(entry: _Entry, key: str) -> str | None:
+    """Return the path of a file; the file that the entry stands in is where it begins."""
+    name = entry.value.get(key)
+    if not name or entry.value.get(f"{key}-data"):
+        return None
+    return str(entry.path.absolute().parent / str(name))
 
 
 def _check_certificate(entry: _Entry, key: str, where: str) -> None:
-    if data := entry.value.get(f"{key}-data"):
-        try:
-            base64.b64decode("".join(str(data).split()), validate=True)
-        except ValueError as error:
-            raise ClientConfigError(f"{where}: {key}-data is not base64") from error
-    elif name := entry.value.get(key):
-        path = entry.path.absolute().parent / str(name)
-        if not path.is_file():
-            raise ClientConfigError(f"{where}: {key} names {path}, which is not a file")
+    if _embedded(entry, key, where) is not None:
+        return
+    path = _file(entry, key)
+    if path is not None and not Path(path).is_file():
+        raise ClientConfigError(f"{where}: {key} names {path}, which is not a file")
 
 
 def _cluster_info(cluster: _Entry) -> dict[str, Any]:

@@ -31,6 +31,8 @@ class TlsFiles:
         PEM; None trusts the system's authorities.
     cert_file, key_file
         PEM; None where the client proves itself otherwise. The key may stand in `cert_file`.
+    ca_data, cert_data, key_data
+        PEM itself, in place of a file.
     verify
         False trusts any server (``insecure-skip-tls-verify``).
     """
@@ -39,6 +41,9 @@ class TlsFiles:
     ca_file: str | None = None
     cert_file: str | None = None
     key_file: str | None = None
+    ca_data: str | None = None
+    cert_data: str | None = None
+    key_data: str | None = None
     verify: bool = True
 
     def state(self) -> tuple[tuple[int, int, int] | None, ...]:
@@ -56,11 +61,11 @@ class TlsFiles:
             A file is missing, is not what it should be, or certificate and key do not match.
         """
         try:
-            context = ssl.create_default_context(cafile=self.ca_file)
-        except OSError as error:
+            context = ssl.create_default_context(cafile=self.ca_file, cadata=self.ca_data)
+        except (OSError, ValueError) as error:
+            authority = "that is embedded" if self.ca_data is not None else self.ca_file
             raise ClientConfigError(
-                f"{self.where}: the certificate authority {self.ca_file} cannot be used: "
-                f"{_why(error)}"
+                f"{self.where}: the certificate authority {authority} cannot be used: {_why(error)}"
             ) from error
         # OpenSSL's strict reading of RFC 5280, the default since Python 3.13, refuses authorities
         # that have served clusters and kubectl for years.
@@ -72,6 +77,8 @@ class TlsFiles:
         try:
             if pair is not None:
                 _load_pair(context, pair)
+            elif self.cert_data is not None or self.key_data is not None:
+                _load_pair(context, self._embedded_pair())
             elif self.cert_file is not None:
                 context.load_cert_chain(self.cert_file, self.key_file)
         except OSError as error:
@@ -79,6 +86,18 @@ class TlsFiles:
                 f"{self.where}: the client certificate cannot be used: {_why(error)}"
             ) from error
         return context
+
+    def _embedded_pair(self) -> CertificatePair:
+        """Return certificate and key, one of which is embedded and the other maybe a file."""
+        return CertificatePair(
+            _text(self.cert_data, self.cert_file), _text(self.key_data, self.key_file)
+        )
+
+
+def _text(data: str | None, file: str | None) -> str:
+    if data is not None:
+        return data
+    return "" if file is None else Path(file).read_text(encoding="ascii", errors="replace")
 
 
 def _load_pair(context: ssl.SSLContext, pair: CertificatePair) -> None:
@@ -100,7 +119,9 @@ def _file_state(name: str) -> tuple[int, int, int] | None:
     return (stat.st_mtime_ns, stat.st_size, stat.st_ino)
 
 
-def _why(error: OSError) -> str:
+def _why(error: OSError | ValueError) -> str:
+    if isinstance(error, ValueError) and not isinstance(error, OSError):
+        return "it is not PEM"
     if isinstance(error, ssl.SSLError):
         # The reason is a constant of OpenSSL's, such as KEY_VALUES_MISMATCH.
         return error.reason.replace("_", " ").lower() if error.reason else "it is not PEM"

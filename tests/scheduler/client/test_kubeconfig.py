@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -105,6 +107,36 @@ def test_certificates_may_be_embedded_or_beside_the_file(
     assert found.ssl_context is not None
     (trusted,) = found.ssl_context.get_ca_certs()
     assert trusted["subject"] == ((("commonName", "authority"),),)
+
+
+def test_a_certificate_may_be_embedded_and_its_key_beside_the_file(
+    tmp_path: Path, authority: Authority
+) -> None:
+    cert_file, key_file = authority.sign("client")
+    user = {"client-certificate-data": encoded(cert_file), "client-key": key_file.name}
+    assert load(write(tmp_path / "config", config(user=user))).ssl_context is not None
+
+
+def test_an_auth_provider_is_asked_through_the_client_library(tmp_path: Path) -> None:
+    provider = {"access-token": "from-google", "expiry": "2999-01-01T00:00:00Z"}
+    user = {"auth-provider": {"name": "gcp", "config": provider}}
+    assert header_of(write(tmp_path / "config", config(user=user))) == "Bearer from-google"
+
+
+def test_the_client_library_is_not_imported_for_anybody_else(
+    tmp_path: Path, authority: Authority
+) -> None:
+    cluster = {"certificate-authority-data": encoded(authority.ca_file)}
+    path = write(tmp_path / "config", config(cluster=cluster, user={"token": "abc"}))
+    script = (
+        "import asyncio, sys, scheduler.cli\n"
+        "from scheduler.client.credential_search import load_credentials\n"
+        "asyncio.run(load_credentials(sys.argv[1]))\n"
+        "print('kubernetes' in sys.modules)"
+    )
+    command = [sys.executable, "-c", script, str(path)]
+    ended = subprocess.run(command, capture_output=True, check=True, text=True)
+    assert ended.stdout.strip() == "False"
 
 
 def test_a_server_may_be_trusted_blindly(tmp_path: Path) -> None:
