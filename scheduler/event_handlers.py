@@ -22,8 +22,8 @@ from plugins.framework.cluster_events import (
     NODE_ADD,
     NODE_DELETE,
     Action,
-    ClusterEvent,
     Resource,
+    update_events,
 )
 from scheduler.queueing.pod_changes import pod_changes
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from scheduler.profiles import Profiles
     from scheduler.queueing import SchedulingQueue
     from scheduler.waiting_pods import WaitingPods
+
+_RESIZE_CONDITIONS = frozenset({"PodResizePending", "PodResizeInProgress"})
 
 log = structlog.get_logger(__name__)
 
@@ -136,11 +138,9 @@ class EventHandlers:
     def _assigned_updated(self, old: Pod | None, info: PodInfo) -> None:
         if not self._cache.update_pod(info):
             self._cache.add_pod(info)
-        action = Action(0) if old is None else pod_update(old, info)
-        if action:
-            self._queue.move_all(
-                ClusterEvent(Resource.ASSIGNED_POD, action, "AssignedPodUpdate"), old, info.pod
-            )
+        if old is not None:
+            for event in update_events(Resource.ASSIGNED_POD, pod_update(old, info)):
+                self._queue.move_all(event, old, info.pod)
 
     def _unassigned(self, old: Pod) -> None:
         if self._cache.remove_pod(PodInfo(old)):
@@ -164,21 +164,24 @@ class EventHandlers:
             return
         if old is None or old.metadata.uid != new.metadata.uid:
             self._cache.add_node(new)
-            self._queue.move_all(NODE_ADD, old, new)
+            self._queue.move_all(NODE_ADD, None, new)
             return
         self._cache.update_node(new)
-        action = node_update(old, new)
-        if action:
-            self._queue.move_all(ClusterEvent(Resource.NODE, action, "NodeUpdate"), old, new)
+        for event in update_events(Resource.NODE, node_update(old, new)):
+            self._queue.move_all(event, old, new)
 
 
 def node_update(old: Node, new: Node) -> Action:
     """Return what of a node changed that may make a pod schedulable.
 
+    A node that is cordoned is no news to anybody; one that is uncordoned counts as one whose
+    taints changed. Annotations are not read.
+
     Source: pkg/scheduler/framework/events.go, NodeSchedulingPropertiesChange (1.36).
     """
     action = Action(0)
-    if old.spec.taints != new.spec.taints or old.spec.unschedulable != new.spec.unschedulable:
+    uncordoned = old.spec.unschedulable and not new.spec.unschedulable
+    if uncordoned or old.spec.taints != new.spec.taints:
         action |= Action.UPDATE_NODE_TAINT
     if old.status.allocatable != new.status.allocatable:
         action |= Action.UPDATE_NODE_ALLOCATABLE
@@ -196,9 +199,25 @@ def _statuses(node: Node) -> dict[str, str]:
 
 
 def pod_update(old: Pod, new: PodInfo) -> Action:
-    """Return what of an assigned pod changed that may make another pod schedulable."""
-    same = old.spec.containers == new.pod.spec.containers
-    if same and old.status.container_statuses == new.pod.status.container_statuses:
+    """Return what of an assigned pod changed that may make another pod schedulable.
+
+    # Differs: in kube-scheduler each report of a kubelet is an event too, for those who want to
+    hear of every update of every pod.
+    """
+    # Kubelets report all the time, and hardly ever what a pod holds: most of it is settled here.
+    if old.spec == new.pod.spec and _held(old) == _held(new.pod):
         labels = old.metadata.labels != new.pod.metadata.labels
         return Action.UPDATE_POD_LABEL if labels else Action(0)
-    return pod_changes(PodInfo(old), new) & (Action.UPDATE_POD_LABEL | Action.UPDATE_POD_SCALE_DOWN)
+    return pod_changes(PodInfo(old), new)
+
+
+def _held(pod: Pod) -> tuple[object, ...]:
+    """Return what of a pod's status counts when its requests are summed up."""
+    status = pod.status
+    return (
+        status.container_statuses,
+        status.init_container_statuses,
+        status.allocated_resources,
+        status.resources,
+        [each for each in status.conditions if each.type in _RESIZE_CONDITIONS],
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, IntFlag, StrEnum
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -71,6 +72,22 @@ class Action(IntFlag):
     ALL = ADD | DELETE | UPDATE
 
 
+_UPDATES = (
+    (Action.UPDATE_NODE_ALLOCATABLE, "UpdateNodeAllocatable"),
+    (Action.UPDATE_NODE_LABEL, "UpdateNodeLabel"),
+    (Action.UPDATE_NODE_TAINT, "UpdateNodeTaint"),
+    (Action.UPDATE_NODE_CONDITION, "UpdateNodeCondition"),
+    (Action.UPDATE_NODE_ANNOTATION, "UpdateNodeAnnotation"),
+    (Action.UPDATE_NODE_DECLARED_FEATURE, "UpdateNodeDeclaredFeature"),
+    (Action.UPDATE_POD_LABEL, "UpdatePodLabel"),
+    (Action.UPDATE_POD_SCALE_DOWN, "UpdatePodScaleDown"),
+    (Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, "UpdatePodSchedulingGatesEliminated"),
+    (Action.UPDATE_POD_TOLERATION, "UpdatePodToleration"),
+    (Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, "UpdatePodGeneratedResourceClaim"),
+    (Action.UPDATE_OTHER, "Update"),
+)
+"""Each way in which an object is updated, in the order in which kube-scheduler tells of them."""
+
 _POD_RESOURCES = frozenset({Resource.POD, Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD})
 
 
@@ -98,13 +115,31 @@ class ClusterEvent:
         return self.resource is Resource.WILDCARD and self.action == Action.ALL
 
     def matches(self, happened: ClusterEvent) -> bool:
-        """Tell whether this registration covers what happened."""
+        """Tell whether this registration covers what happened.
+
+        An event that is about several actions at once, or about a change without a name of its
+        own, is only for those who registered all of them.
+        """
         if self.is_wildcard:
             return True
-        same = self.resource is happened.resource or (
+        same = self.resource in (happened.resource, Resource.WILDCARD) or (
             self.resource is Resource.POD and happened.resource in _POD_RESOURCES
         )
-        return same and bool(self.action & happened.action)
+        return same and bool(happened.action) and happened.action in self.action
+
+
+@cache
+def update_events(resource: Resource, changed: Action) -> tuple[ClusterEvent, ...]:
+    """Return one event for each thing that an update changed.
+
+    *Source*: pkg/scheduler/framework/events.go, NodeSchedulingPropertiesChange and
+    PodSchedulingPropertiesChange (1.36).
+    """
+    return tuple(
+        ClusterEvent(resource, action, f"{resource.value}{name}")
+        for action, name in _UPDATES
+        if action in changed
+    )
 
 
 class Hint(Enum):

@@ -17,6 +17,8 @@ class Blockers(NamedTuple):
     profile: str
     unschedulable: frozenset[str]
     pending: frozenset[str]
+    gate: str = ""
+    """Who keeps the pod out, if somebody does: only events of his are for the pod at all."""
 
     @classmethod
     def of_refused(cls, queued: QueuedPod) -> Blockers:
@@ -29,9 +31,18 @@ class Blockers(NamedTuple):
 
     @classmethod
     def of_gated(cls, queued: QueuedPod) -> Blockers:
-        """Return the plugin that keeps the pod out."""
-        gate = frozenset(() if queued.gated_by is None else (queued.gated_by,))
-        return cls(queued.info.pod.spec.scheduler_name, gate, frozenset())
+        """Return the plugin that keeps the pod out, and those who said no before that.
+
+        A pod that waits for its own preemption is kept out by it, and what its victims leave
+        behind is told to the plugin that refused it for want of that.
+        """
+        gate = queued.gated_by or ""
+        return cls(
+            queued.info.pod.spec.scheduler_name,
+            frozenset({*queued.unschedulable_plugins, gate}),
+            frozenset(queued.pending_plugins),
+            gate,
+        )
 
 
 class BlockedPods:

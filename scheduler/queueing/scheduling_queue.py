@@ -198,14 +198,14 @@ class SchedulingQueue:
         if is_older(info.pod, before.pod):
             return
         self._replace_locked(queued, info)
-        event = UNSCHEDULED_POD_UPDATE.label
-        if queued.room is Room.GATED:
-            if pod_changes(before, info):
-                self._try_active_locked(queued, event)
-        elif queued.room is Room.UNSCHEDULABLE:
-            verdict = self._wake_ups.after_update(queued, before)
+        if queued.room in (Room.UNSCHEDULABLE, Room.GATED):
+            verdict, label = self._wake_ups.after_update(queued, before)
             if verdict is not Verdict.STAY:
-                self._try_active_locked(queued, event, after_backoff=verdict is not Verdict.AT_ONCE)
+                self._try_active_locked(queued, label, after_backoff=verdict is not Verdict.AT_ONCE)
+            elif queued.room is Room.GATED and pod_changes(before, info):
+                # Differs: a gate is asked even if it did not register the change. It can only
+                # let in who may go in, and its reasons are of the pod as it is now.
+                self._try_active_locked(queued, UNSCHEDULED_POD_UPDATE.label)
 
     def _replace_locked(self, queued: QueuedPod, info: PodInfo) -> None:
         """Put a new version of a pod in place of the one at hand, and bring it to its place."""
@@ -315,18 +315,27 @@ class SchedulingQueue:
 
     # --- what happens in the cluster ----------------------------------------------------------
 
-    def move_all(self, event: ClusterEvent, old: object | None, new: object | None) -> int:
+    def move_all(
+        self,
+        event: ClusterEvent,
+        old: object | None,
+        new: object | None,
+        pre_check: Callable[[Pod], bool] | None = None,
+    ) -> int:
         """Wake the pods that an event may help, and remember it for those in flight.
 
         A refused pod is woken when one of the plugins that refused it registered the event and
         its hint, if it has one, says Queue; it goes to active or, if its pause is not over, to
-        backoff. A gated pod's gate is asked again when its plugin registered the event. A
-        wildcard event wakes every refused pod, or only one if ``new`` is that pod.
+        backoff. A gated pod is looked at when its gate's plugin registered the event, and its
+        gate is asked again when a hint of those who refused it says Queue. A wildcard event wakes
+        every refused pod, or only one if ``new`` is that pod.
 
         Parameters
         ----------
         old, new
             The object that the event is about, as the plugins' hints expect it.
+        pre_check
+            Whom the event can concern at all; None for everybody. Pods in flight are not asked.
 
         Returns
         -------
@@ -345,27 +354,30 @@ class SchedulingQueue:
                 self._try_active_locked(
                     queued, event.label, after_backoff=verdict is not Verdict.AT_ONCE
                 )
-                for queued, verdict in self._woken_locked(event, old, new)
+                for queued, verdict in self._woken_locked(event, old, new, pre_check)
             )
 
     def _woken_locked(
-        self, event: ClusterEvent, old: object, new: object
+        self,
+        event: ClusterEvent,
+        old: object,
+        new: object,
+        pre_check: Callable[[Pod], bool] | None,
     ) -> list[tuple[QueuedPod, Verdict]]:
         """Return the pods that are worth another attempt now."""
-        rooms, wake_ups = self._rooms, self._wake_ups
+        wake_ups = self._wake_ups
         woken: list[tuple[QueuedPod, Verdict]] = []
-        for room, askers_of in (
-            (rooms.unschedulable, wake_ups.askers),
-            (rooms.gated, wake_ups.gate_askers),
-        ):
+        for room in (self._rooms.unschedulable, self._rooms.gated):
             for blockers in room.groups():
-                askers = askers_of(blockers, event)
+                askers = wake_ups.askers(blockers, event)
                 if not askers:
                     continue
                 for queued in room.pods_of(blockers):
-                    verdict = wake_ups.verdict(askers, event, queued.info.pod, old, new)
-                    if verdict is not Verdict.STAY:
-                        woken.append((queued, verdict))
+                    pod = queued.info.pod
+                    if pre_check is None or pre_check(pod):
+                        verdict = wake_ups.verdict(askers, event, pod, old, new)
+                        if verdict is not Verdict.STAY:
+                            woken.append((queued, verdict))
         return woken
 
     def activate(self, uids: Iterable[str]) -> None:
@@ -417,7 +429,7 @@ class SchedulingQueue:
         return [
             queued
             for blockers in gated.groups()
-            if self._wake_ups.gate_askers(blockers, UNSCHEDULABLE_TIMEOUT)
+            if self._wake_ups.askers(blockers, UNSCHEDULABLE_TIMEOUT)
             for queued in gated.pods_of(blockers)
             if queued.timestamp_s < before_s
         ]

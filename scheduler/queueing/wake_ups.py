@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cache.objects import Pod
 from plugins.framework.cluster_events import (
-    UNSCHEDULED_POD_UPDATE,
+    Action,
     ClusterEvent,
+    EventRegistration,
     Hint,
     Resource,
+    update_events,
 )
 from scheduler.queueing.blocked_pods import Blockers
 from scheduler.queueing.pod_changes import pod_changes
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cache.pod_info import PodInfo
-    from plugins.framework.cluster_events import EventRegistration, HintFunction
+    from plugins.framework.cluster_events import HintFunction
     from scheduler.queueing.in_flight import Attempt, InFlight
     from scheduler.queueing.queued_pod import QueuedPod
 
@@ -48,6 +50,13 @@ class Asker(NamedTuple):
     hint: HintFunction | None
     verdict: Verdict
     """What it means when the hint says Queue, or when there is no hint."""
+
+
+class WakeUp(NamedTuple):
+    """What an update means for a pod, and which event of it does."""
+
+    verdict: Verdict
+    label: str
 
 
 def _is_meant(pod: Pod, old: object, new: object) -> Hint:
@@ -93,11 +102,14 @@ class WakeUps:
 
         A blocker that its profile does not know is concerned by everything: nobody can tell what
         would change its mind, and the pod must not wait for the time limit. A wildcard event
-        concerns every refused pod, whoever refused it.
+        concerns every refused pod, whoever refused it. A gated pod is only concerned by what its
+        gate has registered, but then everybody who refused it is asked.
         """
+        hints = self._hints_of(blockers.profile, event)
+        if blockers.gate and not hints.get(blockers.gate):
+            return ()
         if event.is_wildcard:
             return _EVERYBODY
-        hints = self._hints_of(blockers.profile, event)
         found: list[Asker] = []
         for plugins, verdict in (
             (blockers.pending, Verdict.AT_ONCE),
@@ -107,15 +119,6 @@ class WakeUps:
                 wanted = hints.get(plugin, _NOT_REGISTERED)
                 found += [Asker(plugin, hint, verdict) for hint in wanted]
         return tuple(found)
-
-    def gate_askers(self, blockers: Blockers, event: ClusterEvent) -> tuple[Asker, ...]:
-        """Return the gate of a pod if the event concerns it; an unknown gate never is."""
-        hints = self._hints_of(blockers.profile, event)
-        return tuple(
-            Asker(plugin, hint, Verdict.AFTER_BACKOFF)
-            for plugin in blockers.unschedulable
-            for hint in hints.get(plugin, ())
-        )
 
     def verdict(
         self, askers: Sequence[Asker], event: ClusterEvent, pod: Pod, old: object, new: object
@@ -139,17 +142,19 @@ class WakeUps:
                 return verdict
         return Verdict.STAY
 
-    def after_update(self, queued: QueuedPod, before: PodInfo) -> Verdict:
-        """Judge what a refused pod's own update changed."""
+    def after_update(self, queued: QueuedPod, before: PodInfo) -> WakeUp:
+        """Judge what a refused pod's own update changed: the first thing that helps counts."""
         pod = queued.info.pod
-        if pod is before.pod:
-            return Verdict.STAY
-        changes = pod_changes(before, queued.info)
-        if not changes:
-            return Verdict.STAY
-        event = ClusterEvent(Resource.UNSCHEDULED_POD, changes, UNSCHEDULED_POD_UPDATE.label)
-        askers = self.askers(Blockers.of_refused(queued), event)
-        return self.verdict(askers, event, pod, before.pod, pod)
+        if pod is not before.pod:
+            changes = pod_changes(before, queued.info)
+            of = Blockers.of_refused if queued.gated_by is None else Blockers.of_gated
+            blockers = of(queued)
+            for event in update_events(Resource.UNSCHEDULED_POD, changes) if changes else ():
+                askers = self.askers(blockers, event)
+                verdict = self.verdict(askers, event, pod, before.pod, pod)
+                if verdict is not Verdict.STAY:
+                    return WakeUp(verdict, event.label)
+        return WakeUp(Verdict.STAY, "")
 
     def after_attempt(self, queued: QueuedPod, attempt: Attempt, in_flight: InFlight) -> Verdict:
         """Judge all that happened while a pod was tried.
@@ -160,7 +165,7 @@ class WakeUps:
             return Verdict.AFTER_BACKOFF
         blockers = Blockers.of_refused(queued)
         largest = Verdict.AT_ONCE if blockers.pending else Verdict.AFTER_BACKOFF
-        best = self.after_update(queued, attempt.tried)
+        best = self.after_update(queued, attempt.tried).verdict
         if attempt.activated or in_flight.has_lost_events(attempt):
             best = max(best, Verdict.AFTER_BACKOFF)
         pod = queued.info.pod
@@ -180,12 +185,33 @@ class WakeUps:
         if hints is None:
             plugins = self._plugins.get(profile)
             if plugins is None:
-                plugins = self._plugins[profile] = self._registrations(profile)
+                plugins = {
+                    plugin: with_node_taints(wanted)
+                    for plugin, wanted in self._registrations(profile).items()
+                }
+                self._plugins[profile] = plugins
             hints = self._hints[key] = {
                 plugin: tuple(each.hint for each in wanted if each.event.matches(event))
                 for plugin, wanted in plugins.items()
             }
         return hints
+
+
+def with_node_taints(wanted: Sequence[EventRegistration]) -> Sequence[EventRegistration]:
+    """Return registrations with what kube-scheduler adds to them.
+
+    Who wants to hear of new nodes is also told, and without asking a hint, of nodes with other
+    taints: a new node often comes with a taint that falls off it a moment later.
+
+    *Source*: pkg/scheduler/scheduler.go, buildQueueingHintMap (1.36).
+    """
+    of_nodes = Action(0)
+    for each in wanted:
+        if each.event.resource is Resource.NODE:
+            of_nodes |= each.event.action
+    if Action.ADD in of_nodes and Action.UPDATE_NODE_TAINT not in of_nodes:
+        return (*wanted, EventRegistration(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)))
+    return wanted
 
 
 def _is_about(pod: Pod, old: object, new: object) -> bool:

@@ -195,7 +195,8 @@ class TestMalformedObjects:
     [
         pytest.param(node(), node(), Action(0), id="nothing"),
         pytest.param(node(), node().taint("k"), Action.UPDATE_NODE_TAINT, id="taint"),
-        pytest.param(node(), node().unschedulable(), Action.UPDATE_NODE_TAINT, id="cordon"),
+        pytest.param(node(), node().unschedulable(), Action(0), id="cordon"),
+        pytest.param(node().unschedulable(), node(), Action.UPDATE_NODE_TAINT, id="uncordon"),
         pytest.param(node(), node().label("k", "v"), Action.UPDATE_NODE_LABEL, id="label"),
         pytest.param(
             node(), node().condition("Ready"), Action.UPDATE_NODE_CONDITION, id="condition"
@@ -229,7 +230,7 @@ def resized(cpu: str):
     ("old", "new", "action"),
     [
         pytest.param(resized("4"), resized("2"), Action.UPDATE_POD_SCALE_DOWN, id="scaled down"),
-        pytest.param(resized("2"), resized("4"), Action(0), id="scaled up"),
+        pytest.param(resized("2"), resized("4"), Action.UPDATE_OTHER, id="scaled up"),
         pytest.param(
             pod("a").build(), pod("a").label("k").build(), Action.UPDATE_POD_LABEL, id="label"
         ),

@@ -11,14 +11,21 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from plugins.framework.cluster_events import Action, ClusterEvent, Hint, Resource
+from plugins.framework.cluster_events import (
+    NODE_ADD,
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    Hint,
+    Resource,
+    update_events,
+)
 from scheduler.queueing import Room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cache.pod_info import PodInfo
-    from plugins.framework.cluster_events import EventRegistration
 
 STAY, AFTER_BACKOFF, AT_ONCE = 0, 1, 2
 
@@ -91,10 +98,11 @@ class QueueModel:
         else:
             before, pod.info = pod.info, info
             changes = self.changes(before, info)
-            if pod.room is Room.GATED and changes:
-                self.let_in(pod, AFTER_BACKOFF)
-            elif pod.room is Room.UNSCHEDULABLE:
-                self.wake(pod, self.judge_changes(pod, before))
+            if pod.room in (Room.GATED, Room.UNSCHEDULABLE):
+                verdict = self.judge_changes(pod, before)
+                if pod.room is Room.GATED and changes:
+                    verdict = verdict or AFTER_BACKOFF
+                self.wake(pod, verdict)
 
     def delete(self, uid: str) -> None:
         pod = self.find(uid)
@@ -159,10 +167,8 @@ class QueueModel:
         for pod in list(self.pods):
             if pod.room is Room.IN_FLIGHT:
                 pod.seen.append((event, old, new))
-            elif pod.room is Room.UNSCHEDULABLE:
+            elif pod.room in (Room.UNSCHEDULABLE, Room.GATED):
                 moved += self.wake(pod, self.judge(pod, event, old, new))
-            elif pod.room is Room.GATED and self.gate_hears(pod, event):
-                moved += self.wake(pod, AFTER_BACKOFF)
         return moved
 
     def activate(self, uid: str) -> None:
@@ -201,11 +207,14 @@ class QueueModel:
         return True
 
     def judge(self, pod: ModelPod, event: ClusterEvent, old: object, new: object) -> int:
+        gate = {pod.gate} - {None}
+        if gate and not self.gate_hears(pod, event):
+            return STAY
         if event.is_wildcard:
             return AFTER_BACKOFF
         verdict = STAY
-        for plugin in pod.refused_by | pod.pending:
-            for wanted in self.registrations[plugin]:
+        for plugin in pod.refused_by | pod.pending | gate:
+            for wanted in self.registered(plugin):
                 if wanted.event.matches(event) and (
                     wanted.hint is None or wanted.hint(pod.info.pod, old, new) is Hint.QUEUE
                 ):
@@ -213,9 +222,11 @@ class QueueModel:
         return verdict
 
     def judge_changes(self, pod: ModelPod, before: PodInfo) -> int:
-        changes = self.changes(before, pod.info)
-        event = ClusterEvent(Resource.UNSCHEDULED_POD, changes)
-        return self.judge(pod, event, before.pod, pod.info.pod) if changes else STAY
+        for event in update_events(Resource.UNSCHEDULED_POD, self.changes(before, pod.info)):
+            verdict = self.judge(pod, event, before.pod, pod.info.pod)
+            if verdict != STAY:
+                return verdict
+        return STAY
 
     def changes(self, before: PodInfo, after: PodInfo) -> Action:
         """Know the only three changes that the histories make."""
@@ -230,4 +241,11 @@ class QueueModel:
 
     def gate_hears(self, pod: ModelPod, event: ClusterEvent) -> bool:
         assert pod.gate is not None
-        return any(wanted.event.matches(event) for wanted in self.registrations[pod.gate])
+        return any(wanted.event.matches(event) for wanted in self.registered(pod.gate))
+
+    def registered(self, plugin: str) -> list[EventRegistration]:
+        wanted = list(self.registrations[plugin])
+        if plugin != "Taints" and any(each.event.matches(NODE_ADD) for each in wanted):
+            taints = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
+            wanted.append(EventRegistration(taints))
+        return wanted

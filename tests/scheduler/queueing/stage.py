@@ -12,6 +12,7 @@ from plugins.framework.cluster_events import (
     ClusterEvent,
     EventRegistration,
     Resource,
+    update_events,
 )
 from plugins.framework.status import Status, unschedulable
 from plugins.priority_sort import PrioritySort
@@ -31,9 +32,9 @@ NO_HANDLE = cast("Handle", None)
 _SORT = PrioritySort(None, NO_HANDLE)
 _GATES = SchedulingGates(None, NO_HANDLE)
 
-NODE_LABEL = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL, "NodeUpdate")
-NODE_TAINT = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT, "NodeUpdate")
-NODE_ALLOCATABLE = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_ALLOCATABLE, "NodeUpdate")
+(NODE_LABEL,) = update_events(Resource.NODE, Action.UPDATE_NODE_LABEL)
+(NODE_TAINT,) = update_events(Resource.NODE, Action.UPDATE_NODE_TAINT)
+(NODE_ALLOCATABLE,) = update_events(Resource.NODE, Action.UPDATE_NODE_ALLOCATABLE)
 
 
 def wants(resource: Resource, action: Action, hint: Any = None) -> EventRegistration:

@@ -9,7 +9,7 @@ import pytest
 
 from plugins.framework.cluster_events import ALL_EVENTS, ASSIGNED_POD_ADD, NODE_ADD
 from tests.builders import pod
-from tests.scheduler.queueing.stage import NODE_TAINT, Stage
+from tests.scheduler.queueing.stage import NODE_LABEL, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,9 +89,9 @@ def test_an_event_that_is_of_no_use_to_a_group_costs_nothing_for_its_pods():
     for count in (1, 300):
         stage = Stage()
         refused(stage, count)
-        stage.queue.move_all(NODE_TAINT, None, None)
+        stage.queue.move_all(NODE_LABEL, None, None)
         lines.append(
-            executed_lines(lambda stage=stage: stage.queue.move_all(NODE_TAINT, None, None))
+            executed_lines(lambda stage=stage: stage.queue.move_all(NODE_LABEL, None, None))
         )
     assert lines[0] == lines[1]
 

@@ -33,7 +33,8 @@ class TestInFlight:
         assert stage.room(POD) is Room.BACKOFF
 
     @pytest.mark.parametrize(
-        "refused_by", [pytest.param(["Taints"], id="of use"), pytest.param(["Fit"], id="of none")]
+        "refused_by",
+        [pytest.param(["Taints"], id="of use"), pytest.param(["Silent"], id="of none")],
     )
     def test_it_counts_only_for_whom_it_may_help(self, stage, refused_by):
         stage.add(POD)

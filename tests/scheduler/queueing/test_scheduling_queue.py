@@ -17,6 +17,7 @@ from scheduler.queueing.rooms import IllegalMoveError
 from tests.builders import pod
 from tests.scheduler.queueing.stage import (
     NODE_ALLOCATABLE,
+    NODE_LABEL,
     NODE_TAINT,
     START_S,
     Stage,
@@ -239,7 +240,7 @@ class TestWaking:
         ("event", "refused_by", "room"),
         [
             pytest.param(NODE_ADD, ["Fit"], Room.BACKOFF, id="awaited"),
-            pytest.param(NODE_TAINT, ["Fit"], Room.UNSCHEDULABLE, id="of no use"),
+            pytest.param(NODE_LABEL, ["Fit"], Room.UNSCHEDULABLE, id="of no use"),
             pytest.param(NODE_TAINT, ["Fit", "Taints"], Room.BACKOFF, id="of use to one"),
             pytest.param(ASSIGNED_POD_ADD, ["Fit"], Room.UNSCHEDULABLE, id="a pod takes room"),
             pytest.param(ALL_EVENTS, ["Silent"], Room.BACKOFF, id="everything"),
@@ -459,7 +460,7 @@ class TestReports:
             ("active", "ForceActivate"),
             ("unschedulable", "ScheduleAttemptFailure"),
             ("active", "UnschedulableTimeout"),
-            ("active", "UnschedulablePodUpdate"),
+            ("active", "UnschedulablePodUpdatePodSchedulingGatesEliminated"),
         ]
 
     def test_what_is_pending_stands_in_order(self, stage):

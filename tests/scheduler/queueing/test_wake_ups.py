@@ -173,4 +173,18 @@ def test_registrations_are_asked_for_once_for_each_profile():
     ],
 )
 def test_a_gate_is_only_concerned_by_what_it_registered(event, gate, concerned):
-    assert bool(wake_ups().gate_askers(blockers(gate), event)) is concerned
+    gated = Blockers("berth", frozenset({gate}), frozenset(), gate)
+    assert bool(wake_ups().askers(gated, event)) is concerned
+
+
+@pytest.mark.parametrize(
+    ("gate", "verdict"),
+    [
+        pytest.param("No", Verdict.AFTER_BACKOFF, id="the gate wants to hear of it"),
+        pytest.param("Taints", Verdict.STAY, id="the gate does not"),
+    ],
+)
+def test_who_refused_a_gated_pod_is_asked_about_what_its_gate_registered(gate, verdict):
+    event = NODE_ADD if gate == "No" else ASSIGNED_POD_DELETE
+    gated = Blockers("berth", frozenset({gate, "Fit"}), frozenset(), gate)
+    assert judge(event, gated) is verdict
