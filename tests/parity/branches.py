@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from tests.parity.preemption_branches import PREEMPTION, preemption_branches
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tests.parity.vocabulary import Json
 
@@ -17,7 +21,7 @@ CASES_FOR_ENOUGH = 20_000
 
 _FIT = ["cpu", "memory", "ephemeral-storage", "example.com/gpu", "hugepages-2Mi"]
 
-REQUIRED: frozenset[Branch] = frozenset(
+_VERDICTS: frozenset[Branch] = frozenset(
     [
         "no nodes",
         "some node is feasible",
@@ -54,10 +58,48 @@ REQUIRED: frozenset[Branch] = frozenset(
 )
 """Every reason of every plugin with its code, every score above 0."""
 
+_VOLUMES: frozenset[Branch] = frozenset(
+    [
+        "error",
+        "prefilter VolumeBinding 3: PVC _ was not created for pod _ (pod is not owner)",
+        "prefilter VolumeBinding 3: persistentvolumeclaim _ bound to non-existent "
+        "persistentvolume _",
+        "prefilter VolumeBinding 3: persistentvolumeclaim _ is being deleted",
+        "prefilter VolumeBinding 3: pod has unbound immediate PersistentVolumeClaims",
+        "prefilter VolumeBinding 3: waiting for ephemeral volume controller to create the "
+        "persistentvolumeclaim _",
+        "prefilter VolumeRestrictions 3: persistentvolumeclaim _ not found",
+        "prefilter VolumeZone 3: persistentvolume _ not found",
+        "NodeVolumeLimits 2: node(s) exceed max volume count",
+        "VolumeBinding 3: node(s) did not have enough free storage",
+        "VolumeBinding 3: node(s) didn't find available persistent volumes to bind",
+        "VolumeBinding 3: node(s) didn't match PersistentVolume's node affinity",
+        "VolumeBinding 3: node(s) unavailable due to one or more pvc(s) bound to non-existent "
+        "pv(s)",
+        "VolumeRestrictions 2: node(s) had no available disk",
+        "VolumeRestrictions 2: node(s) unavailable due to PersistentVolumeClaim with "
+        "ReadWriteOncePod access mode already in-use by another pod",
+        "VolumeZone 3: node(s) had no available volume zone",
+        "some node is feasible",
+        "preemption: victims",
+    ]
+)
+"""Every reason of the plugins that look at volumes."""
 
-def branches_of(oracle: Json) -> Iterator[Branch]:
+REQUIRED: Final[Mapping[str, frozenset[Branch]]] = MappingProxyType(
+    {"verdicts": _VERDICTS, "volumes": _VOLUMES, "preemption": PREEMPTION}
+)
+"""What cases of each kind must have reached."""
+
+
+def branches_of(question: Json, oracle: Json) -> Iterator[Branch]:
     """Yield what an answer of the oracle shows, each once."""
+    if "error" in oracle:
+        yield "error"
+        return
     seen: set[Branch] = set()
+    if oracle.get("preemption") is not None:
+        seen |= set(preemption_branches(question, oracle["preemption"]))
     pre_filter = oracle["prefilter"]
     if pre_filter is not None:
         seen |= {f"prefilter {each}" for each in _reasons(pre_filter)}
@@ -74,9 +116,13 @@ def branches_of(oracle: Json) -> Iterator[Branch]:
 
 def _reasons(rejection: Json) -> Iterator[Branch]:
     for reason in rejection["reasons"] or ():
-        yield f"{rejection['rejected']} {rejection['code']}: {reason}"
+        yield f"{rejection['rejected']} {rejection['code']}: {_NAMES.sub('_', reason)}"
 
 
-def too_seldom(counts: Counter[Branch]) -> dict[Branch, int]:
-    """Return the required branches that were not reached often enough."""
-    return {each: counts[each] for each in sorted(REQUIRED) if counts[each] < ENOUGH}
+_NAMES: Final = re.compile(r'"[^"]*"|\bdefault/\S+')
+"""What differs from case to case in a reason."""
+
+
+def too_seldom(counts: Counter[Branch], kind: str) -> dict[Branch, int]:
+    """Return the branches required of a kind that were not reached often enough."""
+    return {each: counts[each] for each in sorted(REQUIRED[kind]) if counts[each] < ENOUGH}

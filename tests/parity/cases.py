@@ -1,4 +1,4 @@
-"""Whole questions: a cluster, a pod, a configuration.
+"""Whole questions: a cluster, a pod, a configuration; of three kinds.
 
 To draw a cluster takes ten times as long as to answer a question about it, so each is asked
 about several pods.
@@ -6,13 +6,31 @@ about several pods.
 
 from __future__ import annotations
 
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias
+
 from hypothesis import strategies as st
 
 from tests.parity.configurations import configurations
 from tests.parity.nodes import nodes
 from tests.parity.pod_terms import workloads
-from tests.parity.pods import pending_pods, placed_pods
-from tests.parity.vocabulary import EVEN, NAMESPACE_LABELS_STRATEGY, NAMESPACES, NODE_NAMES, Json
+from tests.parity.pod_volumes import pod_volumes
+from tests.parity.pods import pending_pods, placed_pods, quiet_pods
+from tests.parity.storage import BETA_ZONE, EBS_ZONE, ZONES, storage
+from tests.parity.tenants import TASTES, budgets, full_nodes, nominated_pods, preemptors
+from tests.parity.vocabulary import (
+    EVEN,
+    LIKELY,
+    NAMESPACE_LABELS_STRATEGY,
+    NAMESPACES,
+    NODE_NAMES,
+    SELDOM,
+    Json,
+    chance,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _NUMBERS_OF_NODES = st.sampled_from([3, 1, 2, 4, 5, 6, 7, 8, *range(2, 9), 0])
 
@@ -32,10 +50,8 @@ _ASKED = st.lists(_asked(), min_size=1, max_size=2 * QUESTIONS)
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> list[Json]:
-    """Questions about one cluster, as the oracle and ``berth explain --batch`` read them."""
-    names = NODE_NAMES[: draw(_NUMBERS_OF_NODES)]
-    objects: list[Json] = [
+def _namespaces(draw: st.DrawFn) -> list[Json]:
+    return [
         {
             "apiVersion": "v1",
             "kind": "Namespace",
@@ -43,6 +59,12 @@ def questions(draw: st.DrawFn) -> list[Json]:
         }
         for name in NAMESPACES
     ]
+
+
+@st.composite
+def _about_everything(draw: st.DrawFn) -> list[Json]:
+    names = NODE_NAMES[: draw(_NUMBERS_OF_NODES)]
+    objects: list[Json] = draw(_namespaces())
     sound = draw(EVEN)
     objects += [draw(nodes(name, sound=sound)) for name in names]
     objects += draw(workloads())
@@ -53,3 +75,102 @@ def questions(draw: st.DrawFn) -> list[Json]:
             for index, host in enumerate(hosts)
         ]
     return [{"objects": objects, **asked} for asked in draw(_ASKED)]
+
+
+# --- volumes ------------------------------------------------------------------------------------
+
+_FEW_NODES = st.sampled_from([2, 3, 1, 4, 5, 6])
+_FEW_PODS = st.integers(0, 8)
+_HOSTS = st.sampled_from(NODE_NAMES[:6])
+_ZONE = st.sampled_from(ZONES)
+_LOW_PRIORITIES = st.sampled_from([-10, 0, 0, 5])
+_ASKED_PRIORITIES = st.sampled_from([0, 0, 10])
+_OTHER_THINGS = chance(15)
+_QUIET = st.lists(quiet_pods("asked"), min_size=1, max_size=2 * QUESTIONS)
+
+
+@st.composite
+def _about_volumes(draw: st.DrawFn) -> list[Json]:
+    names = NODE_NAMES[: draw(_FEW_NODES)]
+    objects: list[Json] = draw(_namespaces())
+    for name in names:
+        node = draw(nodes(name, sound=True))
+        if draw(SELDOM):
+            node["metadata"]["labels"][BETA_ZONE] = draw(_ZONE)
+        if draw(SELDOM):
+            node["metadata"]["labels"][EBS_ZONE] = draw(_ZONE)
+        objects.append(node)
+    placed: list[str] = []
+    for index in range(draw(_FEW_PODS)):
+        pod = draw(quiet_pods(f"placed-{index}"))
+        pod["spec"] |= {"nodeName": draw(_HOSTS), "priority": draw(_LOW_PRIORITIES)}
+        pod["status"] = {"phase": "Running", "startTime": f"2026-01-01T00:{index * 17 % 60:02}:00Z"}
+        if draw(LIKELY):
+            pod["spec"]["volumes"] = draw(pod_volumes())
+        placed.append(pod["metadata"]["name"])
+        objects.append(pod)
+    objects += draw(storage(names, ["asked", *placed]))
+    asked = []
+    for pod in draw(_QUIET):
+        if draw(_OTHER_THINGS):
+            one = draw(_asked())
+            one["pod"]["metadata"]["namespace"] = "default"
+        else:
+            one = {"pod": pod}
+        spec = {**one["pod"]["spec"], "priority": draw(_ASKED_PRIORITIES)}
+        spec["volumes"] = draw(pod_volumes())
+        one["pod"] = {**one["pod"], "spec": spec}
+        asked.append({"objects": objects, **one})
+    return asked
+
+
+# --- preemption ---------------------------------------------------------------------------------
+
+_BUDGETS = st.sampled_from([1, 2, 3, 0])
+_NOMINATED = st.sampled_from([0, 0, 0, 1, 2])
+_CONFIGURED = chance(8)
+_NO_PREEMPTION: Json = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "leaderElection": {"leaderElect": False},
+    "profiles": [
+        {
+            "schedulerName": "default-scheduler",
+            "plugins": {"postFilter": {"disabled": [{"name": "DefaultPreemption"}]}},
+        }
+    ],
+}
+_CONFIGURATIONS = st.one_of(st.just(_NO_PREEMPTION), *[configurations()] * 3)
+
+
+@st.composite
+def _about_preemption(draw: st.DrawFn) -> list[Json]:
+    names = NODE_NAMES[: draw(_FEW_NODES)]
+    taste = draw(TASTES)
+    objects: list[Json] = draw(_namespaces())
+    objects += draw(full_nodes(names, taste))
+    objects += [draw(budgets(f"budget-{index}")) for index in range(draw(_BUDGETS))]
+    objects += [
+        draw(nominated_pods(f"nominated-{index}", names, taste))
+        for index in range(draw(_NOMINATED))
+    ]
+    if taste.volumes:
+        objects += draw(storage(names, ["asked"]))
+    asked = []
+    for pod in draw(st.lists(preemptors(names, taste), min_size=1, max_size=2 * QUESTIONS)):
+        config = draw(_CONFIGURATIONS) if draw(_CONFIGURED) else None
+        question: Json = {"objects": objects, "pod": pod}
+        asked.append(question if config is None else {**question, "config": config})
+    return asked
+
+
+Questions: TypeAlias = st.SearchStrategy[list[Json]]
+
+QUESTIONS_OF: Final[Mapping[str, Questions]] = MappingProxyType(
+    {
+        "verdicts": _about_everything(),
+        "volumes": _about_volumes(),
+        "preemption": _about_preemption(),
+    }
+)
+"""Questions about one cluster, as the oracle and ``berth explain --batch`` read them, by kind."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.parity.branches import branches_of
-from tests.parity.cases import questions
+from tests.parity.cases import QUESTIONS_OF
 from tests.parity.comparison import GUARD, differences
 
 if TYPE_CHECKING:
@@ -31,9 +31,13 @@ class DifferenceError(AssertionError):
 
 
 def compare(
-    pair: Pair, count: int, first_seed: int, progress: Callable[[int], None] = lambda done: None
+    pair: Pair,
+    count: int,
+    first_seed: int,
+    progress: Callable[[int], None] = lambda done: None,
+    kind: str = "verdicts",
 ) -> Counter[Branch]:
-    """Compare at least ``count`` fresh cases; return how many of them reached each branch.
+    """Compare at least ``count`` fresh cases of a kind; return how many reached each branch.
 
     The same ``first_seed`` gives the same cases. The key ``CASES`` holds their number.
 
@@ -45,13 +49,13 @@ def compare(
     counts: Counter[Branch] = Counter()
     chunk_seed = first_seed
     while counts[CASES] < count:
-        _compare_chunk(pair, chunk_seed, counts)
+        _compare_chunk(pair, kind, chunk_seed, counts)
         chunk_seed += 1
         progress(counts[CASES])
     return counts
 
 
-def _compare_chunk(pair: Pair, chunk_seed: int, counts: Counter[Branch]) -> None:
+def _compare_chunk(pair: Pair, kind: str, chunk_seed: int, counts: Counter[Branch]) -> None:
     @seed(chunk_seed)
     @settings(
         max_examples=CHUNK,
@@ -60,13 +64,12 @@ def _compare_chunk(pair: Pair, chunk_seed: int, counts: Counter[Branch]) -> None
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
-    @given(questions())
+    @given(QUESTIONS_OF[kind])
     def same_verdicts(asked: list[Json]) -> None:
         for question in asked:
             oracle, berth = pair.ask(question)
             counts[CASES] += 1
-            if "error" not in oracle:
-                counts.update(branches_of(oracle))
+            counts.update(branches_of(question, oracle))
             found = differences(oracle, berth)
             if GUARD in json.dumps(berth):
                 found.append(f"{GUARD} answers: the case asks for what berth does not know yet")

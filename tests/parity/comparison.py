@@ -47,6 +47,8 @@ def _rejection(rejection: Json) -> Json:
 
 def differences(oracle: Json, berth: Json) -> list[str]:
     """Return a line for each thing on which two answers differ."""
+    if "error" in oracle and "error" in berth:
+        return []  # which of several nodes' errors comes first is chance, and so is its wording
     if "error" in oracle or "error" in berth:
         return [f"oracle: {oracle.get('error', 'answers')}; berth: {berth.get('error', 'answers')}"]
     theirs, ours = normalised(oracle), normalised(berth)
@@ -57,4 +59,19 @@ def differences(oracle: Json, berth: Json) -> list[str]:
         expected, seen = theirs["nodes"].get(name), ours["nodes"].get(name)
         if expected != seen:
             found.append(f"{name}: oracle {expected}; berth {seen}")
+    return found + _preemption(oracle.get("preemption"), berth.get("preemption"))
+
+
+def _preemption(oracle: Json | None, berth: Json | None) -> list[str]:
+    """Compare what would be preempted; who preempts nobody may say so or say nothing."""
+    theirs = (oracle or {}).get("candidates", {})
+    ours = (berth or {}).get("candidates", {})
+    found = [
+        f"preemption on {name}: oracle {theirs.get(name)}; berth {ours.get(name)}"
+        for name in sorted({*theirs, *ours})
+        if theirs.get(name) != ours.get(name)
+    ]
+    best, chosen = (oracle or {}).get("best", []), (berth or {}).get("chosen")
+    if chosen not in (best or [None]):
+        found.append(f"preemption: oracle would choose of {best}; berth chose {chosen}")
     return found

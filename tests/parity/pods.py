@@ -231,6 +231,14 @@ def plain_pods(draw: st.DrawFn, name: str) -> Json:
 
 
 @st.composite
+def quiet_pods(draw: st.DrawFn, name: str) -> Json:
+    """A pod that every sound node can have."""
+    container: Json = {"name": "main", "image": draw(_IMAGES), "resources": {}}
+    spec: Json = {"schedulerName": "default-scheduler", "containers": [container]}
+    return _pod(name, "default", draw(POD_LABELS_STRATEGY), spec, {"phase": "Pending"})
+
+
+@st.composite
 def placed_pods(draw: st.DrawFn, name: str, node_name: str, *, plain: bool) -> Json:
     """A pod on a node; some have ended, some are going, some are being resized."""
     spec = {**draw(_plain_specs() if plain else _specs()), "nodeName": node_name}

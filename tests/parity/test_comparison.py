@@ -7,6 +7,10 @@ import pytest
 from tests.parity.branches import ENOUGH, REQUIRED, branches_of, too_seldom
 from tests.parity.comparison import differences
 
+ONE = {"victims": ["default/a"], "pdbViolations": 0}
+TWO = {"victims": ["default/b", "default/c"], "pdbViolations": 1}
+CANDIDATES = {"n1": ONE, "n2": ONE, "n3": TWO}
+QUESTION = {"objects": [], "pod": {"spec": {}, "status": {}}}
 REJECTED = {"rejected": "Fit", "code": 2, "reasons": ["a", "b"]}
 RANKED = {"scores": {"Fit": 3, "DynamicResources": 0}, "total": 3}
 ANSWER = {"prefilter": None, "nodes": {"n1": REJECTED, "n2": RANKED}}
@@ -23,6 +27,7 @@ def with_node(name: str, verdict: object) -> dict[str, object]:
         pytest.param({**ANSWER, "pod": "default/web"}, id="what only berth tells"),
         pytest.param(with_node("n1", {**REJECTED, "reasons": ["b", "a"]}), id="order of reasons"),
         pytest.param(with_node("n2", {"scores": {"Fit": 3}, "total": 3}), id="a plugin left out"),
+        pytest.param({**ANSWER, "preemption": {"candidates": {}, "chosen": None}}, id="no victims"),
     ],
 )
 def test_these_are_the_same(berth: dict[str, object]) -> None:
@@ -48,6 +53,35 @@ def test_these_differ(berth: dict[str, object]) -> None:
     assert differences(ANSWER, berth)
 
 
+@pytest.mark.parametrize(
+    ("berth", "same"),
+    [
+        pytest.param({"candidates": CANDIDATES, "chosen": "n1"}, True, id="one of the best"),
+        pytest.param({"candidates": CANDIDATES, "chosen": "n2"}, True, id="another of them"),
+        pytest.param({"candidates": CANDIDATES, "chosen": "n3"}, False, id="a worse one"),
+        pytest.param({"candidates": CANDIDATES, "chosen": None}, False, id="none"),
+        pytest.param(None, False, id="no preemption"),
+        pytest.param({"candidates": {}, "chosen": "n1"}, False, id="no candidates"),
+        pytest.param(
+            {"candidates": {**CANDIDATES, "n3": ONE}, "chosen": "n1"}, False, id="other victims"
+        ),
+        pytest.param(
+            {"candidates": {**CANDIDATES, "n4": ONE}, "chosen": "n1"}, False, id="one node more"
+        ),
+    ],
+)
+def test_the_same_is_preempted_and_one_of_the_best_chosen(
+    berth: dict[str, object] | None, same: bool
+) -> None:
+    oracle = {"candidates": CANDIDATES, "best": ["n1", "n2"], "message": ""}
+    found = differences({**ANSWER, "preemption": oracle}, {**ANSWER, "preemption": berth})
+    assert (not found) is same
+
+
+def test_errors_are_the_same_whatever_they_say() -> None:
+    assert differences({"error": "this"}, {"error": "that"}) == []
+
+
 def test_a_plugin_that_is_left_out_must_not_score() -> None:
     scoring = with_node("n2", {"scores": {"DynamicResources": 5}, "total": 5})
     with pytest.raises(AssertionError, match="DynamicResources is left out"):
@@ -55,21 +89,59 @@ def test_a_plugin_that_is_left_out_must_not_score() -> None:
 
 
 def test_branches_are_reasons_with_their_codes_and_scores_above_0() -> None:
-    assert set(branches_of(ANSWER)) == {
+    assert set(branches_of(QUESTION, ANSWER)) == {
         "Fit 2: a",
         "Fit 2: b",
         "score Fit",
         "some node is feasible",
     }
-    assert set(branches_of({"prefilter": REJECTED, "nodes": {}})) == {
+    assert set(branches_of(QUESTION, {"prefilter": REJECTED, "nodes": {}})) == {
         "prefilter Fit 2: a",
         "prefilter Fit 2: b",
     }
-    assert set(branches_of({"prefilter": None, "nodes": {}})) == {"no nodes"}
+    assert set(branches_of(QUESTION, {"prefilter": None, "nodes": {}})) == {"no nodes"}
 
 
 def test_a_branch_that_was_reached_once_too_few_is_told() -> None:
-    counts = Counter(dict.fromkeys(REQUIRED, ENOUGH))
-    assert too_seldom(counts) == {}
+    counts = Counter(dict.fromkeys(REQUIRED["verdicts"], ENOUGH))
+    assert too_seldom(counts, "verdicts") == {}
     counts["no nodes"] -= 1
-    assert too_seldom(counts) == {"no nodes": ENOUGH - 1}
+    assert too_seldom(counts, "verdicts") == {"no nodes": ENOUGH - 1}
+
+
+def placed(name: str, node_name: str, priority: int) -> dict[str, object]:
+    return {
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"nodeName": node_name, "priority": priority},
+        "status": {"startTime": "2026-01-01T00:00:00Z"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("best", "violations", "priorities", "decisive"),
+    [
+        pytest.param(["n1"], (0, 1), ([5], [1]), "pdbViolations", id="budgets first"),
+        pytest.param(["n1"], (0, 0), ([1, 1], [5]), "highest priority", id="then the highest"),
+        pytest.param(["n1"], (0, 0), ([5, 0], [5, 1]), "sum of priorities", id="then the sum"),
+        pytest.param(["n1"], (0, 0), ([5], [5]), "start time", id="then who came last"),
+        pytest.param(["n1", "n2"], (0, 0), ([5], [5]), "chance", id="then chance"),
+    ],
+)
+def test_the_rung_that_decided_is_told(
+    best: list[str],
+    violations: tuple[int, int],
+    priorities: tuple[list[int], list[int]],
+    decisive: str,
+) -> None:
+    pods, candidates = [], {}
+    for node_name, count, wanted in zip(["n1", "n2"], violations, priorities, strict=True):
+        some = [placed(f"{node_name}-{i}", node_name, each) for i, each in enumerate(wanted)]
+        pods += some
+        names = [f"default/{node_name}-{i}" for i in range(len(some))]
+        candidates[node_name] = {"victims": names, "pdbViolations": count}
+    question = {"objects": pods, "pod": {"spec": {"priority": 9}, "status": {}}}
+    oracle = {"candidates": candidates, "best": best, "message": ""}
+    branches = set(branches_of(question, {**ANSWER, "preemption": oracle}))
+    assert f"preemption: chosen by {decisive}" in branches
+    assert sum("chosen by" in branch for branch in branches) == 1

@@ -14,11 +14,12 @@ import (
 
 // question is one decoded line.
 type question struct {
-	pod     *v1.Pod
-	pods    []*v1.Pod // assigned to a node that exists, and not ended
-	nodes   []*v1.Node
-	objects []runtime.Object // all the rest
-	profile *config.KubeSchedulerProfile
+	pod       *v1.Pod
+	pods      []*v1.Pod // assigned to a node that exists, and not ended
+	nominated nominations
+	nodes     []*v1.Node
+	objects   []runtime.Object // what a client finds: all but nodes
+	profile   *config.KubeSchedulerProfile
 }
 
 func decodeCase(line []byte) (*question, error) {
@@ -33,7 +34,7 @@ func decodeCase(line []byte) (*question, error) {
 	if raw.Pod == nil {
 		return nil, fmt.Errorf("pod: is missing")
 	}
-	q := &question{pod: raw.Pod}
+	q := &question{pod: raw.Pod, nominated: nominations{}}
 	decoder := clientscheme.Codecs.UniversalDeserializer()
 	var pods []*v1.Pod
 	names := map[string]bool{}
@@ -48,14 +49,23 @@ func decodeCase(line []byte) (*question, error) {
 			names[typed.Name] = true
 		case *v1.Pod:
 			pods = append(pods, typed)
+			q.objects = append(q.objects, object)
 		default:
 			q.objects = append(q.objects, object)
 		}
 	}
+	q.objects = append(q.objects, q.pod)
 	for _, pod := range pods {
-		ended := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
-		if !ended && names[pod.Spec.NodeName] {
+		if pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed {
+			continue
+		}
+		if names[pod.Spec.NodeName] {
 			q.pods = append(q.pods, pod)
+		}
+		if pod.Spec.NodeName == "" && pod.Status.NominatedNodeName != "" {
+			if err := q.nominated.add(pod); err != nil {
+				return nil, err
+			}
 		}
 	}
 	profile, err := decodeProfile(raw.Config)

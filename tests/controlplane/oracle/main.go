@@ -7,11 +7,16 @@
 // and writes one a line to standard output,
 //
 //	{"prefilter": null | {"rejected", "code", "reasons"},
-//	 "nodes": {name: {"rejected", "code", "reasons"} | {"scores": {plugin: weighted}, "total"}}}
+//	 "nodes": {name: {"rejected", "code", "reasons"} | {"scores": {plugin: weighted}, "total"}},
+//	 "preemption": null | {"candidates": {name: {"victims": ["ns/name"], "pdbViolations"}},
+//	                       "best": [name], "message"}}
 //
 // or {"error": "..."} for a line that cannot be answered. "objects" are API objects with their
 // kinds, as an API server would have stored them: nothing is defaulted here. "config" is a
 // KubeSchedulerConfiguration of which the first profile counts; without it the default profile.
+// Pods without a node and with a nominated one are nominated. "preemption" is there when no node
+// can have the pod and the profile preempts; "best" are the candidates of which DefaultPreemption
+// picks one by chance, "message" is what it says when there is no candidate.
 package main
 
 import (
@@ -29,6 +34,8 @@ type answer struct {
 	Error     string             `json:"error,omitempty"`
 	PreFilter *rejection         `json:"prefilter"`
 	Nodes     map[string]verdict `json:"nodes"`
+
+	Preemption *preemptionAnswer `json:"preemption"`
 }
 
 type rejection struct {

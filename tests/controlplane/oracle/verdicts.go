@@ -32,7 +32,7 @@ func (q *question) answer() (answer, error) {
 	if err != nil {
 		return result, err
 	}
-	profile, err := q.framework(ctx, snapshot)
+	profile, preempting, err := q.framework(ctx, snapshot)
 	if err != nil {
 		return result, err
 	}
@@ -40,13 +40,16 @@ func (q *question) answer() (answer, error) {
 		return result, nil // a cycle ends here before any plugin is asked
 	}
 	state := framework.NewCycleState()
+	statuses := framework.NewDefaultNodeToStatus()
 	narrowed, status, narrowing := profile.RunPreFilterPlugins(ctx, state, q.pod)
 	if !status.IsSuccess() {
 		if !status.IsRejected() {
 			return result, status.AsError()
 		}
 		result.PreFilter = asRejection(status)
-		return result, nil
+		statuses.SetAbsentNodesStatus(status)
+		result.Preemption, err = preempting.answer(ctx, state, q.pod, statuses)
+		return result, err
 	}
 	var feasible []fwk.NodeInfo
 	for _, node := range nodes {
@@ -55,7 +58,7 @@ func (q *question) answer() (answer, error) {
 			result.Nodes[name] = verdict{rejection: outside(narrowing)}
 			continue
 		}
-		status := profile.RunFilterPlugins(ctx, state, q.pod, node)
+		status := profile.RunFilterPluginsWithNominatedPods(ctx, state, q.pod, node)
 		if status.IsSuccess() {
 			feasible = append(feasible, node)
 			continue
@@ -64,9 +67,11 @@ func (q *question) answer() (answer, error) {
 			return result, status.AsError()
 		}
 		result.Nodes[name] = verdict{rejection: asRejection(status)}
+		statuses.Set(name, status)
 	}
 	if len(feasible) == 0 {
-		return result, nil
+		result.Preemption, err = preempting.answer(ctx, state, q.pod, statuses)
+		return result, err
 	}
 	if status := profile.RunPreScorePlugins(ctx, state, q.pod, feasible); !status.IsSuccess() {
 		return result, status.AsError()
@@ -102,9 +107,14 @@ func outside(narrowing sets.Set[string]) *rejection {
 
 // framework makes the profile's plugins over a snapshot, with the other objects behind informers
 // that have synced.
-func (q *question) framework(ctx context.Context, snapshot *cache.Snapshot) (framework.Framework, error) {
+func (q *question) framework(
+	ctx context.Context, snapshot *cache.Snapshot,
+) (framework.Framework, *preemptor, error) {
 	client := fake.NewSimpleClientset(q.objects...)
 	factory := informers.NewSharedInformerFactory(client, 0)
+	preempting := &preemptor{snapshot: snapshot}
+	registry := plugins.NewInTreeRegistry()
+	preempting.register(registry)
 	claims := assumecache.NewAssumeCache(
 		klog.FromContext(ctx), factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil)
 	slices, err := resourceslicetracker.StartTracker(ctx, resourceslicetracker.Options{
@@ -114,12 +124,13 @@ func (q *question) framework(ctx context.Context, snapshot *cache.Snapshot) (fra
 		KubeClient:               client,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	profile, err := frameworkruntime.NewFramework(ctx, plugins.NewInTreeRegistry(), q.profile,
+	profile, err := frameworkruntime.NewFramework(ctx, registry, q.profile,
 		frameworkruntime.WithComponentConfigVersion("kubescheduler.config.k8s.io/v1"),
 		frameworkruntime.WithClientSet(client),
 		frameworkruntime.WithInformerFactory(factory),
+		frameworkruntime.WithPodNominator(q.nominated),
 		frameworkruntime.WithSnapshotSharedLister(snapshot),
 		frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claims, slices, factory)),
 		frameworkruntime.WithSharedCSIManager(
@@ -130,9 +141,9 @@ func (q *question) framework(ctx context.Context, snapshot *cache.Snapshot) (fra
 		frameworkruntime.WithParallelism(1),
 	)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	return profile, nil
+	return profile, preempting, nil
 }
