@@ -18,6 +18,7 @@ from cache.disruption_budgets import DisruptionBudgets
 from cache.namespaces import Namespaces
 from cache.scheduler_cache import DEFAULT_TTL_S, SchedulerCache
 from cache.snapshot import Snapshot
+from cache.storage import Storage
 from cache.workloads import Workloads
 from plugins.registry import PLUGINS
 from scheduler.binder import Binder
@@ -26,6 +27,7 @@ from scheduler.client.api import Api, Permission
 from scheduler.client.codec import (
     NAMESPACES,
     NODES,
+    POD_DISRUPTION_BUDGETS,
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
@@ -39,20 +41,25 @@ from scheduler.client.transport import Transport
 from scheduler.config import ignored_fields, running_profiles
 from scheduler.event_handlers import EventHandlers
 from scheduler.event_recorder import EventRecorder
+from scheduler.eviction import Evictor
 from scheduler.extenders import ExtenderChain
 from scheduler.extenders.whole_objects import WHOLE_NODES, ApiWholeObjects, own_bytes
 from scheduler.failure_handler import FailureHandler
 from scheduler.host_selection import HostSelector
 from scheduler.informers import InformerFactory
 from scheduler.metrics import Metrics
+from scheduler.nominated_nodes import NominatedNodes
 from scheduler.plugin_handle import PluginHandle
 from scheduler.pod_status_writer import PodStatusWriter
+from scheduler.preemption_executor import PreemptionExecutor
 from scheduler.profile_builder import build_profiles
 from scheduler.queueing import SchedulingQueue
 from scheduler.reaper import Reaper
 from scheduler.schedule_one import SchedulingLoop
 from scheduler.scheduling_cycle import SchedulingCycle
 from scheduler.server import Server
+from scheduler.storage_events import STORAGE_KINDS, StorageEvents
+from scheduler.storage_writer import StorageWriter
 from scheduler.version import VERSION
 from scheduler.waiting_pods import WaitingPods
 
@@ -94,6 +101,7 @@ _WATCHED = (
     ("services", ""),
     ("replicasets", "apps"),
     ("statefulsets", "apps"),
+    ("poddisruptionbudgets", "policy"),
 )
 
 REQUIRED_PERMISSIONS = (
@@ -103,6 +111,12 @@ REQUIRED_PERMISSIONS = (
         for resource, group in _WATCHED
     ),
     Permission("get", "pods"),
+    *(
+        Permission(verb, resource)
+        for resource in ("persistentvolumes", "persistentvolumeclaims")
+        for verb in ("get", "patch")
+    ),
+    Permission("delete", "pods"),
     Permission("create", "pods/binding"),
     Permission("patch", "pods/status"),
     Permission("create", "events", group="events.k8s.io"),
@@ -206,13 +220,16 @@ class App:
         clock = time.monotonic
         loop, metrics = self.loop, self.metrics
         binder = Binder(self.api, rng)
-        namespaces, workloads = Namespaces(), Workloads()
+        namespaces, workloads, storage = Namespaces(), Workloads(), Storage()
         budgets = DisruptionBudgets()
         handle = PluginHandle(
             binder=binder,
             namespaces=namespaces,
             workloads=workloads,
             disruption_budgets=budgets,
+            storage=storage,
+            storage_writer=StorageWriter(self.api, rng),
+            live_node=lambda name: self.nodes.get("", name),
         )
         effective = running_profiles(self.config)
         self.profiles = build_profiles(effective, PLUGINS, handle)
@@ -233,6 +250,9 @@ class App:
         self.namespaces = self.informers.informer(NAMESPACES)
         self.namespaces.add_delta_handler(lambda d: namespaces.changed(d.old, d.new))
         self.workloads = self._watch_workloads(workloads)
+        self.storage = StorageEvents(storage, self.queue, metrics).watch(self.informers)
+        self.budgets = self.informers.informer(POD_DISRUPTION_BUDGETS)
+        self.budgets.add_delta_handler(lambda d: budgets.budget_changed(d.old, d.new))
         handlers = EventHandlers(self.cache, self.queue, self.profiles, self.waiting_pods, metrics)
         self.nodes.add_handler(handlers.on_nodes)
         self.pods.add_handler(handlers.on_pods)
@@ -258,6 +278,21 @@ class App:
             clock,
             self.extenders,
         )
+        self.preemptions = PreemptionExecutor(
+            loop,
+            Evictor(self.api, self.pods.get, self.waiting_pods, rng),
+            self.pods.get,
+            self.queue,
+            self.status_writer,
+            self.recorder,
+            metrics,
+            clock,
+            self.extenders,
+        )
+        handle.start(
+            preemption=self.preemptions, nominator=self.queue.nominator, live_pod=self.pods.get
+        )
+        self.profiles.count_nominated(NominatedNodes(self.queue.nominator))
         self.scheduling = SchedulingLoop(
             loop,
             self.cache,
@@ -378,6 +413,7 @@ class App:
         self.queue.close()
         ended = await asyncio.to_thread(self.scheduling.join, SHUTDOWN_S)
         left = await self.bindings.drain(SHUTDOWN_S)
+        await self.preemptions.drain(SHUTDOWN_S)
         await asyncio.to_thread(self.reaper.stop)
         await self.status_writer.drain(SHUTDOWN_S / 3)
         await self.recorder.drain(SHUTDOWN_S / 3)
@@ -390,7 +426,7 @@ class App:
         return None if self.ready else "the first lists are not complete"
 
     def _watched(self) -> tuple[Informer[Any], ...]:
-        return (self.pods, self.nodes, self.namespaces, *self.workloads)
+        return (self.pods, self.nodes, self.namespaces, self.budgets, *self.workloads)
 
     def _pending_pods(self) -> dict[str, float]:
         counts = self.queue.counts()

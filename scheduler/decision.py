@@ -155,6 +155,8 @@ class Decision:
     diagnosis: Diagnosis = field(default_factory=Diagnosis)
     nominated_node_name: str | None = None
     """The node to nominate the pod for; the empty string clears a nomination."""
+    post_filtered: bool = False
+    """Whether PostFilter plugins were asked for a way out: preemption."""
     duration_s: float = 0.0
 
     @property

@@ -81,6 +81,7 @@ def event_body(
     last_s: float,
     component: str,
     instance: str,
+    related: PodMeta | None = None,
 ) -> dict[str, Any]:
     """Return a whole Event about a pod, to be created.
 
@@ -90,6 +91,8 @@ def event_body(
         When it happened first and last, in seconds since the epoch.
     count
         How often; more than once makes it a series.
+    related
+        The pod because of which it happened.
     """
     namespace = pod.namespace or DEFAULT_NAMESPACE
     body = {
@@ -99,22 +102,28 @@ def event_body(
         "eventTime": api_micro_time(at_s),
         "reportingController": component,
         "reportingInstance": instance,
-        "regarding": {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": namespace,
-            "name": pod.name,
-            "uid": pod.uid,
-            "resourceVersion": pod.resource_version,
-        },
+        "regarding": _reference(pod),
         "type": event_type,
         "reason": reason,
         "action": action,
         "note": note,
     }
+    if related is not None:
+        body["related"] = _reference(related)
     if count > 1:
         body |= series_patch(count, last_s)
     return body
+
+
+def _reference(pod: PodMeta) -> dict[str, str]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": pod.namespace or DEFAULT_NAMESPACE,
+        "name": pod.name,
+        "uid": pod.uid,
+        "resourceVersion": pod.resource_version,
+    }
 
 
 def series_patch(count: int, last_s: float) -> dict[str, Any]:

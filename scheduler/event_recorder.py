@@ -149,13 +149,24 @@ class EventRecorder:
 
     # --- callers ------------------------------------------------------------------------------
 
-    def event(self, pod: Pod, event_type: EventType, reason: str, action: str, note: str) -> None:
+    def event(
+        self,
+        pod: Pod,
+        event_type: EventType,
+        reason: str,
+        action: str,
+        note: str,
+        *,
+        related: Pod | None = None,
+    ) -> None:
         """Record that something happened to a pod. Never waits, never raises.
 
         Parameters
         ----------
         note
             For people; cut at 1 024 bytes.
+        related
+            The pod because of which it happened.
         """
         with self._lock:
             waiting = self._on_the_way + self._queue.qsize()
@@ -163,8 +174,9 @@ class EventRecorder:
                 self._dropped += 1
                 return
             self._on_the_way += 1
+        cause = None if related is None else related.metadata
         self._inbox.put(
-            Occurrence(pod.metadata, event_type, reason, action, note, self._wall_clock())
+            Occurrence(pod.metadata, event_type, reason, action, note, self._wall_clock(), cause)
         )
 
     def statistics(self) -> EventStatistics:
@@ -339,6 +351,7 @@ class EventRecorder:
             last_s=series.last_s,
             component=self._component,
             instance=self._instance,
+            related=first.related,
         )
 
     def _complain(self, error: ApiError | None) -> None:

@@ -34,7 +34,7 @@ class Occurrence(NamedTuple):
     """Something that happened to a pod once.
 
     ``pod`` is only who the pod is: a series may outlive many versions of the rest. ``at_s`` is in
-    seconds since the epoch.
+    seconds since the epoch. ``related`` is the pod because of which it happened.
     """
 
     pod: PodMeta
@@ -43,6 +43,7 @@ class Occurrence(NamedTuple):
     action: str
     note: str
     at_s: float
+    related: PodMeta | None = None
 
 
 class EventSeries:
@@ -169,5 +170,5 @@ class SeriesCache:
 
 
 def _key(occurrence: Occurrence) -> tuple[str, str, str, str, str]:
-    pod, event_type, reason, action, note, _ = occurrence
+    pod, event_type, reason, action, note, _, _ = occurrence
     return pod.uid, event_type, reason, action, note

@@ -42,7 +42,7 @@ class Failure:
     unschedulable_plugins: frozenset[str]
     pending_plugins: frozenset[str]
     nominated_node_name: str | None = None
-    """The node to nominate the pod for; the empty string takes a nomination away, None leaves it."""
+    """The node to nominate the pod for; the empty string clears a nomination, None leaves it."""
 
     @classmethod
     def of_decision(cls, decision: Decision) -> Failure:

@@ -159,6 +159,11 @@ class FrameworkRunner:
         """Whether any plugin scores."""
         return bool(self._score)
 
+    @property
+    def has_post_filters(self) -> bool:
+        """Whether any plugin looks for a way out when no node is feasible."""
+        return bool(self._post_filter)
+
     def event_registrations(self) -> dict[str, tuple[EventRegistration, ...]]:
         """Return what each plugin wants to hear of."""
         return {plugin.name: tuple(plugin.events_to_register()) for plugin in self.plugins}
@@ -305,8 +310,8 @@ class FrameworkRunner:
         Returns
         -------
         nominated
-            The node to nominate; the empty string takes a nomination away, None leaves it. An
-            error, and a profile without PostFilters, take it away.
+            The node to nominate; the empty string takes a nomination away, None leaves it. In a
+            profile without PostFilters it is taken away.
         status
             Of the first plugin that answered Success, UnschedulableAndUnresolvable or an error;
             otherwise Unschedulable with the reasons of all.
@@ -317,12 +322,12 @@ class FrameworkRunner:
             try:
                 nominated, status = plugin.post_filter(state, info, nodes, verdicts)
             except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
-                return "", failure(error, f'running "{plugin.name}" post filter').by(plugin.name)
+                return None, failure(error, f'running "{plugin.name}" post filter').by(plugin.name)
             if status.is_success or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return nominated, status.by(plugin.name)
             if not status.is_rejection:
                 why = f'running "{plugin.name}" post filter: {status.message}'
-                return "", Status(Code.ERROR, (why,), plugin.name, status.error)
+                return None, Status(Code.ERROR, (why,), plugin.name, status.error)
             found = found if nominated is None else nominated
             reasons += status.reasons
         first = self._post_filter[0].name if self._post_filter else ""

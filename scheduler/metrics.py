@@ -175,6 +175,25 @@ class Metrics:
             "Nodes that had changed since the scheduling cycle before.",
             [0, *exponential(1, 4, 8)],
         )
+        self._preemption_attempts = counter(
+            "scheduler_preemption_attempts_total", "Attempts to preempt, with or without success."
+        )
+        self._preemption_victims = histogram(
+            "scheduler_preemption_victims",
+            "Victims chosen for one preemption.",
+            exponential(1, 2, 7),
+        )
+        self._preemption_duration = histogram(
+            "scheduler_preemption_goroutines_duration_seconds",
+            "Time that it took to evict the victims of one preemption.",
+            exponential(0.01, 2, 20),
+            "result",
+        )
+        self._preemptions = counter(
+            "scheduler_preemption_goroutines_execution_total",
+            "Preemptions carried out, by result: success or error.",
+            "result",
+        )
         # Looking up the children of a metric costs more than counting, so each is kept.
         self._attempts_of: dict[tuple[str, str], _Attempts] = {}
         self._sli_of: dict[int, Histogram] = {}
@@ -206,6 +225,8 @@ class Metrics:
         """Count a scheduling cycle, whatever it decided."""
         self._algorithm_duration.observe(decision.duration_s)
         self._changed_nodes.observe(update.changed)
+        if decision.post_filtered:
+            self._preemption_attempts.inc()
 
     def bound(self, queued: QueuedPod, decision: Decision, now_s: float) -> None:
         """Count a pod that has been bound at `now_s` (the queue's monotonic clock)."""
@@ -233,6 +254,15 @@ class Metrics:
     def bind_conflict(self) -> None:
         """Count a pod that another scheduler bound."""
         self._bind_conflicts.inc()
+
+    def preemption(self, victims: int) -> None:
+        """Count a preemption that begins."""
+        self._preemption_victims.observe(victims)
+
+    def preempted(self, result: str, duration_s: float) -> None:
+        """Count a preemption that has ended: ``success`` or ``error``."""
+        self._preemption_duration.labels(result).observe(duration_s)
+        self._preemptions.labels(result).inc()
 
     def malformed(self, resource: str) -> None:
         """Count an object of `resource` that could not be read."""

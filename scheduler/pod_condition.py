@@ -33,6 +33,8 @@ class WantedStatus:
 
     Attributes
     ----------
+    reason
+        The empty string leaves the condition as it is, whatever ``message`` says.
     nominated_node_name
         The empty string for none; None leaves what there is.
     """
@@ -57,9 +59,13 @@ class WantedStatus:
 
         What this one leaves open is as the older one wanted it.
         """
-        if self.nominated_node_name is not None:
-            return self
-        return replace(self, nominated_node_name=older.nominated_node_name)
+        nominated = self.nominated_node_name
+        if nominated is None:
+            nominated = older.nominated_node_name
+        told = self if self.reason else older
+        return replace(
+            self, reason=told.reason, message=told.message, nominated_node_name=nominated
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +125,8 @@ def status_patch(
     transition stays as long as the condition is False: a new reason is no transition.
     """
     patch: dict[str, Any] = {}
-    if not shown.is_false or (shown.reason, shown.message) != (wanted.reason, wanted.message):
+    is_said = shown.is_false and (shown.reason, shown.message) == (wanted.reason, wanted.message)
+    if wanted.reason and not is_said:
         since = (shown.since if shown.is_false else None) or api_time(wall_s)
         condition: dict[str, Any] = {
             "type": POD_SCHEDULED,

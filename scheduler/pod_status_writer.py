@@ -142,14 +142,29 @@ class PodStatusWriter:
             The node the pod is nominated for; the empty string clears a nomination, None leaves
             what there is.
         """
+        self._put(WantedStatus(pod, reason, cut_message(message), nominated_node_name))
+
+    def nominate(self, pod: Pod, node_name: str) -> None:
+        """Let the pod's status name a nominated node, or none. Never waits, never raises.
+
+        Parameters
+        ----------
+        pod
+            The latest version known.
+        node_name
+            The empty string takes the nomination away.
+        """
+        self._put(WantedStatus(pod, "", "", node_name))
+
+    def _put(self, wanted: WantedStatus) -> None:
         with self._lock:
-            is_new = pod.metadata.uid not in self._waiting
+            is_new = wanted.metadata.uid not in self._waiting
             waiting = self._on_the_way + len(self._waiting)
             if self._is_stopped or (is_new and waiting >= self._capacity):
                 self._dropped += 1
                 return
             self._on_the_way += 1
-        self._inbox.put(WantedStatus(pod, reason, cut_message(message), nominated_node_name))
+        self._inbox.put(wanted)
 
     def discard(self, uid: str) -> None:
         """Send nothing more about a pod: it is about to be bound.
@@ -262,7 +277,7 @@ class PodStatusWriter:
                 # Whatever it says now, nobody knows that it is what we wrote.
                 self._written_lately.forget(metadata.uid)
                 action, delay_s = classify(error, attempt, self._rng)
-                if action in (Action.GONE, Action.CONFLICT) or _is_another_pod(error):
+                if action in (Action.GONE, Action.CONFLICT) or is_another_pod(error):
                     self._gone += 1
                     return
                 if action not in (Action.RETRY, Action.SETTLE):
@@ -303,7 +318,7 @@ class PodStatusWriter:
         log.error("pod status cannot be written", pod=wanted.key, error=why, failed=self._failed)
 
 
-def _is_another_pod(error: ApiError) -> bool:
+def is_another_pod(error: ApiError) -> bool:
     """Tell whether the UID was refused: the pod was made again under its name.
 
     A patch with another UID than the object's is no conflict to kube-apiserver 1.36 but an

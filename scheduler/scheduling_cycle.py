@@ -155,7 +155,8 @@ class SchedulingCycle:
             diagnosis = replace(diagnosis, post_filter_message=post.message)
         if nominated is None and own_node and own_node not in self.snapshot:
             nominated = ""
-        return self._undecided(framework, info, _refusal(diagnosis), diagnosis, nominated)
+        decision = self._undecided(framework, info, _refusal(diagnosis), diagnosis, nominated)
+        return replace(decision, post_filtered=framework.has_post_filters)
 
     def search(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Search:
         """Ask the PreFilters and then the filters about every node that is left.

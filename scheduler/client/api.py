@@ -4,8 +4,8 @@ Paths, bodies and content types are known here and nowhere else. Whatever fails 
 transport's :class:`~scheduler.client.errors.ApiError`, unchanged: what follows from it is
 :func:`~scheduler.client.errors.classify`'s to say.
 
-Source: Kubernetes API 1.36: core/v1 pods, pods/binding and pods/status, events.k8s.io/v1 events,
-authorization.k8s.io/v1 selfsubjectaccessreviews.
+Source: Kubernetes API 1.36: core/v1 pods, pods/binding, pods/status, persistentvolumes and
+persistentvolumeclaims, events.k8s.io/v1 events, authorization.k8s.io/v1 selfsubjectaccessreviews.
 """
 
 from __future__ import annotations
@@ -156,6 +156,88 @@ class Api:
             discard_body=True,
             resource="pods/status",
         )
+
+    async def delete_pod(
+        self, namespace: str, name: str, uid: str, *, timeout_s: float = 30.0
+    ) -> None:
+        """Ask for a pod's deletion, after its own grace period, if it still has this `uid`.
+
+        Raises
+        ------
+        ApiError
+            404: there is no such pod. 409: another pod has the name now.
+        """
+        await self._transport.request(
+            "DELETE",
+            _pod_path(namespace, name),
+            body=_encode(
+                {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
+            ),
+            timeout_s=timeout_s,
+            discard_body=True,
+            resource=PODS.name,
+        )
+
+    async def get_object(
+        self, kind: ResourceKind[T], namespace: str, name: str, *, timeout_s: float = 30.0
+    ) -> T | None:
+        """Return an object as it is stored now, or None if there is none of that name.
+
+        Parameters
+        ----------
+        namespace
+            Empty for a cluster-scoped kind.
+
+        Raises
+        ------
+        UndecodableObjectError
+            There is one that cannot be understood.
+        """
+        try:
+            answer = await self._transport.request(
+                "GET", _object_path(kind, namespace, name), timeout_s=timeout_s, resource=kind.name
+            )
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        return Decoder(kind.struct).decode(answer.body)
+
+    async def patch_object(
+        self,
+        kind: ResourceKind[T],
+        namespace: str,
+        name: str,
+        patch: Mapping[str, Any],
+        *,
+        timeout_s: float = 30.0,
+    ) -> T:
+        """Change an object by a merge patch, and return what became of it.
+
+        What the patch does not name stays, known here or not. One that names a resourceVersion
+        is only carried out on that version.
+
+        Parameters
+        ----------
+        namespace
+            Empty for a cluster-scoped kind.
+
+        Raises
+        ------
+        ApiError
+            404: there is no such object. 409: it has another version.
+        UndecodableObjectError
+            The patch was carried out and the answer cannot be understood.
+        """
+        answer = await self._transport.request(
+            "PATCH",
+            _object_path(kind, namespace, name),
+            body=_encode(patch),
+            content_type=MERGE_PATCH,
+            timeout_s=timeout_s,
+            resource=kind.name,
+        )
+        return Decoder(kind.struct).decode(answer.body)
 
     async def create_event(self, namespace: str, body: Mapping[str, Any]) -> str:
         """Create an ``events.k8s.io/v1`` Event and return its name."""
@@ -333,3 +415,9 @@ def _read(decoder: msgspec.json.Decoder[T], body: bytes, what: str) -> T:
 
 def _pod_path(namespace: str, name: str) -> str:
     return f"/api/v1/namespaces/{segment(namespace)}/pods/{segment(name)}"
+
+
+def _object_path(kind: ResourceKind[Any], namespace: str, name: str) -> str:
+    root, _, plural = kind.path.rpartition("/")
+    where = f"/namespaces/{segment(namespace)}" if namespace else ""
+    return f"{root}{where}/{plural}/{segment(name)}"

@@ -20,15 +20,17 @@ from scheduler.extenders.whole_objects import POD_TIMEOUT_S
 from scheduler.extenders.wire import MAX_EXTENDER_PRIORITY
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
     from typing import Any, TypeVar
 
     import msgspec
 
     from cache.columns import NodesView
+    from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from plugins.framework.results import IntArray
     from plugins.framework.status import Status
+    from plugins.framework.victims import Victims
     from scheduler.extenders.http_extender import HttpExtender
     from scheduler.extenders.whole_objects import WholeObjects
 
@@ -64,8 +66,8 @@ class Consultation:
 
     Notes
     -----
-    *Concurrency*: :meth:`filter` and :meth:`prioritize` from the scheduling thread, which waits
-    while the loop speaks with the extenders.
+    *Concurrency*: :meth:`filter`, :meth:`prioritize` and :meth:`preempt` from the scheduling
+    thread, which waits while the loop speaks with the extenders.
 
     *Cost*: a request to each extender, one after another to filter, all at once to prioritize;
     one GET of the pod.
@@ -81,6 +83,7 @@ class Consultation:
         self._info = info
         self._filters = [extender for extender in extenders if extender.is_filter]
         self._prioritizers = [extender for extender in extenders if extender.is_prioritizer]
+        self._preemptors = [extender for extender in extenders if extender.is_preemptor]
         self._objects = objects
         self._loop = loop
         self._whole: msgspec.Raw | None = None
@@ -121,6 +124,51 @@ class Consultation:
         return np.array(
             [max(min(added.get(name, 0), MAX_SCORE), -MAX_SCORE) for name in names], dtype=np.int64
         )
+
+    def preempt(
+        self, candidates: Mapping[str, Victims], nodes: Mapping[str, NodeInfo]
+    ) -> Mapping[str, Victims]:
+        """Return the candidates for preemption that extenders leave, with the victims they say.
+
+        Raises
+        ------
+        ExtenderError
+            When an extender fails that is not ignorable.
+
+        Source: kube-scheduler 1.36, pkg/scheduler/framework/preemption/preemption.go
+        (callExtenders).
+        """
+        if not candidates or not self._preemptors:
+            return candidates
+        return self._wait(self._preempt(candidates, nodes), self._preemptors)
+
+    async def _preempt(
+        self, candidates: Mapping[str, Victims], nodes: Mapping[str, NodeInfo]
+    ) -> Mapping[str, Victims]:
+        left = candidates
+        for extender in self._preemptors:
+            if not left:
+                break
+            try:
+                told = await extender.preempt(await self._pod(), left, nodes)
+            except ExtenderError as error:
+                if not extender.is_ignorable:
+                    raise
+                log.info(
+                    "skipping an extender that failed and is ignorable",
+                    extender=extender.name,
+                    pod=self._info.key,
+                    error=str(error),
+                )
+                continue
+            empty = [node for node, victims in told.items() if not victims.pods]
+            if empty and not extender.is_ignorable:
+                raise ExtenderError(
+                    f'extender "{extender.name}": expected at least one victim pod on node '
+                    f'"{empty[0]}"'
+                )
+            left = {node: victims for node, victims in told.items() if victims.pods}
+        return left
 
     def _wait(self, call: Coroutine[Any, Any, T], asked: Sequence[HttpExtender]) -> T:
         """Let the loop do it. The deadline is for a loop that has stopped: requests have theirs."""

@@ -17,9 +17,11 @@ from scheduler.extenders.http_extender import HttpExtender
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
+    from plugins.framework.victims import Victims
     from scheduler.config import Extender
     from scheduler.extenders.whole_objects import WholeObjects
 
@@ -48,7 +50,8 @@ class ExtenderChain:
 
     Notes
     -----
-    *Concurrency*: :meth:`consult` and the properties from any thread, the rest on the loop.
+    *Concurrency*: :meth:`consult` and the properties from any thread, :meth:`preempt` from the
+    scheduling thread, the rest on the loop.
     """
 
     def __init__(
@@ -78,6 +81,19 @@ class ExtenderChain:
         if not interested:
             return None
         return Consultation(info, interested, self._objects, self._loop)
+
+    def preempt(
+        self, info: PodInfo, candidates: Mapping[str, Victims], nodes: Mapping[str, NodeInfo]
+    ) -> Mapping[str, Victims]:
+        """Let the extenders that preempt narrow the candidates; the scheduling thread waits.
+
+        Raises
+        ------
+        ExtenderError
+            When an extender fails that is not ignorable.
+        """
+        consultation = self.consult(info)
+        return candidates if consultation is None else consultation.preempt(candidates, nodes)
 
     async def bind(self, info: PodInfo, node_name: str) -> Status | None:
         """Let an extender bind the pod, if one binds and is interested.

@@ -5,29 +5,38 @@ Source: kube-scheduler 1.36, pkg/scheduler/extender.go.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from plugins.framework.status import Code, Status, unresolvable
+from plugins.framework.victims import Victims
 from scheduler.extenders.extender_client import ExtenderClient, ExtenderError
 from scheduler.extenders.wire import (
     MalformedAnswerError,
     decode_binding_error,
     decode_filter_result,
+    decode_preemption_result,
     decode_priorities,
     encode_args,
     encode_binding,
+    encode_preemption,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import msgspec
 
+    from cache.node_info import NodeInfo
     from cache.objects import Container, Pod
     from cache.pod_info import PodInfo
     from scheduler.config import Extender
     from scheduler.extenders.whole_objects import WholeObjects
+    from scheduler.extenders.wire import VictimUids
+
+PODS_AT_ONCE: Final = 16
+"""Victims that are asked of the API at one time, for extenders that want to see them whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +94,11 @@ class HttpExtender:
     def is_binder(self) -> bool:
         """Whether it binds pods."""
         return bool(self._config.bind_verb)
+
+    @property
+    def is_preemptor(self) -> bool:
+        """Whether it has a say in preemption."""
+        return bool(self._config.preempt_verb)
 
     @property
     def weight(self) -> int:
@@ -170,6 +184,65 @@ class HttpExtender:
         except MalformedAnswerError as error:
             raise self._malformed(verb, error) from error
         return scores
+
+    async def preempt(
+        self,
+        pod: msgspec.Raw,
+        candidates: Mapping[str, Victims],
+        nodes: Mapping[str, NodeInfo],
+    ) -> dict[str, Victims]:
+        """Ask which candidates remain and who would have to go there; may be nobody.
+
+        Raises
+        ------
+        ExtenderError
+            It failed, or its answer names a node or a pod that does not exist there.
+        """
+        verb = self._config.preempt_verb
+        asked = {
+            node: (tuple(each.uid for each in victims.pods), victims.pdb_violations)
+            for node, victims in candidates.items()
+        }
+        whole = None if self._config.node_cache_capable else await self._whole_pods(candidates)
+        body = encode_preemption(pod, asked, whole)
+        try:
+            answer = decode_preemption_result(await self._client.send(verb, body, again=True))
+        except MalformedAnswerError as error:
+            raise self._malformed(verb, error) from error
+        return {node: self._victims(node, told, nodes) for node, told in answer.items()}
+
+    async def _whole_pods(self, candidates: Mapping[str, Victims]) -> dict[str, msgspec.Raw]:
+        infos = {each.uid: each for victims in candidates.values() for each in victims.pods}
+        slots = asyncio.Semaphore(PODS_AT_ONCE)
+
+        async def whole(info: PodInfo) -> msgspec.Raw:
+            async with slots:
+                return await self._objects.pod(info)
+
+        found = await asyncio.gather(*map(whole, infos.values()))
+        return dict(zip(infos, found, strict=True))
+
+    def _victims(
+        self, node_name: str, told: VictimUids | None, nodes: Mapping[str, NodeInfo]
+    ) -> Victims:
+        if told is None:
+            return Victims(())
+        node_info = nodes.get(node_name)
+        if node_info is None:
+            raise ExtenderError(
+                f'extender "{self.name}" claims to preempt on node "{node_name}", which does not '
+                "exist"
+            )
+        found = []
+        for uid in told.uids:
+            info = node_info.pods.get(uid)
+            if info is None:
+                raise ExtenderError(
+                    f'extender "{self.name}" claims to preempt pod (UID: {uid}) on node '
+                    f'"{node_name}", but the pod is not found on that node'
+                )
+            found.append(info)
+        return Victims(tuple(found), told.pdb_violations)
 
     async def bind(self, info: PodInfo, node_name: str) -> None:
         """Let it bind a pod.

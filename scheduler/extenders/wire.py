@@ -9,12 +9,12 @@ Source: k8s.io/kube-scheduler extender/v1/types.go (0.36).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 MAX_EXTENDER_PRIORITY: Final = 10
 """The highest score that an extender should give."""
@@ -65,6 +65,33 @@ class FilterResult:
     error: str
 
 
+class _Victims(msgspec.Struct, frozen=True):
+    pods: list[msgspec.Raw] = msgspec.field(name="Pods")
+    num_pdb_violations: int = msgspec.field(name="NumPDBViolations")
+
+
+class _MetaPod(msgspec.Struct, frozen=True):
+    uid: str = msgspec.field(name="UID", default="")
+
+
+class _MetaVictims(msgspec.Struct, frozen=True):
+    pods: list[_MetaPod] = msgspec.field(name="Pods")
+    num_pdb_violations: int = msgspec.field(name="NumPDBViolations")
+
+
+class _PreemptionArgs(msgspec.Struct, frozen=True, rename="pascal"):
+    pod: msgspec.Raw
+    node_name_to_victims: dict[str, _Victims] | None
+    node_name_to_meta_victims: dict[str, _MetaVictims] | None
+
+
+class VictimUids(NamedTuple):
+    """Who has to go from one node, as an extender says."""
+
+    uids: tuple[str, ...]
+    pdb_violations: int
+
+
 class HostPriority(msgspec.Struct, frozen=True, rename="pascal"):
     """The score of one node."""
 
@@ -86,6 +113,9 @@ _PRIORITIES: Final = msgspec.json.Decoder(list[HostPriority | None] | None)
 _NODE_ITEMS: Final = msgspec.json.Decoder(list[_Named] | None)
 _NAMES: Final = msgspec.json.Decoder(list[str] | None)
 _REASONS: Final = msgspec.json.Decoder(dict[str, str] | None)
+_BY_NODE: Final = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
+_PODS: Final = msgspec.json.Decoder(list[msgspec.Raw] | None)
+_COUNT: Final = msgspec.json.Decoder(int | None)
 _TEXT: Final = msgspec.json.Decoder(str | None)
 
 
@@ -99,6 +129,58 @@ def encode_args(
 def encode_binding(namespace: str, name: str, uid: str, node_name: str) -> bytes:
     """Return the body of a bind request."""
     return _encode(_BindingArgs(name, namespace, uid, node_name))
+
+
+def encode_preemption(
+    pod: msgspec.Raw,
+    victims: Mapping[str, tuple[Sequence[str], int]],
+    whole: Mapping[str, msgspec.Raw] | None,
+) -> bytes:
+    """Return the body of a preempt request.
+
+    Parameters
+    ----------
+    victims
+        By node, the UIDs of the victims and how many go against a budget.
+    whole
+        The victims themselves by UID; None to send nothing but their UIDs.
+    """
+    if whole is None:
+        metas = {
+            node: _MetaVictims([_MetaPod(uid) for uid in uids], violations)
+            for node, (uids, violations) in victims.items()
+        }
+        return _encode(_PreemptionArgs(pod, None, metas))
+    sent = {
+        node: _Victims([whole[uid] for uid in uids], violations)
+        for node, (uids, violations) in victims.items()
+    }
+    return _encode(_PreemptionArgs(pod, sent, None))
+
+
+def decode_preemption_result(body: bytes) -> dict[str, VictimUids | None]:
+    """Return the answer to a preempt request: victims by node, None where it says null.
+
+    Raises
+    ------
+    MalformedAnswerError
+        The body is not one.
+    """
+    path = "NodeNameToMetaVictims"
+    raw = _fields(body, "").get(path.lower())
+    found = None if raw is None else _decode(_BY_NODE, raw, path)
+    result: dict[str, VictimUids | None] = {}
+    for node, each in (found or {}).items():
+        where = f"{path}.{node}"
+        if bytes(each) == b"null":
+            result[node] = None
+            continue
+        fields = _fields(each, where)
+        pods = _field(_PODS, fields, "Pods") or []
+        uids = [_field(_TEXT, _fields(one, f"{where}.Pods"), "UID") or "" for one in pods]
+        violations = _field(_COUNT, fields, "NumPDBViolations") or 0
+        result[node] = VictimUids(tuple(uids), violations)
+    return result
 
 
 def decode_filter_result(body: bytes) -> FilterResult:

@@ -1,0 +1,228 @@
+"""Evicting one pod: out of the scheduler's own hands, or through the API.
+
+    held by Permit -> sent back, nothing is deleted
+    otherwise      -> condition DisruptionTarget -> DELETE with the pod's UID
+
+Source: pkg/scheduler/framework/preemption/executor.go, PreemptPod (1.36).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import structlog
+
+from cache.resources import MalformedObjectError
+from scheduler.client.errors import Action, ApiError, classify
+from scheduler.pod_status_writer import is_another_pod
+from scheduler.timestamps import api_time
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from cache.objects import Pod
+    from cache.pod_info import PodInfo
+    from scheduler.waiting_pods import WaitingPods
+
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
+
+MAX_TRIES: Final = 6
+"""Attempts at one request; some ten seconds in all. After that the preemptor is tried again, which
+may find another node."""
+
+log = structlog.get_logger(__name__)
+
+
+class EvictionApi(Protocol):
+    """The calls that eviction needs; each raises ApiError."""
+
+    async def patch_pod_status(
+        self, namespace: str, name: str, uid: str, patch: Mapping[str, Any]
+    ) -> None:
+        """Change a pod's status by a strategic merge patch, if it still has this UID."""
+        ...
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        """Ask for a pod's deletion, if it still has this UID."""
+        ...
+
+    async def get_pod(self, namespace: str, name: str) -> Pod | None:
+        """Return the pod as it is stored now, or None if there is none of that name."""
+        ...
+
+
+class Evicted(Enum):
+    """What became of a victim."""
+
+    DELETED = "deleted"
+    """The API server took our DELETE."""
+    SENT_BACK = "sent back"
+    """It was not bound yet, and goes back to the queue."""
+    GONE = "gone"
+    """It was gone, or on its way out, before we came."""
+
+
+class Evictor:
+    """Evicts pods, each at most once.
+
+    Parameters
+    ----------
+    live_pod
+        Gives the latest version of a pod that the watch brought, by namespace and name.
+    wall_clock
+        Seconds since the epoch.
+    rng, sleep
+        For the delays between attempts.
+
+    Notes
+    -----
+    *Concurrency*: :meth:`is_leaving` from any thread, the rest on the I/O loop.
+    """
+
+    def __init__(
+        self,
+        api: EvictionApi,
+        live_pod: Callable[[str, str], Pod | None],
+        waiting_pods: WaitingPods,
+        rng: random.Random,
+        *,
+        wall_clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._api = api
+        self._live_pod = live_pod
+        self._waiting_pods = waiting_pods
+        self._rng = rng
+        self._wall_clock = wall_clock
+        self._sleep = sleep
+        self._under_way: dict[str, asyncio.Task[Evicted]] = {}
+        self._deleted: dict[str, tuple[str, str]] = {}
+        """Namespace and name, by UID, of pods whose DELETE was accepted and that the watch has not
+        shown to be leaving yet."""
+
+    def is_leaving(self, info: PodInfo) -> bool:
+        """Tell whether a pod is gone, or on its way out, as far as is known."""
+        live = self._live_pod(info.namespace, info.name)
+        if live is None or live.metadata.uid != info.uid:
+            return True
+        return live.metadata.deletion_timestamp is not None or info.uid in self._deleted
+
+    async def evict(self, victim: PodInfo, plugin: str, message: str) -> Evicted:
+        """Evict a pod, or wait for the end of an eviction of it that is under way.
+
+        Parameters
+        ----------
+        plugin
+            In whose name.
+        message
+            Of the condition.
+
+        Returns
+        -------
+        What became of it; ``DELETED`` and ``SENT_BACK`` only to the one who did it.
+
+        Raises
+        ------
+        ApiError
+            The API server refused, or gave no answer in time.
+        """
+        task = self._under_way.get(victim.uid)
+        if task is not None:
+            await asyncio.shield(task)
+            return Evicted.GONE
+        task = asyncio.ensure_future(self._evict(victim, plugin, message))
+        self._under_way[victim.uid] = task
+        task.add_done_callback(lambda _: self._under_way.pop(victim.uid, None))
+        return await asyncio.shield(task)
+
+    async def _evict(self, victim: PodInfo, plugin: str, message: str) -> Evicted:
+        waiting = self._waiting_pods.get(victim.uid)
+        if waiting is not None and waiting.reject(plugin, "preempted"):
+            return Evicted.SENT_BACK
+        self._forget_those_that_left()
+        if self.is_leaving(victim):
+            return Evicted.GONE
+        live = self._live_pod(victim.namespace, victim.name) or victim.pod
+        patch = self._condition_patch(live, message)
+        if patch and not await self._persist(victim, lambda: self._patch(victim, patch)):
+            return Evicted.GONE
+        if not await self._persist(victim, lambda: self._delete(victim)):
+            return Evicted.GONE
+        self._deleted[victim.uid] = (victim.namespace, victim.name)
+        return Evicted.DELETED
+
+    def _forget_those_that_left(self) -> None:
+        for uid, (namespace, name) in list(self._deleted.items()):
+            live = self._live_pod(namespace, name)
+            if live is None or live.metadata.uid != uid or live.metadata.deletion_timestamp:
+                del self._deleted[uid]
+
+    def _condition_patch(self, pod: Pod, message: str) -> dict[str, Any]:
+        """Return what is to be changed in the pod's status; empty if it says so already.
+
+        Source: pkg/api/v1/pod/util.go, UpdatePodCondition (1.36).
+        """
+        since = api_time(self._wall_clock())
+        for condition in pod.status.conditions:
+            if condition.type == DISRUPTION_TARGET and condition.status == "True":
+                if (condition.reason, condition.message) == (PREEMPTION_BY_SCHEDULER, message):
+                    return {}
+                since = condition.last_transition_time or since
+        condition_now: dict[str, Any] = {
+            "type": DISRUPTION_TARGET,
+            "status": "True",
+            "reason": PREEMPTION_BY_SCHEDULER,
+            "message": message,
+            "lastProbeTime": None,
+            "lastTransitionTime": since,
+        }
+        if pod.metadata.generation:
+            condition_now["observedGeneration"] = pod.metadata.generation
+        return {"conditions": [condition_now]}
+
+    def _patch(self, victim: PodInfo, patch: Mapping[str, Any]) -> Awaitable[None]:
+        return self._api.patch_pod_status(victim.namespace, victim.name, victim.uid, patch)
+
+    def _delete(self, victim: PodInfo) -> Awaitable[None]:
+        return self._api.delete_pod(victim.namespace, victim.name, victim.uid)
+
+    async def _persist(self, victim: PodInfo, call: Callable[[], Awaitable[None]]) -> bool:
+        """Make a request until it is answered; return False when there is no such pod any more.
+
+        An answer that leaves open what happened is settled by a GET: a pod that is on its way out
+        is not asked to go once more.
+        """
+        attempt = 0
+        while True:
+            try:
+                await call()
+            except ApiError as error:
+                if is_another_pod(error):
+                    return False
+                action, delay_s = classify(error, attempt, self._rng)
+                if action is Action.GONE:
+                    return False
+                attempt += 1
+                if attempt >= MAX_TRIES or action in (Action.FORBIDDEN, Action.GIVE_UP):
+                    raise
+                await self._sleep(delay_s)
+                if action is not Action.RETRY and not await self._is_there(victim):
+                    return False
+            else:
+                return True
+
+    async def _is_there(self, victim: PodInfo) -> bool:
+        """Tell whether the pod exists and is not about to go; yes when that cannot be known."""
+        try:
+            pod = await self._api.get_pod(victim.namespace, victim.name)
+        except (ApiError, MalformedObjectError) as error:
+            log.warning("cannot settle an eviction yet", pod=victim.key, error=str(error))
+            return True
+        if pod is None or pod.metadata.uid != victim.uid:
+            return False
+        return pod.metadata.deletion_timestamp is None
