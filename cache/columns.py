@@ -177,8 +177,9 @@ class Columns:
             if before.uid != info.uid:
                 self.epoch += 1
             self.node_infos[row] = info
-            self._count_claims(info.pvc_ref_counts, 1)
-            self._count_claims(before.pvc_ref_counts, -1)
+            if info.pvc_ref_counts or before.pvc_ref_counts:
+                self._count_claims(info.pvc_ref_counts, 1)
+                self._count_claims(before.pvc_ref_counts, -1)
         self.terms.touch(row)
         self._write_row(row, info)
         for follower in self.followers:

@@ -17,9 +17,11 @@ from msgspec.structs import replace
 from cache.node_info import NodeInfo
 from cache.objects import (
     Affinity,
+    ClaimVolumeSource,
     Container,
     ContainerImage,
     ContainerPort,
+    EphemeralVolumeSource,
     LabelSelector,
     Node,
     NodeAffinity,
@@ -172,6 +174,14 @@ class PodBuilder:
     def volume(self, volume: Volume) -> Self:
         """Add a volume."""
         return self._spec(volumes=(*self._pod.spec.volumes, volume))
+
+    def claim(self, name: str) -> Self:
+        """Add a volume that is a PersistentVolumeClaim, and is called like it."""
+        return self.volume(Volume(name, persistent_volume_claim=ClaimVolumeSource(name)))
+
+    def ephemeral_claim(self, volume_name: str) -> Self:
+        """Add a volume whose claim is made with the pod."""
+        return self.volume(Volume(volume_name, ephemeral=EphemeralVolumeSource()))
 
     def resource_claim(self, name: str) -> Self:
         """Add a claim of dynamic resources."""

@@ -19,6 +19,7 @@ from cache.namespaces import Namespaces
 from cache.pod_info import PodInfo
 from cache.scheduler_cache import SchedulerCache, rebuild
 from cache.snapshot import Snapshot
+from cache.storage import Storage
 from cache.workloads import Workloads
 from plugins import names
 from plugins.framework.cluster_events import EventRegistration
@@ -62,13 +63,17 @@ class RecordingHandle:
     """The services that a plugin is lent: notes what is bound and answers Success."""
 
     def __init__(
-        self, namespaces: Iterable[Namespace] = (), workloads: Workloads | None = None
+        self,
+        namespaces: Iterable[Namespace] = (),
+        workloads: Workloads | None = None,
+        storage: Storage | None = None,
     ) -> None:
         self.bound: list[tuple[str, str]] = []
         self.namespaces = Namespaces()
         for namespace in namespaces:
             self.namespaces.changed(None, namespace)
         self.workloads = Workloads() if workloads is None else workloads
+        self.storage = Storage() if storage is None else storage
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
         self.bound.append((info.uid, node_name))

@@ -1,0 +1,122 @@
+"""Disks that pods mount without a claim, and on which nodes they are in use.
+
+A disk of these kinds can be written from one pod of a node only. Others may read it meanwhile,
+if every one of them, the writer included, mounts it read-only; an EBS volume not even then.
+
+Source: pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go,
+isVolumeConflict (1.36).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Mapping
+
+    from cache.columns import Columns
+    from cache.node_info import NodeInfo
+    from cache.objects import Pod, Volume
+
+DisksByUse: TypeAlias = "dict[Hashable, bool]"
+"""Disks, and whether any mount of each forbids all others."""
+
+
+class DiskMount(NamedTuple):
+    """One disk of a pod."""
+
+    disk: Hashable
+    """Its kind and what it is called."""
+    is_exclusive: bool
+    """Whether nobody else may have it mounted, be it read-only."""
+
+
+def disk_mounts(volumes: Iterable[Volume]) -> Iterator[DiskMount]:
+    """Yield the disks among the volumes of a pod.
+
+    A Ceph image counts once for each of its monitors: two images are one if they share any.
+    """
+    for volume in volumes:
+        gce, ebs = volume.gce_persistent_disk, volume.aws_elastic_block_store
+        iscsi, rbd = volume.iscsi, volume.rbd
+        if gce is not None:
+            yield DiskMount(("gce", gce.pd_name), not gce.read_only)
+        if ebs is not None:
+            yield DiskMount(("ebs", ebs.volume_id), True)
+        if iscsi is not None:
+            yield DiskMount(("iscsi", iscsi.iqn), not iscsi.read_only)
+        if rbd is not None:
+            for monitor in rbd.monitors:
+                yield DiskMount(("rbd", monitor, rbd.pool, rbd.image), not rbd.read_only)
+
+
+def disks_of_node(node_info: NodeInfo) -> DisksByUse:
+    """Return the disks that the pods of a node mount."""
+    found: DisksByUse = {}
+    for info in node_info.pods.values():
+        if info.pod.spec.volumes:
+            _add(found, info.pod)
+    return found
+
+
+def disks_of_pod(pod: Pod) -> DisksByUse:
+    """Return the disks that a pod mounts."""
+    found: DisksByUse = {}
+    _add(found, pod)
+    return found
+
+
+def conflict(wanted: Iterable[DiskMount], mounted: Mapping[Hashable, bool]) -> bool:
+    """Tell whether a mount cannot be where other pods have these disks mounted."""
+    return any(
+        mount.disk in mounted and (mount.is_exclusive or mounted[mount.disk]) for mount in wanted
+    )
+
+
+def _add(found: DisksByUse, pod: Pod) -> None:
+    for disk, is_exclusive in disk_mounts(pod.spec.volumes):
+        found[disk] = is_exclusive or found.get(disk, False)
+
+
+class DisksInUse:
+    """The disks of all nodes of some columns, and the nodes of each disk.
+
+    Notes
+    -----
+    *Concurrency*: confined to the thread of the columns.
+
+    *Cost*: follows the nodes that have changed when it is asked; nothing while nobody asks.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self._changed = set(columns.row_of)
+        columns.followers.append(self._changed)
+        self._disks: dict[str, DisksByUse] = {}
+        self._nodes: dict[Hashable, set[str]] = {}
+
+    def conflicting_rows(self, wanted: Iterable[DiskMount]) -> list[int]:
+        """Return the rows of the nodes where a pod with these mounts cannot be."""
+        self._follow()
+        rows: set[int] = set()
+        for disk, is_exclusive in wanted:
+            for name in self._nodes.get(disk, ()):
+                if is_exclusive or self._disks[name][disk]:
+                    rows.add(self.columns.row_of[name])
+        return sorted(rows)
+
+    def _follow(self) -> None:
+        for name in self._changed:
+            row = self.columns.row_of.get(name)
+            after = {} if row is None else disks_of_node(self.columns.node_infos[row])
+            before = self._disks.pop(name, {})
+            for disk in before.keys() - after.keys():
+                names = self._nodes[disk]
+                names.remove(name)
+                if not names:
+                    del self._nodes[disk]
+            for disk in after:
+                self._nodes.setdefault(disk, set()).add(name)
+            if after:
+                self._disks[name] = after
+        self._changed.clear()

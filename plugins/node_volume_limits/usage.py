@@ -1,0 +1,342 @@
+"""How many volumes of each driver every node holds, kept up to date as pods and storage change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from plugins.framework.status import Status
+from plugins.node_volume_limits.counted_volumes import (
+    NONE,
+    Counted,
+    VolumeKey,
+    attached_volumes,
+    volume_limits,
+    volumes_of_running_pod,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping
+
+    import numpy.typing as npt
+
+    from cache.columns import Columns
+    from cache.node_info import NodeInfo
+    from cache.pod_info import PodInfo
+    from cache.storage import Storage
+    from plugins.framework.results import BoolArray
+
+NO_LIMIT: Final = 2**62
+"""Stands for the limit of a driver that has none on a node: more than any number of volumes."""
+
+_ATTACHMENTS: Final = ""
+"""Stands in place of a pod's UID for what is attached to a node."""
+
+
+class _Pod(NamedTuple):
+    info: PodInfo
+    volumes: Counted
+    read: frozenset[Hashable]
+    """The keys of the claims and the names of the volumes that this was worked out from."""
+
+
+class _Node:
+    """What is known of one node that limits any driver."""
+
+    __slots__ = ("attached", "attached_read", "limits", "pods", "uses")
+
+    def __init__(self) -> None:
+        self.limits: Mapping[str, int] = {}
+        self.pods: dict[str, _Pod] = {}
+        self.uses: dict[VolumeKey, int] = {}
+        """The volumes that its pods use, and how many pods each."""
+        self.attached: frozenset[VolumeKey] | None = None
+        """The volumes that are attached; None when that has to be found out."""
+        self.attached_read: frozenset[Hashable] = frozenset()
+
+    def held(self) -> dict[str, int]:
+        """Return how many volumes of each driver the node holds."""
+        return held_volumes(self.uses, self.attached or NONE)
+
+    def error(self) -> Status | None:
+        """Return why its volumes cannot be counted, if they cannot."""
+        for pod in self.pods.values():
+            if isinstance(pod.volumes, Status):
+                return pod.volumes
+        return None
+
+
+def held_volumes(uses: Iterable[VolumeKey], attached: Iterable[VolumeKey]) -> dict[str, int]:
+    """Return the number of distinct volumes of each driver."""
+    held: dict[str, int] = {}
+    for key in {*uses, *attached}:
+        held[key[0]] = held.get(key[0], 0) + 1
+    return held
+
+
+class VolumeUsage:
+    """The volumes on all nodes of some columns.
+
+    Nodes that limit no driver are passed over.
+
+    Notes
+    -----
+    *Concurrency*: confined to the thread of the columns; reads storage, which is thread-safe.
+
+    *Cost*: follows, when asked, the nodes, pods, claims, volumes, CSINodes and attachments that
+    have changed since it was asked last, some microseconds each. Where that was too long ago, or
+    a storage class has changed, everything is counted anew.
+    """
+
+    def __init__(self, columns: Columns, storage: Storage) -> None:
+        self.columns = columns
+        self._storage = storage
+        self._changed = set(columns.row_of)
+        columns.followers.append(self._changed)
+        self._nodes: dict[str, _Node] = {}
+        self._nodes_of: dict[VolumeKey, set[str]] = {}
+        self._readers: dict[Hashable, set[tuple[str, str]]] = {}
+        """Who depends on a claim or a volume: node and pod, or node and its attachments."""
+        self._errors: dict[str, Status] = {}
+        self._limits: dict[str, npt.NDArray[np.int64]] = {}
+        self._held: dict[str, npt.NDArray[np.int64]] = {}
+        self._epoch = -1
+        self._claims = storage.claims.api_version
+        self._volumes = storage.volumes.api_version
+        self._classes = storage.storage_classes_version
+        self._csi_nodes = storage.csi_nodes_version
+        self._attachments = storage.attachments_version
+
+    # --- questions ----------------------------------------------------------------------------
+
+    def over_limit(self, wanted: frozenset[VolumeKey]) -> BoolArray:
+        """Return bool (n_nodes,), of all rows: where volumes go beyond the limit of their driver.
+
+        A volume that is on a node already is not counted again there.
+        """
+        over = np.zeros(len(self.columns), dtype=np.bool_)
+        row_of = self.columns.row_of
+        by_driver: dict[str, list[VolumeKey]] = {}
+        for key in wanted:
+            by_driver.setdefault(key[0], []).append(key)
+        for driver, keys in by_driver.items():
+            if driver not in self._limits:
+                continue
+            more = np.full(len(self.columns), len(keys), dtype=np.int64)
+            for key in keys:
+                names = self._nodes_of.get(key)
+                if names:
+                    more[[row_of[name] for name in names]] -= 1
+            over |= (self._held[driver] + more > self._limits[driver]) & (more > 0)
+        return over
+
+    def errors(self) -> Mapping[int, Status]:
+        """Return why the volumes on a node cannot be counted, by row."""
+        row_of = self.columns.row_of
+        return {row_of[name]: status for name, status in self._errors.items()}
+
+    def volumes_of(self, node_name: str, info: PodInfo) -> Counted | None:
+        """Return the volumes of a pod on a node, or None where they are not known."""
+        node = self._nodes.get(node_name)
+        known = None if node is None else node.pods.get(info.uid)
+        return known.volumes if known is not None and known.info is info else None
+
+    def attached_to(self, node_name: str) -> frozenset[VolumeKey] | None:
+        """Return the volumes that are attached to a node, or None where they are not known."""
+        node = self._nodes.get(node_name)
+        return None if node is None else node.attached
+
+    # --- following ----------------------------------------------------------------------------
+
+    def follow(self) -> None:
+        """Take in everything that has changed since the last time."""
+        self._read_storage()
+        if self._epoch != self.columns.epoch:
+            self._make_room()
+        for name in self._changed:
+            row = self.columns.row_of.get(name)
+            if row is None:
+                self._forget(name)
+            else:
+                self._update(name, row, self.columns.node_infos[row])
+        self._changed.clear()
+
+    def _read_storage(self) -> None:
+        storage = self._storage
+        if self._classes != storage.storage_classes_version:
+            self._classes = storage.storage_classes_version
+            self._start_anew()
+        if self._claims != storage.claims.api_version:
+            self._claims, claims = storage.claims.api_changes(self._claims)
+            self._expire(claims)
+        if self._volumes != storage.volumes.api_version:
+            self._volumes, volumes = storage.volumes.api_changes(self._volumes)
+            self._expire(volumes)
+        if self._csi_nodes != storage.csi_nodes_version:
+            self._csi_nodes, nodes = storage.csi_node_changes(self._csi_nodes)
+            if nodes is None:
+                self._start_anew()
+            else:
+                self._changed |= nodes
+        if self._attachments != storage.attachments_version:
+            self._attachments, nodes = storage.attachment_changes(self._attachments)
+            if nodes is None:
+                self._start_anew()
+            else:
+                for name in nodes:
+                    self._expire_one(name, _ATTACHMENTS)
+
+    def _start_anew(self) -> None:
+        for name in list(self._nodes):
+            self._forget(name)
+        self._changed |= self.columns.row_of.keys()
+
+    def _expire(self, keys: frozenset[Hashable] | frozenset[str] | None) -> None:
+        """Forget what was worked out from claims or volumes with these keys."""
+        if keys is None:
+            self._start_anew()
+            return
+        for key in keys:
+            for name, uid in tuple(self._readers.get(key, ())):
+                self._expire_one(name, uid)
+
+    def _expire_one(self, name: str, uid: str) -> None:
+        node = self._nodes.get(name)
+        if node is not None:
+            if uid == _ATTACHMENTS:
+                self._unread(node.attached_read, name, uid)
+                node.attached, node.attached_read = None, frozenset()
+            else:
+                self._take_off(name, node, uid)
+            self._changed.add(name)
+
+    def _make_room(self) -> None:
+        """Lay the arrays out anew: nodes came or went, and rows have moved."""
+        self._epoch = self.columns.epoch
+        for driver in self._limits:
+            self._add_driver(driver)
+        for name, node in self._nodes.items():
+            row = self.columns.row_of.get(name)
+            if row is not None:
+                self._write(row, node)
+
+    def _add_driver(self, driver: str) -> None:
+        self._limits[driver] = np.full(len(self.columns), NO_LIMIT, dtype=np.int64)
+        self._held[driver] = np.zeros(len(self.columns), dtype=np.int64)
+
+    # --- one node -----------------------------------------------------------------------------
+
+    def _update(self, name: str, row: int, info: NodeInfo) -> None:
+        limits = volume_limits(self._storage.csi_node(name))
+        if not limits:
+            if name in self._nodes:
+                self._forget(name)
+                self._write(row, _Node())
+            return
+        node = self._nodes.setdefault(name, _Node())
+        node.limits = limits
+        if node.attached is None:
+            read: set[Hashable] = set()
+            node.attached = attached_volumes(self._storage, name, read)
+            node.attached_read = self._note(read, name, _ATTACHMENTS)
+        pods, known = info.pods, node.pods
+        for uid in [uid for uid in known if pods.get(uid) is not known[uid].info]:
+            self._take_off(name, node, uid)
+        if len(known) < len(pods):
+            for uid, pod in pods.items():
+                if uid not in known:
+                    self._put(name, node, pod)
+        error = node.error()
+        if error is not None:
+            self._errors[name] = error
+        else:
+            self._errors.pop(name, None)
+        self._write(row, node)
+
+    def _put(self, name: str, node: _Node, info: PodInfo) -> None:
+        volumes: Counted = NONE
+        read: set[Hashable] = set()
+        if info.pod.spec.volumes:
+            volumes = volumes_of_running_pod(self._storage, info.pod, read)
+        node.pods[info.uid] = _Pod(info, volumes, self._note(read, name, info.uid))
+        if not isinstance(volumes, Status):
+            for key in volumes:
+                node.uses[key] = node.uses.get(key, 0) + 1
+                self._nodes_of.setdefault(key, set()).add(name)
+
+    def _take_off(self, name: str, node: _Node, uid: str) -> None:
+        pod = node.pods.pop(uid, None)
+        if pod is None:
+            return
+        self._unread(pod.read, name, uid)
+        if isinstance(pod.volumes, Status):
+            return
+        for key in pod.volumes:
+            node.uses[key] -= 1
+            if not node.uses[key]:
+                del node.uses[key]
+                self._leave(key, name)
+
+    def _leave(self, key: VolumeKey, name: str) -> None:
+        names = self._nodes_of[key]
+        names.remove(name)
+        if not names:
+            del self._nodes_of[key]
+
+    def _forget(self, name: str) -> None:
+        node = self._nodes.pop(name, None)
+        if node is not None:
+            for uid in list(node.pods):
+                self._take_off(name, node, uid)
+            self._unread(node.attached_read, name, _ATTACHMENTS)
+        self._errors.pop(name, None)
+
+    def _note(self, read: set[Hashable], name: str, uid: str) -> frozenset[Hashable]:
+        for key in read:
+            self._readers.setdefault(key, set()).add((name, uid))
+        return frozenset(read)
+
+    def _unread(self, read: frozenset[Hashable], name: str, uid: str) -> None:
+        for key in read:
+            readers = self._readers[key]
+            readers.discard((name, uid))
+            if not readers:
+                del self._readers[key]
+
+    def _write(self, row: int, node: _Node) -> None:
+        for driver in node.limits:
+            if driver not in self._limits:
+                self._add_driver(driver)
+        held = node.held()
+        for driver, limits in self._limits.items():
+            limits[row] = node.limits.get(driver, NO_LIMIT)
+            self._held[driver][row] = held.get(driver, 0)
+
+
+def exceeds(
+    wanted: frozenset[VolumeKey],
+    uses: Iterable[VolumeKey],
+    held: Mapping[str, int],
+    limits: Mapping[str, int],
+) -> bool:
+    """Tell whether volumes go beyond the limit of their driver on one node.
+
+    Parameters
+    ----------
+    wanted
+        The volumes of the pod to be placed.
+    uses
+        The volumes of the pods on the node.
+    held
+        How many volumes of each driver are there.
+    limits
+        How many there can be.
+    """
+    more: dict[str, int] = {}
+    for key in wanted.difference(uses):
+        more[key[0]] = more.get(key[0], 0) + 1
+    return any(
+        driver in limits and held.get(driver, 0) + count > limits[driver]
+        for driver, count in more.items()
+    )

@@ -1,0 +1,217 @@
+"""Keeps a pod away from disks and claims that only one pod can have.
+
+An inline disk excludes others on its node; a claim with the access mode ReadWriteOncePod excludes
+others everywhere.
+
+Source: pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go (1.36).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from cache.node_info import claim_keys
+from plugins import names
+from plugins.framework.cluster_events import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    Hint,
+    Resource,
+)
+from plugins.framework.cycle_state import StateKey
+from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin
+from plugins.framework.results import (
+    ALL_PASS,
+    PROCEED,
+    SKIP_FILTER,
+    NodeVerdicts,
+    PreFilterResult,
+)
+from plugins.framework.status import SUCCESS, Status, unresolvable, unschedulable
+from plugins.inline_disks import (
+    DiskMount,
+    DisksInUse,
+    conflict,
+    disk_mounts,
+    disks_of_node,
+    disks_of_pod,
+)
+from plugins.missing_objects import claim_not_found
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import msgspec
+
+    from cache.columns import NodesView
+    from cache.node_info import NodeInfo
+    from cache.objects import Pod
+    from cache.pod_info import PodInfo
+    from cache.storage_objects import PersistentVolumeClaim
+    from plugins.framework.cycle_state import CycleState
+    from plugins.framework.handle import Handle
+    from plugins.framework.results import BoolArray
+
+READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
+
+DISK_IN_USE: Final = unschedulable("node(s) had no available disk")
+CLAIM_IN_USE: Final = unschedulable(
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already "
+    "in-use by another pod"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    disks: tuple[DiskMount, ...]
+    claims: frozenset[str]
+    """Claims that no other pod may use, as ``namespace/claim``."""
+    uses: int
+    """How often other pods use them."""
+
+
+_WANTED: Final[StateKey[_Wanted]] = StateKey("VolumeRestrictions")
+
+
+class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
+    """Rejects nodes where a disk of the pod is mounted, and all while its claim is in use."""
+
+    name = names.VOLUME_RESTRICTIONS
+
+    def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._in_use: DisksInUse | None = None
+
+    def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
+        """Return Skip for a pod that wants nothing which others have.
+
+        A pod whose claim does not exist is rejected, since its access modes are not known.
+        """
+        pod = info.pod
+        if not pod.spec.volumes:
+            return SKIP_FILTER
+        claims = set()
+        for volume in pod.spec.volumes:
+            source = volume.persistent_volume_claim
+            if source is not None:
+                claim = self.handle.storage.claim(info.namespace, source.claim_name)
+                if claim is None:
+                    return PreFilterResult(unresolvable(claim_not_found(source.claim_name)))
+                if READ_WRITE_ONCE_POD in claim.spec.access_modes:
+                    claims.add(f"{info.namespace}/{source.claim_name}")
+        disks = tuple(disk_mounts(pod.spec.volumes))
+        # Differs: kube-scheduler counts a claim once, however many pods use it, but takes one off
+        # for every pod that a what-if removes; and there it takes claims of the same name in
+        # another namespace for the same one. Its preemption then evicts pods in vain.
+        ref_counts = nodes.columns.claim_ref_counts
+        uses = sum(ref_counts.get(claim, 0) for claim in claims)
+        if not disks and not uses:
+            return SKIP_FILTER
+        if disks and (self._in_use is None or self._in_use.columns is not nodes.columns):
+            self._in_use = DisksInUse(nodes.columns)
+        state.write(_WANTED, _Wanted(disks, frozenset(claims), uses))
+        return PROCEED
+
+    def add_pod(
+        self, state: CycleState, info: PodInfo, added: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Count the pod's use of the claims."""
+        return _count(state, added, 1)
+
+    def remove_pod(
+        self, state: CycleState, info: PodInfo, removed: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Count the pod's use of the claims out."""
+        return _count(state, removed, -1)
+
+    def is_concerned_by(self, state: CycleState, info: PodInfo, other: PodInfo) -> bool:
+        """Tell whether the other pod uses one of the claims, or mounts one of the disks."""
+        wanted = state.read(_WANTED)
+        return _uses(other, wanted.claims) > 0 or conflict(wanted.disks, disks_of_pod(other.pod))
+
+    def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
+        """Judge all nodes of the view.
+
+        *Cost*: constant, but for the nodes that have changed since a pod with disks came last.
+        """
+        wanted = state.read(_WANTED)
+        without_disk: BoolArray | None = None
+        if wanted.disks:
+            if self._in_use is None or self._in_use.columns is not nodes.columns:
+                return super().filter(state, info, nodes)  # a what-if about some nodes
+            free = np.ones(len(nodes.columns), dtype=np.bool_)
+            free[self._in_use.conflicting_rows(wanted.disks)] = False
+            without_disk = nodes.take(free)
+        if wanted.uses > 0:
+            nobody = np.zeros(len(nodes), dtype=np.bool_)
+            if without_disk is None:
+                return NodeVerdicts(nobody, status=CLAIM_IN_USE)
+            which = without_disk.astype(np.intp)
+            return NodeVerdicts(nobody, detail=lambda: (which, (DISK_IN_USE, CLAIM_IN_USE)))
+        if without_disk is None:
+            return ALL_PASS
+        return NodeVerdicts(without_disk, status=DISK_IN_USE)
+
+    def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
+        """Judge one node."""
+        wanted = state.read(_WANTED)
+        if wanted.disks and conflict(wanted.disks, disks_of_node(node_info)):
+            return DISK_IN_USE
+        return CLAIM_IN_USE if wanted.uses > 0 else SUCCESS
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return: a pod that goes, a new node, a new claim."""
+        claims = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
+        return (
+            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _after_pod_deleted),
+            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
+            EventRegistration(claims, _after_claim_added),
+        )
+
+
+def _uses(other: PodInfo, claims: frozenset[str]) -> int:
+    return sum(claim in claims for claim in claim_keys(other)) if claims else 0
+
+
+def _count(state: CycleState, other: PodInfo, sign: int) -> Status:
+    wanted = state.read(_WANTED)
+    uses = _uses(other, wanted.claims)
+    if uses:
+        state.write(_WANTED, replace(wanted, uses=wanted.uses + sign * uses))
+    return SUCCESS
+
+
+def _claim_names(pod: Pod) -> set[str]:
+    return {
+        volume.persistent_volume_claim.claim_name
+        for volume in pod.spec.volumes
+        if volume.persistent_volume_claim is not None
+    }
+
+
+def _after_pod_deleted(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
+    """Answer for a pod that is gone: only if it held a disk or a claim of this one.
+
+    kube-scheduler looks only at pods of the same namespace, though a disk knows none.
+    """
+    if old is None:
+        return Hint.QUEUE
+    if old.metadata.namespace != pod.metadata.namespace:
+        return Hint.SKIP
+    if conflict(disk_mounts(pod.spec.volumes), disks_of_pod(old)):
+        return Hint.QUEUE
+    return Hint.SKIP if _claim_names(pod).isdisjoint(_claim_names(old)) else Hint.QUEUE
+
+
+def _after_claim_added(
+    pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
+) -> Hint:
+    """Answer for a new claim: only one that the pod waits for."""
+    if new is None:
+        return Hint.QUEUE
+    mine = new.metadata.namespace == pod.metadata.namespace
+    return Hint.QUEUE if mine and new.metadata.name in _claim_names(pod) else Hint.SKIP

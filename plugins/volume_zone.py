@@ -1,0 +1,209 @@
+"""Keeps a pod in the zones of its volumes, as the labels of bound volumes name them.
+
+A node without any zone or region label is taken to be in all of them.
+
+Source: pkg/scheduler/framework/plugins/volumezone/volume_zone.go and k8s.io/cloud-provider
+volume/helpers/zones.go, LabelZonesToSet (1.36).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from cache.storage import claim_class
+from plugins import names
+from plugins.framework.cluster_events import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    Hint,
+    Resource,
+)
+from plugins.framework.cycle_state import StateKey
+from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin
+from plugins.framework.results import PROCEED, SKIP_FILTER, NodeVerdicts, PreFilterResult
+from plugins.framework.status import SUCCESS, Status, unresolvable
+from plugins.missing_objects import claim_not_found, storage_class_not_found, volume_not_found
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cache.columns import LabelColumn, NodesView
+    from cache.node_info import NodeInfo
+    from cache.objects import Pod
+    from cache.pod_info import PodInfo
+    from cache.storage_objects import (
+        PersistentVolume,
+        PersistentVolumeClaim,
+        StorageClass,
+    )
+    from plugins.framework.cycle_state import CycleState
+    from plugins.framework.results import BoolArray
+
+REJECTED: Final = unresolvable("node(s) had no available volume zone")
+
+WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
+
+_PRESENT_LABELS: Final = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+"""The labels that say where a volume or a node is, and what each is called today."""
+
+_ZONES_SEPARATOR: Final = "__"
+
+
+class VolumePlace(NamedTuple):
+    """One label of a volume: where it can be reached from."""
+
+    key: str
+    values: frozenset[str]
+
+
+_PLACES: Final[StateKey[tuple[VolumePlace, ...]]] = StateKey("VolumeZone")
+
+
+class VolumeZone(PreFilterPlugin, FilterPlugin):
+    """Rejects nodes outside the zones and regions of the pod's volumes."""
+
+    name = names.VOLUME_ZONE
+
+    def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
+        """Return Skip for a pod whose volumes can be anywhere.
+
+        A pod is rejected whose claim, volume or class does not exist, or whose claim should have
+        been bound by now.
+        """
+        if not info.pod.spec.volumes:
+            return SKIP_FILTER
+        places: dict[VolumePlace, None] = {}
+        for volume in info.pod.spec.volumes:
+            if volume.persistent_volume_claim is not None:
+                bound = self._bound_volume(info, volume.persistent_volume_claim.claim_name)
+                if isinstance(bound, Status):
+                    return PreFilterResult(bound)
+                if bound is not None:
+                    places.update(dict.fromkeys(_places(bound)))
+        if not places:
+            return SKIP_FILTER
+        state.write(_PLACES, tuple(places))
+        return PROCEED
+
+    def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
+        """Judge all nodes of the view.
+
+        *Cost*: a few passes over integer columns, whatever the number of distinct zones.
+        """
+        somewhere = np.zeros(len(nodes), dtype=np.bool_)
+        for key in _PRESENT_LABELS:
+            _, ids = nodes.label(key)
+            somewhere |= ids != 0
+        within = np.ones(len(nodes), dtype=np.bool_)
+        for place in state.read(_PLACES):
+            column, ids = nodes.label(place.key)
+            inside = _allowed(column, place)[ids]
+            present = _PRESENT_LABELS[place.key]
+            if present != place.key:
+                present_column, present_ids = nodes.label(present)
+                inside |= (ids == 0) & _allowed(present_column, place)[present_ids]
+            within &= inside
+        return NodeVerdicts(within | ~somewhere, status=REJECTED)
+
+    def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
+        """Judge one node."""
+        labels = node_info.labels
+        if not any(key in labels for key in _PRESENT_LABELS):
+            return SUCCESS
+        for place in state.read(_PLACES):
+            value = labels.get(place.key)
+            if value is None:
+                value = labels.get(_PRESENT_LABELS[place.key])
+            if value is None or value not in place.values:
+                return REJECTED
+        return SUCCESS
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return: a new class, a node that is new or labelled, and claims and volumes."""
+        changes = Action.ADD | Action.UPDATE
+        nodes = Action.ADD | Action.UPDATE_NODE_LABEL
+        return (
+            EventRegistration(ClusterEvent(Resource.STORAGE_CLASS, Action.ADD), _after_class_added),
+            EventRegistration(ClusterEvent(Resource.NODE, nodes)),
+            EventRegistration(
+                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, changes), _after_claim
+            ),
+            EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME, changes), _after_volume),
+        )
+
+    def _bound_volume(self, info: PodInfo, claim_name: str) -> PersistentVolume | Status | None:
+        """Return the volume of a claim, None for one that waits for its pod, or a rejection."""
+        storage = self.handle.storage
+        if not claim_name:
+            return unresolvable("PersistentVolumeClaim had no name")
+        claim = storage.claim(info.namespace, claim_name)
+        if claim is None:
+            return unresolvable(claim_not_found(claim_name))
+        if claim.spec.volume_name:
+            volume = storage.volume(claim.spec.volume_name)
+            missing = volume_not_found(claim.spec.volume_name)
+            return unresolvable(missing) if volume is None else volume
+        class_name = claim_class(claim)
+        if not class_name:
+            return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+        storage_class = storage.storage_class(class_name)
+        if storage_class is None:
+            return unresolvable(storage_class_not_found(class_name))
+        if storage_class.volume_binding_mode is None:
+            return unresolvable(f'VolumeBindingMode not set for StorageClass "{class_name}"')
+        if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
+            return None
+        return unresolvable("PersistentVolume had no name")
+
+
+def _places(volume: PersistentVolume) -> tuple[VolumePlace, ...]:
+    """Return where a volume can be reached from; a label that names an empty zone says nothing."""
+    found = []
+    for key in _PRESENT_LABELS:
+        text = volume.metadata.labels.get(key)
+        if text is not None:
+            values = frozenset(each.strip() for each in text.split(_ZONES_SEPARATOR))
+            if "" not in values:
+                found.append(VolumePlace(key, values))
+    return tuple(found)
+
+
+def _allowed(column: LabelColumn, place: VolumePlace) -> BoolArray:
+    """Return bool (n_values,): which values of a label are within a place; its absence is not."""
+    return np.array([value in place.values for value in column.values], dtype=np.bool_)
+
+
+def _after_class_added(pod: Pod, old: StorageClass | None, new: StorageClass | None) -> Hint:
+    """Answer for a new class: only one whose claims wait for their pods."""
+    if new is None:
+        return Hint.QUEUE
+    return Hint.QUEUE if new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER else Hint.SKIP
+
+
+def _after_claim(
+    pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
+) -> Hint:
+    """Answer for a claim that is new or changed: only one of the pod's."""
+    if new is None:
+        return Hint.QUEUE
+    mine = new.metadata.namespace == pod.metadata.namespace and any(
+        volume.persistent_volume_claim is not None
+        and volume.persistent_volume_claim.claim_name == new.metadata.name
+        for volume in pod.spec.volumes
+    )
+    return Hint.QUEUE if mine else Hint.SKIP
+
+
+def _after_volume(pod: Pod, old: PersistentVolume | None, new: PersistentVolume | None) -> Hint:
+    """Answer for a volume: only if it is new or somewhere else now."""
+    if old is None or new is None:
+        return Hint.QUEUE
+    return Hint.SKIP if _places(old) == _places(new) else Hint.QUEUE
