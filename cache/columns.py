@@ -44,6 +44,9 @@ MAX_DERIVED_COLUMNS: Final = 256
 
 _FIRST_CAPACITY: Final = 64
 
+_MAX_CHANGES: Final = 8192
+"""Changes that are remembered. Who has not looked for longer does better to begin anew."""
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnSpec:
@@ -139,6 +142,10 @@ class Columns:
         self._nodes: list[Node | None] = []
         self._derived: OrderedDict[Hashable, _Derived] = OrderedDict()
         self._label_columns: dict[str, LabelColumn] = {}
+        self.node_version = 0
+        """Grows whenever a Node object came, went or changed."""
+        self._changes: list[int] = []
+        self._first_change = 0
         self.terms = TermIndex(self.node_infos)
         """Counts of pods by selector, and the affinity terms of the pods that run."""
         self._refresh_views()
@@ -181,6 +188,7 @@ class Columns:
                 self._count_claims(info.pvc_ref_counts, 1)
                 self._count_claims(before.pvc_ref_counts, -1)
         self.terms.touch(row)
+        self._note_change(row)
         self._write_row(row, info)
         for follower in self.followers:
             follower.add(info.name)
@@ -212,6 +220,7 @@ class Columns:
         for array in (self._allocatable, self._requested, self._nonzero):
             array[:, last] = 0
         self.epoch += 1
+        self.node_version += 1
         self._refresh_views()
         for follower in self.followers:
             follower.add(name)
@@ -223,6 +232,28 @@ class Columns:
                 self.claim_ref_counts[claim] = now
             else:
                 del self.claim_ref_counts[claim]
+
+    @property
+    def change_count(self) -> int:
+        """How many changes of rows there have been: a position for :meth:`changed_since`."""
+        return self._first_change + len(self._changes)
+
+    def changed_since(self, position: int) -> set[int] | None:
+        """Return the rows that were put since a position; None when that is too long ago.
+
+        Says nothing of removals: those change ``epoch``.
+        """
+        if position < self._first_change:
+            return None
+        return set(self._changes[position - self._first_change :])
+
+    def _note_change(self, row: int) -> None:
+        changes = self._changes
+        changes.append(row)
+        if len(changes) > _MAX_CHANGES:
+            half = len(changes) // 2
+            del changes[:half]
+            self._first_change += half
 
     def _write_row(self, row: int, info: NodeInfo) -> None:
         node_changed = self._nodes[row] is not info.node
@@ -245,6 +276,7 @@ class Columns:
 
     def _write_node(self, row: int, info: NodeInfo, node: Node) -> None:
         self._nodes[row] = node
+        self.node_version += 1
         self._allocatable[:, row] = 0
         for name, amount in info.allocatable.items():
             at = self.resource_row.get(name)

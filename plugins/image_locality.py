@@ -20,7 +20,7 @@ from plugins.framework.normalize import MAX_NODE_SCORE
 from plugins.framework.status import SUCCESS, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from cache.node_info import NodeInfo
     from cache.objects import Pod
@@ -68,6 +68,14 @@ class ImageLocality(PreScorePlugin, ScorePlugin):
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return nothing: the plugin rejects no pod."""
         return ()
+
+    def signature(self, info: PodInfo) -> Hashable:
+        """Return the images, as often as they are named."""
+        return tuple(_image_names(info.pod)), _max_threshold(info.pod)
+
+    def cluster_facts(self, info: PodInfo, nodes: NodesView) -> Hashable:
+        """Return how large a share of the nodes holds each image."""
+        return _images_of(info.pod, nodes)
 
     def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
         """Count the nodes that hold each image; ``nodes.columns`` are all nodes."""

@@ -53,7 +53,7 @@ from plugins.required_node_affinity import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     import msgspec
     import numpy.typing as npt
@@ -201,6 +201,12 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
             # A profile may run the score without the PreScore.
             of_pod = _compile_preferences(_preferred(info.pod.spec))
         return of_pod if self._added_preferred is None else (*self._added_preferred, *of_pod)
+
+    def signature(self, info: PodInfo) -> Hashable:
+        """Return the node selector and the node affinity."""
+        spec = info.pod.spec
+        affinity = None if spec.affinity is None else spec.affinity.node_affinity
+        return affinity, tuple(spec.node_selector.items()) if spec.node_selector else ()
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a node that is new or has other labels."""

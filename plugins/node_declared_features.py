@@ -32,7 +32,7 @@ from plugins.framework.results import (
 from plugins.framework.status import SUCCESS, Status, unresolvable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
@@ -75,6 +75,10 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         """Judge one node."""
         needed = _needed(info.pod)
         return SUCCESS if _declared(node_info) & needed == needed else REJECTED
+
+    def signature(self, info: PodInfo) -> Hashable:
+        """Return the features that the pod needs."""
+        return _needed(info.pod)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a node that is new or declares other features, and a change of the pod itself."""

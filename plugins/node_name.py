@@ -19,7 +19,7 @@ from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import SUCCESS, Status, unresolvable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
@@ -50,6 +50,10 @@ class NodeName(FilterPlugin):
     def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
         """Judge one node."""
         return SUCCESS if info.node_name in ("", node_info.name) else REJECTED
+
+    def signature(self, info: PodInfo) -> Hashable:
+        """Return the node that the pod names."""
+        return info.node_name
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the one event that matters: a new node."""

@@ -31,7 +31,7 @@ from plugins.framework.results import (
 from plugins.framework.status import SUCCESS, Status, unschedulable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from cache.columns import NodesView
     from cache.host_ports import HostPort
@@ -98,6 +98,10 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         """Judge one node."""
         conflicts = node_info.used_ports.conflicts
         return REJECTED if any(conflicts(port) for port in info.host_ports) else SUCCESS
+
+    def signature(self, info: PodInfo) -> Hashable:
+        """Return the host ports."""
+        return info.host_ports
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a pod that goes, and a new node."""

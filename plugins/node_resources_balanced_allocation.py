@@ -25,7 +25,7 @@ from plugins.framework.status import SKIP, SUCCESS, Status
 from plugins.resource_scorer import Amounts, ResourceScorer, ResourceSpec, defaulted_resources
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
@@ -98,6 +98,10 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return nothing: the plugin rejects no pod."""
         return ()
+
+    def signature(self, info: PodInfo) -> Hashable:
+        """Return the requests."""
+        return self._scorer.pod_requests(info.requests)
 
     def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
         """Skip a pod that requests none of the resources: it would heap up with its like."""

@@ -22,7 +22,7 @@ from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import SUCCESS, Status, unresolvable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
@@ -56,6 +56,10 @@ class NodeUnschedulable(FilterPlugin):
         if node is None or not node.spec.unschedulable:
             return SUCCESS
         return SUCCESS if _tolerates_cordon(info.pod.spec.tolerations) else REJECTED
+
+    def signature(self, info: PodInfo) -> Hashable:
+        """Return the tolerations."""
+        return info.pod.spec.tolerations
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a node that is new or no longer cordoned, and a toleration more on the pod."""

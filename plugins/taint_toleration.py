@@ -30,7 +30,7 @@ from plugins.framework.status import SUCCESS, Status, unresolvable
 from plugins.taint_tables import Taints, TaintTables, Tolerations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     import msgspec
 
@@ -93,6 +93,10 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     def normalize(self, state: CycleState, info: PodInfo, scores: IntArray) -> IntArray:
         """Return 100 for nodes without such taints and 0 for those with the most of them."""
         return default_normalize(scores, reverse=True)
+
+    def signature(self, info: PodInfo) -> Hashable:
+        """Return the tolerations."""
+        return info.pod.spec.tolerations
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a node that is new or has other taints, and a toleration more on the pod."""

@@ -15,7 +15,7 @@ from plugins.framework.results import PROCEED, PreFilterResult
 from plugins.framework.status import unresolvable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from cache.columns import NodesView
     from cache.objects import Pod, PodSpec
@@ -111,6 +111,13 @@ class UnsupportedRequests(PreFilterPlugin):
             return PROCEED
         reasons = tuple(request.reason for request in UNSUPPORTED if request.asked_by(spec))
         return PreFilterResult(unresolvable(*reasons)) if reasons else PROCEED
+
+    def signature(self, info: PodInfo) -> Hashable:
+        """Return what is asked for and not honoured."""
+        spec = info.pod.spec
+        if not (spec.volumes or spec.resource_claims):
+            return ()
+        return tuple(request.feature for request in UNSUPPORTED if request.asked_by(spec))
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return nothing: no event in the cluster changes what this scheduler can do."""

@@ -39,6 +39,8 @@ class HostSelector:
             int64, shape (n,), n > 0.
         """
         best = np.flatnonzero(total == total.max())
-        if len(best) == 1:
-            return int(best[0])
-        return int(best[self._random.randrange(len(best))])
+        return int(best[self.pick(len(best))])
+
+    def pick(self, count: int) -> int:
+        """Return one of ``count`` equals, counted from 0."""
+        return 0 if count == 1 else self._random.randrange(count)

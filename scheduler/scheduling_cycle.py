@@ -24,6 +24,7 @@ from scheduler.extenders import Exclusions, ExtenderError
 from scheduler.filter_outcome import FilterOutcome, PluginError
 from scheduler.framework_runner import FrameworkRunner, PreFilterOutcome, diagnose
 from scheduler.node_statuses import SearchStatuses
+from scheduler.reuse import Placement, SignatureReuse
 
 if TYPE_CHECKING:
     from cache.columns import NodesView
@@ -84,6 +85,7 @@ class SchedulingCycle:
         self.snapshot = snapshot
         self._extenders = extenders
         self._selector = selector
+        self._reuse = SignatureReuse(snapshot, selector)
         self._next_start = 0
         self._cycle = 0
 
@@ -129,8 +131,13 @@ class SchedulingCycle:
         if not len(nodes):
             return self._undecided(framework, info, unschedulable(NO_NODES_AVAILABLE))
         consultation = None if self._extenders is None else self._extenders.consult(info)
-        pre = self._pre_filter(framework, state, info, nodes)
         own_node = _own_node(framework, info)
+        all_count = self._nodes_to_find(framework, len(nodes)) == len(nodes)
+        if consultation is None and not own_node and all_count:
+            placement = self._reuse.place(framework, state, info)
+            if placement is not None:
+                return self._placed(framework, info, placement)
+        pre = self._pre_filter(framework, state, info, nodes)
         if own_node and pre.status.is_success:
             own = self._try_own_node(framework, state, info, own_node, consultation)
             if own is not None:
@@ -157,6 +164,19 @@ class SchedulingCycle:
             nominated = ""
         decision = self._undecided(framework, info, _refusal(diagnosis), diagnosis, nominated)
         return replace(decision, post_filtered=framework.has_post_filters)
+
+    def _placed(self, framework: FrameworkRunner, info: PodInfo, placement: Placement) -> Decision:
+        node = self.snapshot.columns.node_infos[placement.row]
+        return Decision(
+            cycle=self._cycle,
+            profile=framework.profile_name,
+            info=info,
+            node_name=node.name,
+            node_uid=node.uid,
+            evaluated_nodes=len(self.snapshot),
+            feasible_nodes=placement.feasible_nodes,
+            score=placement.score,
+        )
 
     def search(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Search:
         """Ask the PreFilters and then the filters about every node that is left.

@@ -72,6 +72,13 @@ class CycleState:
         """Forget what stands under ``key``, if anything."""
         self._values.pop(key, None)
 
+    def reset(self) -> None:
+        """Forget everything: the cycle begins anew."""
+        self._values.clear()
+        self.skip_filter = set()
+        self.skip_score = set()
+        self.skip_pre_bind = set()
+
     def copy(self) -> CycleState:
         """Return a state for a what-if, in which each value is cloned by its key's rule."""
         twin = CycleState()

@@ -38,7 +38,7 @@ from plugins.framework.results import (
 from plugins.framework.status import SUCCESS, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     import msgspec
 
@@ -76,6 +76,31 @@ class Plugin(ABC):
         Called once at start. The default is every event, which is safe and wasteful.
         """
         return (EventRegistration(ALL_EVENTS),)
+
+    def signature(self, info: PodInfo) -> Hashable | None:
+        """Return all of the pod that this plugin's filter and score of a node depend on.
+
+        Pods with equal signatures of all plugins share masks and scores, of which only the rows
+        of changed nodes are worked out again. None, the default, means that the verdict on one
+        node depends on more than the pod, that node and :meth:`cluster_facts`: the plugin is then
+        asked anew for each pod, and only the other plugins' verdicts are shared.
+
+        Whoever signs promises besides: PreFilter and PreScore look at the pod and at the facts
+        alone; PreFilter names nodes or rejects by the pod alone; ``normalize`` gives nodes with
+        the same raw scores the same result, whatever their number and order. A plugin that also
+        reserves, permits or binds is always asked anew: it may count on its notes of the cycle.
+
+        Source of the idea: SignPlugin in k8s.io/kube-scheduler framework/interface.go (1.36).
+        """
+        return None
+
+    def cluster_facts(self, info: PodInfo, nodes: NodesView) -> Hashable:
+        """Return what else the verdicts depend on that a change of some Node object may change.
+
+        Asked again whenever one did; verdicts that are shared die when the answer changes.
+        ``nodes`` are all nodes. Default: nothing.
+        """
+        return None
 
 
 class PreEnqueuePlugin(Plugin):

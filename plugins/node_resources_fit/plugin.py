@@ -41,7 +41,7 @@ from plugins.node_resources_fit.scoring_strategies import strategy_of
 from plugins.resource_scorer import ResourceScorer, defaulted_resources, widened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     import msgspec
     import numpy.typing as npt
@@ -94,6 +94,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             EventRegistration(pods, hints.after_pod),
             EventRegistration(nodes, hints.after_node),
         )
+
+    def signature(self, info: PodInfo) -> Hashable:
+        """Return the requests, as the filter and as the score see them."""
+        return filter_needs(info, self._ignored), self._scorer.pod_requests(scored_amounts(info))
 
     # --- filter -------------------------------------------------------------------------------
 

@@ -1,0 +1,327 @@
+"""What the plugins that sign a pod said of every node, kept for the next pod like it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cache.columns import NodesView
+from plugins.framework.cycle_state import CycleState
+from plugins.framework.interfaces import (
+    FilterPlugin,
+    Plugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+)
+from plugins.framework.normalize import MAX_NODE_SCORE, MIN_NODE_SCORE
+from plugins.framework.status import Code
+from scheduler.reuse.best_rows import INFEASIBLE, BestRows
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
+
+    from cache.columns import Columns
+    from cache.pod_info import PodInfo
+    from plugins.framework.results import BoolArray, IntArray, RowArray
+
+MAX_ONE_BY_ONE: Final = 12
+"""Changed rows up to which the scalar twins are the quicker way."""
+
+
+class NotShareableError(Exception):
+    """The plugins' answers cannot be kept: one rejects the pod, narrows the search or fails."""
+
+
+class Normalized:
+    """A plugin whose scores are relative to those of the other feasible nodes."""
+
+    __slots__ = ("plugin", "raw", "uniform", "weight")
+
+    def __init__(self, plugin: ScorePlugin, weight: int, num_nodes: int) -> None:
+        self.plugin = plugin
+        self.weight = weight
+        self.raw: IntArray = np.zeros(num_nodes, dtype=np.int64)
+        """Raw scores by row; without a meaning where the node is not feasible."""
+        self.uniform: int | None = None
+        """The raw score that every row has had so far; None once they differ."""
+
+
+class KeptVerdicts:
+    """Feasibility and scores of all nodes by the plugins that signed one pod.
+
+    Parameters
+    ----------
+    plugins
+        Those that signed, by extension point, in order.
+    weights
+        The weight of each scoring plugin.
+    info
+        The pod they signed; any other with the same signature will do.
+    columns
+        The snapshot's.
+
+    Raises
+    ------
+    NotShareableError
+        When the answers are no good for keeping.
+
+    Notes
+    -----
+    *Concurrency*: confined to the scheduling thread.
+
+    Invariant: after :meth:`follow` everything equals what a new object would hold.
+    """
+
+    __slots__ = (
+        "_best",
+        "_bonus",
+        "_facts",
+        "_facts_of",
+        "_filters",
+        "_info",
+        "_node_version",
+        "_plain",
+        "_position",
+        "_state",
+        "_view",
+        "base",
+        "columns",
+        "count",
+        "epoch",
+        "feasible",
+        "normalized",
+    )
+
+    def __init__(
+        self,
+        plugins: Mapping[str, Sequence[Plugin]],
+        weights: Mapping[str, int],
+        info: PodInfo,
+        columns: Columns,
+    ) -> None:
+        self.columns = columns
+        self._info = info
+        self._state = CycleState()
+        every = NodesView(columns)
+        self._pre_filter(plugins["preFilter"], every)
+        skipped = self._state.skip_filter
+        self._filters = tuple(
+            p for p in plugins["filter"] if isinstance(p, FilterPlugin) and p.name not in skipped
+        )
+        self._pre_score(plugins["preScore"], every)
+        skipped = self._state.skip_score
+        scorers = [
+            p for p in plugins["score"] if isinstance(p, ScorePlugin) and p.name not in skipped
+        ]
+        self._plain = tuple((p, weights[p.name]) for p in scorers if not _normalizes(p))
+        self.normalized = tuple(
+            Normalized(p, weights[p.name], len(columns)) for p in scorers if _normalizes(p)
+        )
+        used = dict.fromkeys((*self._filters, *scorers))
+        self._facts_of = tuple(p for p in used if type(p).cluster_facts is not Plugin.cluster_facts)
+        self._facts = self._cluster_facts(every)
+        self.feasible: BoolArray = np.zeros(len(columns), dtype=np.bool_)
+        """bool (n_nodes,)"""
+        self.base: IntArray = np.zeros(len(columns), dtype=np.int64)
+        """int64 (n_nodes,): weighted scores of the plugins that do not normalise."""
+        self.count = 0
+        """How many nodes are feasible."""
+        self.epoch = columns.epoch
+        self._best: BestRows | None = None
+        self._bonus: int | None = None
+        self._view: NodesView | None = None
+        self._judge(every, None)
+        for each in self.normalized:
+            raw = self.view().take(each.raw)
+            if len(raw) and raw.min() == raw.max():
+                each.uniform = int(raw[0])
+        self._position = columns.change_count
+        self._node_version = columns.node_version
+
+    # --- following the cluster ----------------------------------------------------------------
+
+    def follow(self) -> bool:
+        """Ask again about the rows that changed; return False when all must be asked anew.
+
+        *Cost*: some 20 us for a changed row.
+        """
+        columns = self.columns
+        if self.epoch != columns.epoch:
+            return False
+        if self._node_version != columns.node_version:
+            if self._facts_of and self._cluster_facts(NodesView(columns)) != self._facts:
+                return False
+            self._node_version = columns.node_version
+        position = columns.change_count
+        if position == self._position:
+            return True
+        changed = columns.changed_since(self._position)
+        if changed is None or len(changed) * 4 > len(columns) + MAX_ONE_BY_ONE:
+            return False
+        if len(changed) <= MAX_ONE_BY_ONE:
+            for row in changed:
+                self._judge_row(row)
+        else:
+            rows = np.fromiter(sorted(changed), np.intp, len(changed))
+            self._judge(NodesView(columns, rows), rows)
+        self._position = position
+        return True
+
+    def _judge_row(self, row: int) -> None:
+        """Ask the scalar twins about one row."""
+        node_info, state, info = self.columns.node_infos[row], self._state, self._info
+        was = bool(self.feasible[row])
+        now = all(p.filter_one(state, info, node_info).is_success for p in self._filters)
+        if not now:
+            if was:
+                self.feasible[row] = False
+                self.count -= 1
+                self._view = None
+                self._changed(row, INFEASIBLE)
+            return
+        base = 0
+        for plugin, weight in self._plain:
+            score = plugin.score_one(state, info, node_info)
+            if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
+                raise NotShareableError(f"{plugin.name} scores {score}")
+            base += weight * score
+        self.base[row] = base
+        for each in self.normalized:
+            raw = each.plugin.score_one(state, info, node_info)
+            if each.uniform != raw:
+                each.uniform = None
+            each.raw[row] = raw
+        if not was:
+            self.feasible[row] = True
+            self.count += 1
+            self._view = None
+        self._changed(row, base)
+
+    def _changed(self, row: int, base: int) -> None:
+        if self._best is None:
+            return
+        if self._is_relative:
+            self._best = None
+        else:
+            bonus = 0 if base == INFEASIBLE else self._uniform_bonus()
+            self._best.change(row, base + bonus)
+
+    def _judge(self, view: NodesView, rows: RowArray | None) -> None:
+        """Ask the vector forms about a view; ``rows`` are its rows, None for all."""
+        state, info = self._state, self._info
+        feasible: BoolArray = np.ones(len(view), dtype=np.bool_)
+        for plugin in self._filters:
+            passed = plugin.filter(state, info, view).passed
+            if passed is not None:
+                feasible &= passed
+        if rows is None:
+            self.feasible = feasible
+        else:
+            self.feasible[rows] = feasible
+        self.count = int(np.count_nonzero(self.feasible))
+        self._best = self._view = None
+        indices = np.flatnonzero(feasible)
+        if not len(indices):
+            return
+        good = view if len(indices) == len(view) else view.subset(indices)
+        where = slice(None) if good.rows is None else good.rows
+        base = np.zeros(len(good), dtype=np.int64)
+        for scorer, weight in self._plain:
+            scores = scorer.score(state, info, good)
+            if not are_scores(scores, len(good)):
+                raise NotShareableError(f"{scorer.name} does not score within 0..100")
+            base += scores * weight
+        self.base[where] = base
+        for each in self.normalized:
+            raw = each.plugin.score(state, info, good)
+            each.raw[where] = raw
+            if each.uniform is not None and not (raw == each.uniform).all():
+                each.uniform = None
+
+    # --- answers ------------------------------------------------------------------------------
+
+    def best(self) -> BestRows:
+        """Return the best of all feasible rows, by the signing plugins alone."""
+        if self._best is None:
+            scores = np.full(len(self.feasible), INFEASIBLE, dtype=np.int64)
+            view = self.view()
+            scores[slice(None) if view.rows is None else view.rows] = self.scores(view)
+            self._best = BestRows(scores)
+        return self._best
+
+    def view(self) -> NodesView:
+        """Return the feasible nodes."""
+        if self._view is None:
+            self._view = NodesView(self.columns)
+            if self.count < len(self.feasible):
+                self._view = self._view.subset(np.flatnonzero(self.feasible))
+        return self._view
+
+    def scores(self, view: NodesView) -> IntArray:
+        """Return the weighted scores of feasible nodes, normalised among them: a new array."""
+        total = self.base.copy() if view.rows is None else np.take(self.base, view.rows)
+        if not self._is_relative:
+            total += self._uniform_bonus()
+            return total
+        for each in self.normalized:
+            scores = each.plugin.normalize(self._state, self._info, view.take(each.raw))
+            if not are_scores(scores, len(total)):
+                raise NotShareableError(f"{each.plugin.name} does not score within 0..100")
+            total += scores * each.weight
+        return total
+
+    @property
+    def _is_relative(self) -> bool:
+        return any(each.uniform is None for each in self.normalized)
+
+    def _uniform_bonus(self) -> int:
+        """Return what the normalising plugins give every node while their raw scores are equal."""
+        if self._bonus is None:
+            self._bonus = 0
+            for each in self.normalized:
+                raw = np.array([each.uniform], dtype=np.int64)
+                score = int(each.plugin.normalize(self._state, self._info, raw)[0])
+                self._bonus += score * each.weight
+        return self._bonus
+
+    # --- once ---------------------------------------------------------------------------------
+
+    def _pre_filter(self, plugins: Sequence[Plugin], every: NodesView) -> None:
+        for plugin in plugins:
+            if not isinstance(plugin, PreFilterPlugin):
+                continue
+            result = plugin.pre_filter(self._state, self._info, every)
+            if result.status.code is Code.SKIP:
+                self._state.skip_filter.add(plugin.name)
+            elif not result.status.is_success or result.node_names is not None:
+                raise NotShareableError(f"{plugin.name} rejects the pod or narrows the search")
+
+    def _pre_score(self, plugins: Sequence[Plugin], every: NodesView) -> None:
+        for plugin in plugins:
+            if not isinstance(plugin, PreScorePlugin):
+                continue
+            status = plugin.pre_score(self._state, self._info, every)
+            if status.code is Code.SKIP:
+                self._state.skip_score.add(plugin.name)
+            elif not status.is_success:
+                raise NotShareableError(f"PreScore of {plugin.name}: {status.message}")
+
+    def _cluster_facts(self, every: NodesView) -> tuple[Hashable, ...]:
+        return tuple(p.cluster_facts(self._info, every) for p in self._facts_of)
+
+
+def are_scores(scores: Any, count: int) -> bool:
+    """Tell whether these are normalised scores of as many nodes: int64 within 0..100."""
+    return (
+        isinstance(scores, np.ndarray)
+        and scores.shape == (count,)
+        and scores.dtype == np.int64
+        # Read as unsigned, a negative score is a huge one: one pass instead of two.
+        and (count == 0 or bool(scores.view(np.uint64).max() <= MAX_NODE_SCORE))
+    )
+
+
+def _normalizes(plugin: ScorePlugin) -> bool:
+    return type(plugin).normalize is not ScorePlugin.normalize

@@ -1,0 +1,212 @@
+"""After any history, what is shared by signature places a pod as a look at every node would."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from cache.namespaces import Namespaces
+from cache.objects import ContainerImage
+from cache.pod_info import PodInfo, on_node
+from cache.scheduler_cache import SchedulerCache
+from cache.snapshot import Snapshot
+from cache.workloads import Workloads
+from plugins.framework.cycle_state import CycleState
+from plugins.framework.status import Code
+from plugins.registry import PLUGINS
+from scheduler.config import default_config, running_profiles
+from scheduler.framework_runner import PluginError
+from scheduler.host_selection import HostSelector
+from scheduler.nominated_nodes import NominatedNodes
+from scheduler.profile_builder import build_framework
+from scheduler.queueing.nominator import Nominator
+from scheduler.reuse import SignatureReuse
+from tests.builders import names_term, node, pod, requirement, term
+
+NODE_NAMES = [f"node-{index}" for index in range(5)]
+IMAGES = [ContainerImage((f"registry/image-{size}:1",), size * 1_000_000) for size in (20, 90, 700)]
+
+
+class Handle:
+    def __init__(self) -> None:
+        self.namespaces = Namespaces()
+        self.workloads = Workloads()
+
+
+@st.composite
+def kinds_of_nodes(draw):
+    """Nodes on which most pods find room, with what plugins prefer and avoid."""
+    built = node().zone(draw(st.sampled_from(["a", "b"])))
+    built = built.capacity(cpu=draw(st.sampled_from(["1", "2", "8"])), memory="8Gi", pods="12")
+    if draw(st.integers(0, 3)) == 0:
+        built = built.taint("soft", effect="PreferNoSchedule")
+    if draw(st.integers(0, 5)) == 0:
+        built = built.taint("hard")
+    if draw(st.integers(0, 7)) == 0:
+        built = built.unschedulable()
+    if draw(st.booleans()):
+        built = built.label("disk", draw(st.sampled_from(["ssd", "hdd"])))
+    for image in draw(st.lists(st.sampled_from(IMAGES), unique=True, max_size=2)):
+        built = built.image(*image.names, size_bytes=image.size_bytes)
+    return built.build()
+
+
+@st.composite
+def kinds_of_pods(draw):
+    """Pods that most nodes can run, each with a few of the things that plugins look at."""
+    cpu = draw(st.sampled_from(["100m", "300m", "900m"]))
+    built = pod().request(cpu=cpu, memory=draw(st.sampled_from(["64Mi", "1Gi"])))
+    built = built.priority(draw(st.sampled_from([0, 0, 5])))
+    built = built.label("app", draw(st.sampled_from(["web", "db"])))
+    wishes = draw(st.sets(st.sampled_from(WISHES), max_size=2))
+    for wish in sorted(wishes):
+        built = _WITH[wish](built)
+    return built.build()
+
+
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+SSD = term(requirement("disk", "In", "ssd"))
+
+_WITH = {
+    "port": lambda built: built.host_port(8080),
+    "tolerates hard": lambda built: built.toleration("hard", operator="Exists"),
+    "tolerates soft": lambda built: built.toleration("soft", operator="Exists"),
+    "selects": lambda built: built.node_selector("disk", "ssd"),
+    "prefers": lambda built: built.prefers_node(10, SSD),
+    "image": lambda built: built.image(IMAGES[2].names[0]),
+    "image too": lambda built: built.image(IMAGES[1].names[0]),
+    "spreads": lambda built: built.spread(ZONE, max_skew=2, app="web"),
+    "would spread": lambda built: built.spread(
+        ZONE, when_unsatisfiable="ScheduleAnyway", app="web"
+    ),
+    "follows": lambda built: built.prefers_pods(5, ZONE, app="db"),
+    "keeps away": lambda built: built.pod_anti_affinity(HOST, app="db"),
+    "names a node": lambda built: built.node_affinity(names_term("node-1")),
+}
+WISHES = sorted(_WITH)
+
+
+def framework():
+    return build_framework(running_profiles(default_config("berth"))[0], 0, PLUGINS, Handle())
+
+
+def by_looking_at_every_node(runner, snapshot, info):
+    """Return the best rows, their score and the number of feasible nodes.
+
+    None when the pod is rejected, when the search is narrowed or when a plugin fails.
+    """
+    state, nodes = CycleState(), snapshot.all_nodes()
+    pre = runner.run_pre_filter(state, info, nodes)
+    if pre.status.code is not Code.SUCCESS or pre.node_names is not None:
+        return None
+    try:
+        mask = runner.run_filter(state, info, nodes).feasible
+        rows = np.arange(len(nodes)) if mask is None else np.flatnonzero(mask)
+        if len(rows) == 0:
+            return None
+        if len(rows) == 1:
+            return {int(rows[0])}, None, 1
+        total = runner.run_score(state, info, nodes.subset(rows)).total
+    except PluginError:
+        return None
+    best = int(total.max())
+    return set(rows[total == best].tolist()), best, len(rows)
+
+
+class ReuseHistory(RuleBasedStateMachine):
+    """A cluster that changes, and pods of a few kinds that come again and again."""
+
+    @initialize(
+        shapes=st.lists(kinds_of_pods(), min_size=1, max_size=4),
+        nodes=st.lists(kinds_of_nodes(), min_size=2, max_size=5),
+        seed=st.integers(0, 2**32),
+    )
+    def begins(self, shapes, nodes, seed):
+        self.random = random.Random(seed)
+        self.cache, self.snapshot = SchedulerCache(), Snapshot()
+        self.runner = framework()
+        self.reuse = SignatureReuse(self.snapshot, HostSelector(seed))
+        self.shapes, self.incarnation = shapes, 0
+        self.running: dict[str, PodInfo] = {}
+        self.nominator = Nominator(is_waiting=lambda uid: True)
+        self.runner.nominated = NominatedNodes(self.nominator)
+        for name, shape in zip(NODE_NAMES, nodes, strict=False):
+            self.node_comes_or_changes(name, shape)
+
+    def a_pod(self, shape, node_name=""):
+        self.incarnation += 1
+        meta = msgspec.structs.replace(
+            shape.metadata, name=f"pod-{self.incarnation}", uid=f"uid-{self.incarnation}"
+        )
+        spec = msgspec.structs.replace(shape.spec, node_name=node_name)
+        return PodInfo(msgspec.structs.replace(shape, metadata=meta, spec=spec))
+
+    @rule(
+        name=st.sampled_from(NODE_NAMES),
+        shape=kinds_of_nodes(),
+    )
+    def node_comes_or_changes(self, name, shape):
+        labels = {**shape.metadata.labels, HOST: name}
+        meta = msgspec.structs.replace(shape.metadata, name=name, uid=name, labels=labels)
+        self.cache.add_node(msgspec.structs.replace(shape, metadata=meta))
+
+    @rule(name=st.sampled_from(NODE_NAMES))
+    def node_goes(self, name):
+        self.cache.remove_node(name)
+
+    @rule(data=st.data(), name=st.sampled_from(NODE_NAMES))
+    def pod_of_a_known_kind_comes(self, data, name):
+        self.settles(self.a_pod(data.draw(st.sampled_from(self.shapes)), name))
+
+    @rule(shape=kinds_of_pods(), name=st.sampled_from(NODE_NAMES))
+    def pod_of_another_kind_comes(self, shape, name):
+        self.settles(self.a_pod(shape, name))
+
+    @rule(shape=kinds_of_pods(), name=st.sampled_from(NODE_NAMES))
+    def pod_is_nominated(self, shape, name):
+        self.nominator.add(self.a_pod(shape), name)
+
+    @rule(name=st.sampled_from(NODE_NAMES))
+    def nominations_end(self, name):
+        for each in self.nominator.nominated_pods_for_node(name):
+            self.nominator.delete(each.uid)
+
+    @rule(data=st.data())
+    def pod_goes(self, data):
+        if self.running:
+            uid = data.draw(st.sampled_from(sorted(self.running)))
+            self.cache.remove_pod(self.running.pop(uid))
+
+    @rule(data=st.data(), times=st.integers(1, 4))
+    def pods_are_placed(self, data, times):
+        shape = data.draw(st.sampled_from(self.shapes))
+        for _ in range(times):
+            self.is_placed(self.a_pod(shape))
+
+    def is_placed(self, info):
+        self.cache.update_snapshot(self.snapshot)
+        state = CycleState()
+        placement = self.reuse.place(self.runner, state, info)
+        expected = by_looking_at_every_node(self.runner, self.snapshot, info)
+        if placement is None:
+            assert expected is None
+            return
+        assert expected is not None
+        best, score, count = expected
+        assert placement.row in best
+        assert (placement.score, placement.feasible_nodes) == (score, count)
+        node_name = self.snapshot.columns.node_infos[placement.row].name
+        self.settles(PodInfo(on_node(info.pod, node_name)))
+
+    def settles(self, info):
+        self.running[info.uid] = info
+        self.cache.add_pod(info)
+
+
+ReuseHistory.TestCase.settings = settings(stateful_step_count=30, deadline=None)
+TestReuseHistory = ReuseHistory.TestCase

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import pytest
+
+from cache.namespaces import Namespaces
+from cache.scheduler_cache import SchedulerCache
+from cache.snapshot import Snapshot
+from cache.workloads import Workloads
+from plugins.default_binder import DefaultBinder
+from plugins.framework.cycle_state import CycleState
+from plugins.framework.interfaces import FilterPlugin, ReservePlugin, ScorePlugin
+from plugins.framework.status import SUCCESS, unschedulable
+from plugins.priority_sort import PrioritySort
+from plugins.registry import PLUGINS
+from scheduler.config import default_config, running_profiles
+from scheduler.framework_runner import POINTS, FrameworkRunner, points_of
+from scheduler.host_selection import HostSelector
+from scheduler.profile_builder import build_framework
+from scheduler.reuse import SignatureReuse, signature_reuse
+from scheduler.scheduling_cycle import SchedulingCycle
+from tests.builders import node, pod
+
+
+class Handle:
+    def __init__(self):
+        self.namespaces = Namespaces()
+        self.workloads = Workloads()
+
+
+class Counting(ScorePlugin):
+    """Gives every node the same, and counts how many nodes it was asked about."""
+
+    name = "Counting"
+
+    def __init__(self):
+        super().__init__(None, Handle())
+        self.asked = 0
+        self.points = 7
+
+    def score_one(self, state, info, node_info):
+        self.asked += 1
+        return self.points
+
+
+class SigningCounting(Counting):
+    def signature(self, info):
+        return ()
+
+
+class FirstOnly(FilterPlugin):
+    name = "FirstOnly"
+
+    def __init__(self):
+        super().__init__(None, Handle())
+
+    def filter_one(self, state, info, node_info):
+        return SUCCESS if node_info.name == "node-0" else unschedulable("not the first")
+
+
+class Reserving(FilterPlugin, ReservePlugin):
+    name = "Reserving"
+
+    def __init__(self):
+        super().__init__(None, Handle())
+        self.asked = 0
+
+    def signature(self, info):
+        return ()
+
+    def filter_one(self, state, info, node_info):
+        self.asked += 1
+        return SUCCESS
+
+    def reserve(self, state, info, node_name):
+        return SUCCESS
+
+    def unreserve(self, state, info, node_name):
+        pass
+
+
+def runner(*plugins):
+    chosen = (PrioritySort(None, Handle()), DefaultBinder(None, Handle()), *plugins)
+    points = {point: [p for p in chosen if point in points_of(type(p))] for point in POINTS}
+    weights = {p.name: 2 for p in points["score"]}
+    return FrameworkRunner("berth", points, weights)
+
+
+@pytest.fixture
+def cache():
+    cache = SchedulerCache()
+    for index in range(10):
+        cache.add_node(node(f"node-{index}").build())
+    return cache
+
+
+class Cluster:
+    def __init__(self, cache, framework):
+        self.cache, self.framework = cache, framework
+        self.snapshot = Snapshot()
+        self.reuse = SignatureReuse(self.snapshot, HostSelector(1))
+
+    def place(self, info):
+        self.cache.update_snapshot(self.snapshot)
+        placement = self.reuse.place(self.framework, CycleState(), info)
+        if placement is not None:
+            name = self.snapshot.columns.node_infos[placement.row].name
+            self.cache.assume_pod(info, name)
+        return placement
+
+
+def some_pod(index):
+    return pod(f"pod-{index}").request(cpu="100m").info()
+
+
+def test_a_plugin_that_signs_is_asked_about_changed_nodes_only(cache):
+    plugin = SigningCounting()
+    cluster = Cluster(cache, runner(plugin))
+    for index in range(5):
+        cluster.place(some_pod(index))
+    assert plugin.asked == 10 + 4
+
+
+def test_a_plugin_that_does_not_sign_is_asked_about_every_node_each_time(cache):
+    plugin = Counting()
+    cluster = Cluster(cache, runner(plugin))
+    for index in range(5):
+        cluster.place(some_pod(index))
+    assert plugin.asked == 5 * 10
+
+
+def test_a_plugin_that_keeps_books_is_asked_anew_although_it_signs(cache):
+    plugin = Reserving()
+    cluster = Cluster(cache, runner(plugin, SigningCounting()))
+    for index in range(3):
+        cluster.place(some_pod(index))
+    assert plugin.asked == 3 * 10
+
+
+def test_what_does_not_sign_narrows_what_the_others_left(cache):
+    cluster = Cluster(cache, runner(FirstOnly(), SigningCounting()))
+    placement = cluster.place(some_pod(0))
+    assert cluster.snapshot.columns.node_infos[placement.row].name == "node-0"
+    assert (placement.score, placement.feasible_nodes) == (None, 1)
+
+
+@pytest.mark.parametrize("points", [-1, 101])
+def test_a_score_out_of_bounds_is_left_to_the_long_way_which_names_the_plugin(cache, points):
+    plugin = SigningCounting()
+    framework = runner(plugin)
+    snapshot = Snapshot()
+    cycle = SchedulingCycle(snapshot, HostSelector(1))
+    cache.update_snapshot(snapshot)
+    assert cycle.decide(framework, CycleState(), some_pod(0)).is_placed
+    cache.assume_pod(some_pod(0), "node-0")
+    cache.update_snapshot(snapshot)
+    plugin.points = points
+    decision = cycle.decide(framework, CycleState(), some_pod(1))
+    assert not decision.is_placed
+    assert "Counting" in decision.message()
+
+
+def test_a_long_way_finds_no_trace_of_the_short_one(cache):
+    cluster = Cluster(cache, default_profile())
+    too_big = pod("big").request(cpu="9").info()
+    state = CycleState()
+    cache.update_snapshot(cluster.snapshot)
+    assert cluster.reuse.place(cluster.framework, state, too_big) is None
+    assert not state.skip_filter
+
+
+def test_a_new_node_is_found(cache):
+    cluster = Cluster(cache, default_profile())
+    for index in range(3):
+        cluster.place(some_pod(index))
+    cache.add_node(node("node-new").capacity(cpu="64", memory="512Gi").build())
+    placement = cluster.place(some_pod(9))
+    assert cluster.snapshot.columns.node_infos[placement.row].name == "node-new"
+
+
+def test_what_is_kept_is_bounded(cache, monkeypatch):
+    monkeypatch.setattr(signature_reuse, "MAX_SIGNATURES", 3)
+    cluster = Cluster(cache, default_profile())
+    for index in range(8):
+        cluster.place(pod(f"pod-{index}").request(cpu=f"{100 + index}m").info())
+    assert len(cluster.reuse) == 3
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        pytest.param(pod(), pod().request(cpu="1"), id="requests"),
+        pytest.param(pod(), pod().toleration("a"), id="tolerations"),
+        pytest.param(pod(), pod().node_selector("a", "b"), id="node selector"),
+        pytest.param(pod(), pod().host_port(80), id="host ports"),
+        pytest.param(pod(), pod().image("other"), id="images"),
+        pytest.param(pod(), pod().on("node-1"), id="node name"),
+    ],
+)
+def test_pods_that_differ_for_some_plugin_share_nothing(cache, left, right):
+    cluster = Cluster(cache, default_profile())
+    for built in (left, right):
+        cache.update_snapshot(cluster.snapshot)
+        cluster.reuse.place(cluster.framework, CycleState(), built.info())
+    assert len(cluster.reuse) == 2
+
+
+def test_pods_of_one_kind_share(cache):
+    cluster = Cluster(cache, default_profile())
+    for index in range(20):
+        cluster.place(pod(f"pod-{index}").label("name", str(index)).request(cpu="10m").info())
+    assert len(cluster.reuse) == 1
+
+
+def test_many_changes_at_once_are_followed_in_the_vector_form(cache):
+    for index in range(10, 100):
+        cache.add_node(node(f"node-{index}").build())
+    cluster = Cluster(cache, default_profile())
+    cluster.place(some_pod(0))
+    for index in range(20):
+        cache.add_pod(pod(f"other-{index}").request(cpu="3").on(f"node-{index}").info())
+    placement = cluster.place(some_pod(1))
+    assert placement.row >= 20
+    assert placement.feasible_nodes == 100
+
+
+def default_profile():
+    return build_framework(running_profiles(default_config("berth"))[0], 0, PLUGINS, Handle())
