@@ -43,8 +43,9 @@ bench: install ## Measure beside kube-scheduler (WORKLOADS, NODES, PODS, ROUNDS,
 	@$(RUN) python -m tests.bench run $(BENCH_OPTIONS) $(ARGS)
 	@$(RUN) python -m tests.bench report $(if $(JSON),$(JSON))
 
+QUICK := Basic,PodAffinity,TopologySpreading
 bench-quick: install ## Measure three workloads with 1 000 nodes in five minutes
-	@$(MAKE) --no-print-directory bench WORKLOADS=$(or $(WORKLOADS),Basic,PodAffinity,TopologySpreading) \
+	@$(MAKE) --no-print-directory bench WORKLOADS=$(or $(WORKLOADS),$(QUICK)) \
 	  NODES=$(or $(NODES),1000) ROUNDS=$(or $(ROUNDS),3) JSON=$(or $(JSON),docs/benchmarks/quick.json)
 
 bench-report: install ## Write tables and plots anew from the figures in JSON

@@ -104,12 +104,15 @@ class BoundWatch:
     ----------
     bound_s
         By name of the pod: `time.monotonic` when the chunk with its event had arrived.
+    restarts
+        How often the server has ended the watch.
     """
 
     def __init__(self, client: LoadClient, namespace: str) -> None:
         self._client = client
         self._path = f"/api/v1/namespaces/{namespace}/pods"
         self.bound_s: dict[str, float] = {}
+        self.restarts = 0
         self._wanted = 0
         self._reached = asyncio.Event()
         self._version = ""
@@ -122,31 +125,35 @@ class BoundWatch:
         self._version = page["metadata"]["resourceVersion"]
 
     async def run(self) -> None:
-        """Watch until cancelled.
+        """Watch until cancelled; where the server ends the watch, go on from there.
+
+        The API server does that to a watch whose reader it finds too slow, which may happen on a
+        machine that is very busy.
 
         Raises
         ------
-        ApiError
-            The watch ended with an error: what was measured so far is not whole.
+        ApiError, RuntimeError
+            The watch failed: what was measured so far is not whole.
         """
-        query = [
-            ("watch", "true"),
-            ("resourceVersion", self._version),
-            ("fieldSelector", "spec.nodeName!="),
-            ("timeoutSeconds", "7200"),
-        ]
-        async with self._client.transport.stream(
-            self._path, query=query, read_timeout_s=7200.0
-        ) as stream:
-            rest = b""
-            async for chunk in stream.chunks():
-                now_s = time.monotonic()
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    self._take(line, now_s)
-                if len(self.bound_s) >= self._wanted:
-                    self._reached.set()
-        raise RuntimeError("the watch has ended")
+        while True:
+            query = [
+                ("watch", "true"),
+                ("resourceVersion", self._version),
+                ("fieldSelector", "spec.nodeName!="),
+                ("timeoutSeconds", "7200"),
+            ]
+            async with self._client.transport.stream(
+                self._path, query=query, read_timeout_s=7200.0
+            ) as stream:
+                rest = b""
+                async for chunk in stream.chunks():
+                    now_s = time.monotonic()
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        self._take(line, now_s)
+                    if len(self.bound_s) >= self._wanted:
+                        self._reached.set()
+            self.restarts += 1
 
     async def wait(self, count: int, timeout_s: float) -> bool:
         """Wait until so many pods are bound; return whether they were in time."""
@@ -164,13 +171,16 @@ class BoundWatch:
     def _take(self, line: bytes, now_s: float) -> None:
         # A pod that gets its node enters the selection: that is an addition, and the only one.
         if line.startswith(b'{"type":"ADDED"'):
-            self.bound_s[_LINE.decode(line).object.metadata.name] = now_s
+            metadata = _LINE.decode(line).object.metadata
+            self.bound_s.setdefault(metadata.name, now_s)
+            self._version = metadata.resource_version
         elif line.startswith(b'{"type":"ERROR"'):
             raise RuntimeError(f"the watch has failed: {line[:300]!r}")
 
 
-class _Metadata(msgspec.Struct):
+class _Metadata(msgspec.Struct, rename="camel"):
     name: str
+    resource_version: str
 
 
 class _Object(msgspec.Struct):

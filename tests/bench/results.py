@@ -72,6 +72,8 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
         Of the contender: the most, and at the end.
     curve_s
         When each fiftieth of the pods was bound, counted from the first.
+    watch_restarts
+        How often the server has ended the watch that measures, because it was not read in time.
     """
 
     workload: str
@@ -91,6 +93,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
     peak_rss_mib: float
     rss_mib: float
     curve_s: list[float] = []
+    watch_restarts: int = 0
 
     @property
     def key(self) -> tuple[str, int, int, str, int]:
@@ -179,6 +182,9 @@ class CyclesUnderLoad(msgspec.Struct, frozen=True, kw_only=True):
         Of one cycle in microseconds, by the clock on the wall and by that of the thread.
     loop_share
         CPU of the I/O thread, as a share of one core.
+    core_wait_share, blocked_share
+        Of the scheduling thread's time: ready to run but without a core; waiting for the
+        interpreter or a lock.
     """
 
     kind: str
@@ -193,6 +199,8 @@ class CyclesUnderLoad(msgspec.Struct, frozen=True, kw_only=True):
     thread_p50_us: float
     thread_p99_us: float
     loop_share: float
+    core_wait_share: float = 0.0
+    blocked_share: float = 0.0
 
     @property
     def key(self) -> tuple[str, int, int, int]:

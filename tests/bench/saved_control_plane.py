@@ -48,13 +48,12 @@ class SavedControlPlane(ControlPlane):
         shutil.rmtree(self._saved(name), ignore_errors=True)
 
     def restore(self, name: str) -> None:
-        """Go back to a saved state; the servers run, and are calm, afterwards."""
+        """Go back to a saved state; the servers run afterwards."""
         self._end_servers()
         shutil.rmtree(self.folder / "etcd")
         shutil.copytree(self._saved(name), self.folder / "etcd")
         self._etcd = ServerProcess(self._etcd_command(), self.folder / "etcd.log")
         self.start_apiserver()
-        self.settle()
 
     def settle(self) -> None:
         """Wait until the servers have done what they do after a start, or half a minute."""

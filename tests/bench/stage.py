@@ -130,6 +130,7 @@ class Stage:
             peak_rss_mib=usage.peak_rss_bytes / 2**20,
             rss_mib=usage.rss_bytes / 2**20,
             curve_s=curve(times_s),
+            watch_restarts=observed.restarts,
         )
 
     @contextlib.contextmanager

@@ -1,0 +1,86 @@
+"""The deciding half of the scheduler without an API server: cache, snapshot, cycle, profile."""
+
+from __future__ import annotations
+
+import gc
+from collections import deque
+from time import perf_counter, thread_time
+from typing import TYPE_CHECKING
+
+from cache.pod_info import PodInfo
+from cache.snapshot import Snapshot
+from plugins.framework.cycle_state import CycleState
+from scheduler.host_selection import HostSelector
+from scheduler.scheduling_cycle import SchedulingCycle
+from tests.bench.large_clusters import renamed
+from tests.scheduler.parts import Parts
+
+if TYPE_CHECKING:
+    from cache.objects import Pod
+
+STAY = 8
+"""Cycles for which a pod stays."""
+
+
+class Deciding:
+    """Decides for one pod after another as the scheduling thread does.
+
+    Attributes
+    ----------
+    parts
+        The cache that it looks at, and all that belongs to it.
+    wall_us, thread_us
+        Of each cycle, from the update of the snapshot to the assumed pod.
+
+    Concurrency: confined to one thread; the cache may change meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self.parts = Parts()
+        framework = self.parts.profiles.get("berth")
+        assert framework is not None
+        self._framework = framework
+        self._cycle = SchedulingCycle(Snapshot(), HostSelector(1))
+        self._number = 0
+        self._placed: deque[PodInfo] = deque()
+        self.wall_us: list[float] = []
+        self.thread_us: list[float] = []
+
+    def begin(self, kind: Pod, cycles: int = 20) -> None:
+        """Let what is kept between cycles be built; forget the times of that."""
+        self.decide(kind, cycles, 60.0)
+        self.wall_us.clear()
+        self.thread_us.clear()
+        gc.collect()
+        gc.freeze()
+
+    def decide(self, kind: Pod, cycles: int, seconds: float) -> None:
+        """Decide for so many pods, or as long as the time lasts.
+
+        Each pod goes again a few cycles later, outside the measured time: the cluster stays as
+        full as it is, and each snapshot has a pod that came and one that went.
+
+        Raises
+        ------
+        RuntimeError
+            A pod fits nowhere: this would measure something else.
+        """
+        cache, cycle, framework = self.parts.cache, self._cycle, self._framework
+        ends_s = perf_counter() + seconds
+        for _ in range(cycles):
+            self._number += 1
+            info = PodInfo(renamed(kind, f"pod-{self._number}"))
+            cpu_s, begun_s = thread_time(), perf_counter()
+            cache.update_snapshot(cycle.snapshot)
+            decision = cycle.decide(framework, CycleState(), info)
+            if not decision.is_placed:
+                raise RuntimeError(f"{info.key} fits nowhere: {decision.status}")
+            cache.assume_pod(info, decision.node_name)
+            now_s = perf_counter()
+            self.wall_us.append((now_s - begun_s) * 1e6)
+            self.thread_us.append((thread_time() - cpu_s) * 1e6)
+            self._placed.append(info)
+            if len(self._placed) > STAY:
+                cache.forget_pod(self._placed.popleft())
+            if now_s > ends_s:
+                return

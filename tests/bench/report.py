@@ -1,0 +1,52 @@
+"""``python -m tests.bench report``: tables and plots from the files of figures.
+
+Beside the first file are written: its name with ``.md``, and one SVG for each plot.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.bench import tables
+from tests.bench.plots import plots
+from tests.bench.results import Results
+from tests.bench.runs import DEFAULT_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the report; print its tables."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench report", description=__doc__)
+    parser.add_argument(
+        "files", nargs="*", type=Path, default=[DEFAULT_FILE], help="later ones win"
+    )
+    parser.add_argument("--ours", default="berth", help="the contender that is compared")
+    options = parser.parse_args(arguments)
+    for path in options.files:
+        if not path.exists():
+            parser.error(f"there is no {path}")
+    results = Results.merged(options.files)
+    text = write(results, options.files[0].with_suffix(".md"), ours=options.ours)
+    print(text)
+    return 0
+
+
+def write(results: Results, page: Path, *, ours: str) -> str:
+    """Write the page and its plots; return the page's text."""
+    drawn = plots(results, ours=ours)
+    for name, svg in drawn.items():
+        page.with_name(f"{page.stem}-{name}.svg").write_text(svg, encoding="utf-8")
+    parts = [f"# {page.stem.replace('-', ' ').capitalize()}", *tables.sections(results, ours=ours)]
+    parts += [f"![{name}]({page.stem}-{name}.svg)" for name in drawn]
+    text = "\n\n".join(parts) + "\n"
+    page.write_text(text, encoding="utf-8")
+    return text
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""The watching half of the scheduler in a thread of its own: transport, informers, handlers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import uvloop
+import yaml
+
+from scheduler.client.codec import NODES, PODS
+from scheduler.client.credential_search import load_credentials
+from scheduler.client.transport import Transport
+from scheduler.informers import InformerFactory
+from tests.controlplane.control_plane import free_ports
+from tests.controlplane.server_process import ServerProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scheduler.informers import Informer
+    from tests.scheduler.parts import Parts
+
+_DEADLINE_S = 600.0
+_POLL_S = 0.05
+
+
+class Watching:
+    """Informers of nodes and pods, read from a server process, taken in by real handlers.
+
+    Parameters
+    ----------
+    parts
+        What the handlers tell.
+
+    Concurrency: start and stop from one thread; the handlers run on the I/O thread.
+    """
+
+    def __init__(self, parts: Parts, port: int) -> None:
+        self._parts = parts
+        self._port = port
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="io")
+        self._pods: Informer[Any]
+
+    def start(self) -> None:
+        """Start; return once all that the server has is taken in."""
+        self._thread.start()
+        with tempfile.TemporaryDirectory() as folder:
+            kubeconfig = Path(folder, "kubeconfig")
+            kubeconfig.write_text(yaml.safe_dump(_kubeconfig(self._port)))
+            self._run(self._start(str(kubeconfig)))
+
+    def stop(self) -> None:
+        """Stop, and end the thread."""
+        self._run(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def taken(self) -> int:
+        """Return how many changes of pods were taken in."""
+        return self._pods.statistics().deltas
+
+    def cpu_s(self) -> float:
+        """Return what the thread has used."""
+        assert self._thread.ident is not None
+        return time.clock_gettime(time.pthread_getcpuclockid(self._thread.ident))
+
+    def _run(self, work: Any) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(_DEADLINE_S)
+
+    async def _start(self, kubeconfig: str) -> None:
+        credentials = await load_credentials(kubeconfig)
+        self._transport = Transport(credentials, user_agent="bench")
+        self._informers = InformerFactory(self._transport)
+        nodes = self._informers.informer(NODES)
+        self._pods = self._informers.informer(PODS)
+        nodes.add_handler(self._parts.handlers.on_nodes)
+        self._pods.add_handler(self._parts.handlers.on_pods)
+        self._informers.start()
+        await self._informers.wait_synced()
+
+    async def _stop(self) -> None:
+        await self._informers.stop()
+        await self._transport.close()
+
+
+@contextlib.contextmanager
+def object_server(nodes: int, pods: int, rate: int) -> Iterator[int]:
+    """Run an object server; give its port."""
+    port = free_ports(1)[0]
+    command = [sys.executable, "-m", "tests.bench.object_server"]
+    command += [str(each) for each in (port, nodes, pods, rate)]
+    with tempfile.TemporaryDirectory() as folder:
+        process = ServerProcess(command, Path(folder, "object-server.log"))
+        try:
+            while not _listens(port):
+                if not process.running:
+                    raise RuntimeError(f"the object server has ended:\n{process.log_tail()}")
+                time.sleep(_POLL_S)
+            yield port
+        finally:
+            process.kill()
+
+
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
+        return True
+    return False
+
+
+def _kubeconfig(port: int) -> dict[str, Any]:
+    server = {"name": "bench", "cluster": {"server": f"http://127.0.0.1:{port}"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "bench",
+        "clusters": [server],
+        "users": [{"name": "bench", "user": {}}],
+        "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
+    }
