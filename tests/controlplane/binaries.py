@@ -45,7 +45,10 @@ PACKAGES: Mapping[str, str] = {
 }
 
 # Programs of our own: the package, and the folder of its source.
-OWN_PACKAGES: Mapping[str, str] = {"oracle": "berth/tests/controlplane/oracle"}
+OWN_PACKAGES: Mapping[str, str] = {
+    "oracle": "berth/tests/controlplane/oracle",
+    "hints": "berth/tests/controlplane/hints",
+}
 
 _HEARTBEAT_S = 15.0
 _TAIL_LINES = 25

@@ -1,0 +1,1 @@
+// Empty: it lets the compiler take a function without a body, which go:linkname needs.
