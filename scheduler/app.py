@@ -102,6 +102,7 @@ _WATCHED = (
     ("replicasets", "apps"),
     ("statefulsets", "apps"),
     ("poddisruptionbudgets", "policy"),
+    *((kind.name, kind.group) for kind in STORAGE_KINDS),
 )
 
 REQUIRED_PERMISSIONS = (

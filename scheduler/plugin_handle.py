@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
     from cache.disruption_budgets import DisruptionBudgets
     from cache.namespaces import Namespaces
-    from cache.objects import Pod
+    from cache.objects import Node, Pod
     from cache.pod_info import PodInfo
+    from cache.storage import Storage
     from cache.workloads import Workloads
-    from plugins.framework.handle import Handle, Preemption, WhatIf
+    from plugins.framework.handle import Handle, Preemption, StorageWriter, WhatIf
     from plugins.framework.status import Status
     from scheduler.queueing.nominator import Nominator
 
@@ -38,8 +39,12 @@ class PluginHandle:
     ----------
     binder
         Binds pods, on the I/O loop.
-    namespaces, workloads, disruption_budgets
+    namespaces, workloads, disruption_budgets, storage
         What the watches tell of them.
+    storage_writer
+        Writes volumes and claims, on the I/O loop.
+    live_node
+        Gives the latest version of a node that the watch brought. Any thread.
 
     Notes
     -----
@@ -56,11 +61,17 @@ class PluginHandle:
         namespaces: Namespaces,
         workloads: Workloads,
         disruption_budgets: DisruptionBudgets,
+        storage: Storage,
+        storage_writer: StorageWriter,
+        live_node: Callable[[str], Node | None],
     ) -> None:
         self._binder = binder
         self.namespaces = namespaces
         self.workloads = workloads
         self.disruption_budgets = disruption_budgets
+        self.storage = storage
+        self.storage_writer = storage_writer
+        self.live_node = live_node
         self._nominator: Nominator | None = None
         self._live_pod: Callable[[str, str], Pod | None] = _no_pod
 

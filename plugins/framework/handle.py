@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from cache.disruption_budgets import DisruptionBudgets
     from cache.namespaces import Namespaces
     from cache.node_info import NodeInfo
-    from cache.objects import Pod
+    from cache.objects import Node, Pod
     from cache.pod_info import PodInfo
     from cache.storage import Storage
     from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
@@ -147,6 +147,10 @@ class Handle(Protocol):
 
     def live_pod(self, namespace: str, name: str) -> Pod | None:
         """Return the latest version of a pod that the watch brought, or None. Any thread."""
+        ...
+
+    def live_node(self, name: str) -> Node | None:
+        """Return the latest version of a node that the watch brought, or None. Any thread."""
         ...
 
     def nominated_pods(self, node_name: str) -> Sequence[PodInfo]:

@@ -11,6 +11,7 @@ import pytest
 from cache.disruption_budgets import DisruptionBudgets
 from cache.namespaces import Namespaces
 from cache.snapshot import Snapshot
+from cache.storage import Storage
 from cache.workloads import Workloads
 from plugins.framework.interfaces import PermitPlugin, PreBindPlugin, ReservePlugin
 from plugins.framework.results import PreFlight
@@ -30,8 +31,10 @@ from scheduler.profile_builder import build_profiles
 from scheduler.profiles import Profiles
 from scheduler.schedule_one import SchedulingLoop
 from scheduler.scheduling_cycle import SchedulingCycle
+from scheduler.storage_writer import StorageWriter
 from tests.builders import node, pod
 from tests.fakes.binding_api import FakeBindingApi
+from tests.fakes.object_api import FakeObjectApi
 from tests.fakes.write_api import FakeWriteApi
 from tests.scheduler.parts import Parts
 
@@ -69,6 +72,9 @@ class Stage:
             namespaces=Namespaces(),
             workloads=Workloads(),
             disruption_budgets=DisruptionBudgets(),
+            storage=Storage(),
+            storage_writer=StorageWriter(FakeObjectApi(), random.Random(1), no_wait),
+            live_node=lambda name: None,
         )
         built = build_profiles(effective_profiles(default_config("berth")), PLUGINS, handle)
         framework = self._with_more(next(iter(built)))

@@ -84,7 +84,7 @@ def test_the_default_configuration_comes_to_the_default_profile() -> None:
     for point in POINTS:
         expected = [e.name for e in DEFAULT_PROFILE if point in points_of(PLUGINS[e.name])]
         assert list(profile.points[point]) == expected
-    weights = {entry.name: entry.weight for entry in KUBE_SCHEDULER_PROFILE}
+    weights = {entry.name: entry.weight or 1 for entry in KUBE_SCHEDULER_PROFILE}
     assert dict(profile.score_weights) == {n: weights[n] for n in profile.points["score"]}
     assert dict(profile.args) == {}
 

@@ -1,0 +1,6 @@
+"""VolumeBinding: sends pods where their volumes are or can be, and binds these first."""
+
+from plugins.volume_binding.args import VolumeBindingArgs
+from plugins.volume_binding.plugin import VolumeBinding
+
+__all__ = ["VolumeBinding", "VolumeBindingArgs"]

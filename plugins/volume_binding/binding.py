@@ -1,0 +1,303 @@
+"""From a decision to volumes that are bound: assume, write, wait, or take back.
+
+Nobody is asked again and again: the wait looks at the claims and volumes when the watch has
+brought one of them, and now and then at the pod and the node, whose changes bring no call here.
+
+Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, AssumePodVolumes, BindPodVolumes
+and checkBindings (1.36); k8s.io/component-helpers storage/volume/pv_helpers.go,
+GetBindVolumeToClaim (0.36).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from cache.resource_versions import parse_resource_version
+from cache.storage import claim_key
+from cache.storage_objects import ObjectReference
+from plugins.volume_binding import reachability
+from plugins.volume_binding.pod_binding_cache import SELECTED_NODE
+from plugins.volume_binding.pod_claims import is_fully_bound
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from cache.objects import Node
+    from cache.pod_info import PodInfo
+    from cache.storage import ClaimKey, Storage
+    from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
+    from plugins.framework.handle import Handle
+    from plugins.volume_binding.pod_binding_cache import VolumeDecision
+
+BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+"""The annotation of a volume whose claim was chosen by a machine."""
+
+LOOK_AGAIN_S: Final = 1.0
+"""How often a waiting pod and its node are looked at; kube-scheduler looks at all that often."""
+
+
+class VolumeBindingError(Exception):
+    """The volumes of a pod cannot be bound on the node that was chosen; the message says why."""
+
+
+def volume_for(
+    volume: PersistentVolume, claim: PersistentVolumeClaim
+) -> tuple[PersistentVolume, bool]:
+    """Return a volume as it is once it is kept for a claim, and whether that differs."""
+    reference = volume.spec.claim_ref
+    of_claim = claim.metadata
+    same_name = reference is not None and (
+        (reference.namespace, reference.name) == (of_claim.namespace, of_claim.name)
+    )
+    same_uid = reference is not None and reference.uid == of_claim.uid
+    was_kept = same_name and (same_uid or (reference is not None and not reference.uid))
+    spec, metadata = volume.spec, volume.metadata
+    if not (same_name and same_uid):
+        spec = msgspec.structs.replace(
+            spec,
+            claim_ref=ObjectReference(
+                kind="PersistentVolumeClaim",
+                namespace=of_claim.namespace,
+                name=of_claim.name,
+                uid=of_claim.uid,
+                api_version="v1",
+                resource_version=of_claim.resource_version,
+            ),
+        )
+    if not was_kept and BOUND_BY_CONTROLLER not in metadata.annotations:
+        annotations = {**metadata.annotations, BOUND_BY_CONTROLLER: "yes"}
+        metadata = msgspec.structs.replace(metadata, annotations=annotations)
+    if spec is volume.spec and metadata is volume.metadata:
+        return volume, False
+    return msgspec.structs.replace(volume, spec=spec, metadata=metadata), True
+
+
+def claim_for(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
+    """Return a claim as it is once a volume is wanted for it on a node."""
+    annotations = {**claim.metadata.annotations, SELECTED_NODE: node_name}
+    metadata = msgspec.structs.replace(claim.metadata, annotations=annotations)
+    return msgspec.structs.replace(claim, metadata=metadata)
+
+
+class PodVolumes:
+    """What was assumed for one pod, and what became of it.
+
+    Notes
+    -----
+    *Concurrency*: as the cycle state that it lives in; the assume caches are thread-safe.
+    """
+
+    def __init__(self, storage: Storage, node_name: str) -> None:
+        self._storage = storage
+        self._node_name = node_name
+        self._bindings: list[tuple[PersistentVolume, PersistentVolumeClaim]] = []
+        self._provisions: list[PersistentVolumeClaim] = []
+
+    # --- assuming -----------------------------------------------------------------------------
+
+    def assume(self, decision: VolumeDecision) -> None:
+        """Show everybody else the volumes and claims as they will be.
+
+        Raises
+        ------
+        AssumeError
+            When one of them has changed since the decision; nothing is assumed then.
+        """
+        storage = self._storage
+        try:
+            for volume, claim in decision.bindings:
+                kept, differs = volume_for(volume, claim)
+                if differs:
+                    storage.volumes.assume(kept)
+                self._bindings.append((kept, claim))
+            for claim in decision.provisions:
+                selected = claim_for(claim, self._node_name)
+                storage.claims.assume(selected)
+                self._provisions.append(selected)
+        except Exception:
+            self.revert()
+            self._bindings.clear()
+            self._provisions.clear()
+            raise
+
+    def revert(self) -> None:
+        """Take back what is still assumed; a second time changes nothing."""
+        for volume, _ in self._bindings:
+            self._storage.volumes.restore(volume)
+        for claim in self._provisions:
+            self._storage.claims.restore(claim)
+
+    # --- binding ------------------------------------------------------------------------------
+
+    async def bind(self, handle: Handle, info: PodInfo, timeout_s: float) -> None:
+        """Write what was assumed, and return once every claim is bound.
+
+        Raises
+        ------
+        VolumeBindingError
+            When the volumes cannot be bound here any more, or not in time.
+        Exception
+            What the client raises when a write fails.
+        """
+        await self._write(handle)
+        with _Wakeup(self._storage) as wakeup:
+            for volume, claim in self._bindings:
+                wakeup.on_volume(volume.metadata.name)
+                wakeup.on_claim(claim_key(claim))
+            for claim in self._provisions:
+                wakeup.on_claim(claim_key(claim))
+            loop = asyncio.get_running_loop()
+            deadline = loop.time() + timeout_s
+            while True:
+                wakeup.clear()
+                if self._is_bound(handle, info, wakeup):
+                    return
+                left = deadline - loop.time()
+                if left <= 0:
+                    raise VolumeBindingError("binding volumes: context deadline exceeded")
+                await wakeup.wait(min(left, LOOK_AGAIN_S))
+
+    async def _write(self, handle: Handle) -> None:
+        """Write volumes, then claims; what could not be written is not assumed any longer.
+
+        What was written stays written, whatever happens later: the next attempt finds it.
+        """
+        writer = handle.storage_writer
+        written_volumes = written_claims = 0
+        try:
+            for index, (volume, claim) in enumerate(self._bindings):
+                self._bindings[index] = (await writer.claim_volume(volume), claim)
+                written_volumes += 1
+            for index, claim in enumerate(self._provisions):
+                self._provisions[index] = await writer.annotate_claim(claim)
+                written_claims += 1
+        finally:
+            for volume, _ in self._bindings[written_volumes:]:
+                self._storage.volumes.restore(volume)
+            for claim in self._provisions[written_claims:]:
+                self._storage.claims.restore(claim)
+
+    def _is_bound(self, handle: Handle, info: PodInfo, wakeup: _Wakeup) -> bool:
+        """Tell whether all is bound; what we see is the API's, never what is assumed."""
+        node = handle.live_node(self._node_name)
+        if node is None:
+            raise _failed(f'failed to get node "{self._node_name}": node not found')
+        of_pod = info.pod.metadata
+        pod = handle.live_pod(of_pod.namespace, of_pod.name)
+        if pod is None or pod.metadata.uid != of_pod.uid:
+            raise _failed(f'pod does not exist any more: pod "{of_pod.name}" not found')
+        for volume, claim in self._bindings:
+            if not self._is_volume_bound(volume, claim, node):
+                return False
+        return all(self._is_provisioned(claim, node, wakeup) for claim in self._provisions)
+
+    def _is_volume_bound(
+        self, written: PersistentVolume, claim: PersistentVolumeClaim, node: Node
+    ) -> bool:
+        name = written.metadata.name
+        volume = self._storage.volume(name)
+        if volume is None:
+            raise _failed(f'failed to check binding: persistentvolumes "{name}" not found')
+        live_claim = self._live_claim(claim, "failed to check binding")
+        if _is_older(volume, written):
+            return False
+        self._check_node(volume, node)
+        if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
+            raise _failed(f'ClaimRef got reset for pv "{name}"')
+        return is_fully_bound(live_claim)
+
+    def _is_provisioned(self, written: PersistentVolumeClaim, node: Node, wakeup: _Wakeup) -> bool:
+        claim = self._live_claim(written, "failed to check provisioning pvc")
+        if _is_older(claim, written):
+            return False
+        name = claim.metadata.name
+        if not claim.metadata.annotations:
+            raise _failed(f'selectedNode annotation reset for PVC "{name}"')
+        if claim.metadata.annotations.get(SELECTED_NODE) != self._node_name:
+            # A provisioner takes the annotation away to say that it failed there.
+            raise _failed(f'provisioning failed for PVC "{name}"')
+        if claim.spec.volume_name:
+            wakeup.on_volume(claim.spec.volume_name)
+            volume = self._storage.volume(claim.spec.volume_name)
+            if volume is None:
+                # The claim's watch may be ahead of the volume's. If the volume is gone, the
+                # claim will say so in time.
+                return False
+            self._check_node(volume, node)
+        return is_fully_bound(claim)
+
+    def _live_claim(self, claim: PersistentVolumeClaim, doing: str) -> PersistentVolumeClaim:
+        namespace, name = claim_key(claim)
+        found = self._storage.claim(namespace, name)
+        if found is None:
+            why = f'persistentvolumeclaims "{namespace}/{name}" not found'
+            raise _failed(f"{doing}: {why}")
+        return found
+
+    def _check_node(self, volume: PersistentVolume, node: Node) -> None:
+        name = node.metadata.name
+        if not reachability.reachable(volume, node.metadata.labels, name, self._storage):
+            raise _failed(
+                f'pv "{volume.metadata.name}" node affinity doesn\'t match node "{name}": '
+                "no matching NodeSelectorTerms"
+            )
+
+
+class _Wakeup:
+    """Wakes one waiter when one of its claims or volumes has changed."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._event = asyncio.Event()
+        self._claims: set[ClaimKey] = set()
+        self._volumes: set[str] = set()
+
+    def on_claim(self, key: ClaimKey) -> None:
+        if key not in self._claims:
+            self._claims.add(key)
+            self._storage.claims.listen(key, self._event.set)
+
+    def on_volume(self, name: str) -> None:
+        if name not in self._volumes:
+            self._volumes.add(name)
+            self._storage.volumes.listen(name, self._event.set)
+
+    def clear(self) -> None:
+        self._event.clear()
+
+    async def wait(self, timeout_s: float) -> None:
+        try:
+            await asyncio.wait_for(self._event.wait(), timeout_s)
+        except TimeoutError:
+            return
+
+    def __enter__(self) -> _Wakeup:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for key in self._claims:
+            self._storage.claims.unlisten(key, self._event.set)
+        for name in self._volumes:
+            self._storage.volumes.unlisten(name, self._event.set)
+
+
+def _failed(why: str) -> VolumeBindingError:
+    return VolumeBindingError(f"binding volumes: {why}")
+
+
+def _is_older(
+    seen: PersistentVolume | PersistentVolumeClaim,
+    written: PersistentVolume | PersistentVolumeClaim,
+) -> bool:
+    """Tell whether the watch has not yet brought what we wrote."""
+    return parse_resource_version(seen.metadata.resource_version) < parse_resource_version(
+        written.metadata.resource_version
+    )

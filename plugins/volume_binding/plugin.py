@@ -1,0 +1,184 @@
+"""Sends pods where their volumes are or can be, and binds the volumes before the pod.
+
+Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (1.36), with the feature
+gates as they stand by default: StorageCapacityScoring off, VolumeAttributesClass on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plugins import names
+from plugins.framework.cycle_state import StateKey
+from plugins.framework.interfaces import (
+    FilterPlugin,
+    PreBindPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from plugins.framework.results import (
+    PROCEED,
+    SKIP_FILTER,
+    SKIP_PRE_BIND,
+    PreFilterResult,
+    PreFlight,
+)
+from plugins.framework.status import SKIP, SUCCESS, Status, unresolvable
+from plugins.volume_binding.args import VolumeBindingArgs
+from plugins.volume_binding.binding import PodVolumes
+from plugins.volume_binding.hints import REGISTRATIONS
+from plugins.volume_binding.matching import FactsMemory
+from plugins.volume_binding.pod_binding_cache import REJECTIONS, PodBindingCache
+from plugins.volume_binding.pod_claims import (
+    ClaimsNotReadyError,
+    all_bound,
+    has_claims,
+    pod_claims,
+)
+from plugins.volume_binding.provisioning import CapacityMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import msgspec
+
+    from cache.columns import NodesView
+    from cache.node_info import NodeInfo
+    from cache.pod_info import PodInfo
+    from plugins.framework.cluster_events import EventRegistration
+    from plugins.framework.cycle_state import CycleState
+    from plugins.framework.handle import Handle
+    from plugins.framework.results import IntArray, NodeVerdicts
+
+UNBOUND_IMMEDIATE: Final = PreFilterResult(
+    unresolvable("pod has unbound immediate PersistentVolumeClaims")
+)
+
+_CACHE: Final = StateKey[PodBindingCache]("VolumeBinding.cache")
+_VOLUMES: Final = StateKey[PodVolumes]("VolumeBinding.volumes")
+
+
+class VolumeBinding(
+    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin
+):
+    """Keeps pods near their volumes, and gives claims that wait for a pod their volume.
+
+    A pod without claims costs one look at its volumes.
+    """
+
+    name = names.VOLUME_BINDING
+    reads_pods = False
+    args_type = VolumeBindingArgs
+
+    def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        checked = args if isinstance(args, VolumeBindingArgs) else VolumeBindingArgs()
+        self._bind_timeout_s = float(checked.bind_timeout_seconds)
+        self._facts = FactsMemory()
+        self._capacities = CapacityMemory()
+
+    # --- filtering ----------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
+        """Look up the pod's claims and what could serve them.
+
+        Returns
+        -------
+        Skip for a pod without claims; a rejection when a claim is not there, has lost its volume
+        or waits for somebody else; else Success.
+
+        Raises
+        ------
+        MalformedObjectError, ValueError
+            When a class or a claim makes no sense.
+        """
+        pod = info.pod
+        if not pod.spec.volumes:
+            return SKIP_FILTER
+        storage = self.handle.storage
+        try:
+            if not has_claims(pod, storage):
+                return SKIP_FILTER
+        except ClaimsNotReadyError as error:
+            return PreFilterResult(unresolvable(str(error)))
+        claims = pod_claims(pod, storage)
+        if claims.immediate:
+            return UNBOUND_IMMEDIATE
+        cache = PodBindingCache(claims, storage, self._facts, self._capacities, nodes)
+        state.write(_CACHE, cache)
+        return PROCEED
+
+    def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
+        """Judge all nodes of the view, by the labels of the nodes alone."""
+        return state.read(_CACHE).verdicts(nodes)
+
+    def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
+        """Judge one node."""
+        code = state.read(_CACHE).decision(node_info).code
+        return REJECTIONS[code - 1] if code else SUCCESS
+
+    # --- scoring ------------------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
+        """Return Skip: volumes are only scored with a feature that is off."""
+        return SKIP
+
+    def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
+        """Return 0 for each node."""
+        return np.zeros(len(nodes), dtype=np.int64)
+
+    # --- binding ------------------------------------------------------------------------------
+
+    def reserve(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
+        """Assume what is to be done for the volumes on the node.
+
+        Raises
+        ------
+        AssumeError
+            When a claim or a volume has changed since the decision.
+        """
+        cache = state.get(_CACHE)
+        decision = None if cache is None else cache.decision_for(node_name)
+        storage = self.handle.storage
+        if decision is None or all_bound(info.pod, storage):
+            return SUCCESS
+        volumes = PodVolumes(storage, node_name)
+        volumes.assume(decision)
+        state.write(_VOLUMES, volumes)
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, info: PodInfo, node_name: str) -> None:
+        """Take back what :meth:`reserve` assumed, as far as it was not written."""
+        volumes = state.get(_VOLUMES)
+        if volumes is not None:
+            volumes.revert()
+
+    def pre_bind_pre_flight(self, state: CycleState, info: PodInfo, node_name: str) -> PreFlight:
+        """Return Skip unless a claim has to be bound; other plugins may run meanwhile."""
+        if state.get(_VOLUMES) is None:
+            return SKIP_PRE_BIND
+        return PreFlight(allow_parallel=True)
+
+    async def pre_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
+        """Write what was assumed and wait until every claim is bound.
+
+        Raises
+        ------
+        VolumeBindingError
+            When that has become impossible, or lasts longer than the arguments allow; the pod is
+            then tried again from the start.
+        """
+        volumes = state.get(_VOLUMES)
+        if volumes is not None:
+            await volumes.bind(self.handle, info, self._bind_timeout_s)
+        return SUCCESS
+
+    # --- waking up ----------------------------------------------------------------------------
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return changes of nodes, claims, volumes, classes and drivers."""
+        return REGISTRATIONS

@@ -1,0 +1,240 @@
+"""What is to be done for a pod's volumes on each node: the pod binding cache.
+
+Kube-scheduler once kept these decisions in a cache beside the cycle, by pod and node; today they
+live in the cycle state and so they do here, under the old name. They are worked out from what the
+PreFilter saw, so that all nodes of a cycle are judged by the same claims and volumes, and only a
+node that is asked about by name gets a decision of its own: the vector form says no more than
+whether there is one.
+
+Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, FindPodVolumes, checkBoundClaims,
+findMatchingVolumes and checkVolumeProvisions (1.36).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plugins.framework.results import ALL_PASS, NodeVerdicts
+from plugins.framework.status import Status, unresolvable
+from plugins.volume_binding import reachability
+from plugins.volume_binding.matching import NO_VOLUME, claim_to_match, requested_size
+from plugins.volume_binding.provisioning import Provisioning
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from cache.columns import NodesView
+    from cache.node_info import NodeInfo
+    from cache.objects import Node
+    from cache.storage import Storage
+    from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
+    from plugins.framework.results import BoolArray, IntArray
+    from plugins.volume_binding.matching import FactsMemory
+    from plugins.volume_binding.pod_claims import PodClaims
+    from plugins.volume_binding.provisioning import CapacityMemory
+
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+"""The annotation of a claim that tells its provisioner for which node to make the volume."""
+
+NODE_CONFLICT: Final = 1
+BIND_CONFLICT: Final = 2
+NO_ROOM: Final = 4
+VOLUME_GONE: Final = 8
+
+_REASONS: Final = (
+    (NODE_CONFLICT, "node(s) didn't match PersistentVolume's node affinity"),
+    (BIND_CONFLICT, "node(s) didn't find available persistent volumes to bind"),
+    (NO_ROOM, "node(s) did not have enough free storage"),
+    (VOLUME_GONE, "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"),
+)
+
+REJECTIONS: Final[tuple[Status, ...]] = tuple(
+    unresolvable(*(reason for bit, reason in _REASONS if code & bit)) for code in range(1, 16)
+)
+"""The status of each combination of reasons; that of ``code`` stands at ``code - 1``."""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeDecision:
+    """What is to be done for a pod's volumes on one node.
+
+    Attributes
+    ----------
+    code
+        The reasons why nothing can be, as bits; 0 for none.
+    bindings
+        Volumes that are there, and the claims that get them.
+    provisions
+        Claims for which a volume has to be made.
+    """
+
+    code: int
+    bindings: tuple[tuple[PersistentVolume, PersistentVolumeClaim], ...] = ()
+    provisions: tuple[PersistentVolumeClaim, ...] = ()
+
+
+class PodBindingCache:
+    """The decisions for one pod.
+
+    Parameters
+    ----------
+    claims
+        The pod's, none of them waiting for somebody else.
+
+    Notes
+    -----
+    *Concurrency*: as the cycle state that it lives in.
+
+    Nothing in it depends on the pods of a node, so what-ifs share it.
+    """
+
+    def __init__(
+        self,
+        claims: PodClaims,
+        storage: Storage,
+        facts: FactsMemory,
+        capacities: CapacityMemory,
+        nodes: NodesView,
+    ) -> None:
+        self._storage = storage
+        self._capacities = capacities
+        self._nodes = nodes
+        self._decisions: dict[str, tuple[Node | None, VolumeDecision]] = {}
+        self._bound = tuple(storage.volumes.get(each.spec.volume_name) for each in claims.bound)
+        annotated = [c for c in claims.delayed if SELECTED_NODE in c.metadata.annotations]
+        self._selected = {c.metadata.annotations[SELECTED_NODE] for c in annotated}
+        self._annotated = tuple(self._provisioning(claim) for claim in annotated)
+        unmatched = [c for c in claims.delayed if SELECTED_NODE not in c.metadata.annotations]
+        # The smallest claim chooses first.
+        unmatched.sort(key=requested_size)
+        id_of: dict[str, int] = {}
+        self._to_match = tuple(claim_to_match(c, storage, facts, id_of) for c in unmatched)
+        self._offers = tuple(self._provisioning(claim) for claim in unmatched)
+
+    def _provisioning(self, claim: PersistentVolumeClaim) -> Provisioning:
+        return Provisioning(claim, self._storage, self._capacities)
+
+    # --- one node -----------------------------------------------------------------------------
+
+    def decision(self, node_info: NodeInfo) -> VolumeDecision:
+        """Return what is to be done on a node.
+
+        Raises
+        ------
+        MalformedObjectError, ValueError
+            When it cannot be told.
+
+        *Cost*: up to one look at each free volume of the classes; a second call costs nothing.
+        """
+        known = self._decisions.get(node_info.name)
+        if known is None or known[0] is not node_info.node:
+            known = (node_info.node, self._decide(node_info))
+            self._decisions[node_info.name] = known
+        return known[1]
+
+    def decision_for(self, node_name: str) -> VolumeDecision | None:
+        """Return what is to be done on a node of the cycle, or None if it has no such node."""
+        known = self._decisions.get(node_name)
+        if known is not None:
+            return known[1]
+        row = self._nodes.columns.row_of.get(node_name)
+        return None if row is None else self.decision(self._nodes.columns.node_infos[row])
+
+    def _decide(self, node_info: NodeInfo) -> VolumeDecision:
+        labels, name = node_info.labels, node_info.name
+        code = 0
+        for volume in self._bound:
+            if volume is None:
+                code = VOLUME_GONE
+                break
+            if not reachability.reachable(volume, labels, name, self._storage):
+                code = NODE_CONFLICT
+                break
+        if self._selected - {name}:
+            return VolumeDecision(code | BIND_CONFLICT)
+        taken: set[str] = set()
+        bindings = []
+        wanted = list(self._annotated)
+        for to_match, offer in zip(self._to_match, self._offers, strict=True):
+            chosen = to_match.choose_one(labels, taken)
+            if chosen is None:
+                wanted.append(offer)
+            else:
+                taken.add(chosen.metadata.name)
+                bindings.append((chosen, to_match.claim))
+        for offer in wanted:
+            if offer.error:
+                raise ValueError(offer.error)
+            if not offer.is_allowed(labels):
+                return VolumeDecision(code | BIND_CONFLICT)
+            if not offer.has_room(labels):
+                return VolumeDecision(code | NO_ROOM)
+        return VolumeDecision(code, tuple(bindings), tuple(offer.claim for offer in wanted))
+
+    # --- all nodes ----------------------------------------------------------------------------
+
+    def verdicts(self, nodes: NodesView) -> NodeVerdicts:
+        """Judge all nodes of a view.
+
+        Raises
+        ------
+        MalformedObjectError, ValueError
+            When it cannot be told for one of them.
+
+        *Cost*: a few passes over columns for each claim and each distinct demand of a volume.
+        """
+        codes: npt.NDArray[np.int8] = np.zeros(len(nodes), dtype=np.int8)
+        self._judge_bound(nodes, codes)
+        if self._selected:
+            self._judge_selected(nodes, codes)
+        elif self._to_match:
+            self._judge_unbound(nodes, codes)
+        passed: BoolArray = codes == 0
+        if passed.all():
+            return ALL_PASS
+
+        def detail() -> tuple[npt.NDArray[np.integer], Sequence[Status]]:
+            return np.maximum(codes - 1, 0), REJECTIONS
+
+        return NodeVerdicts(passed, detail=detail)
+
+    def _judge_bound(self, nodes: NodesView, codes: npt.NDArray[np.int8]) -> None:
+        for volume in self._bound:
+            if volume is None:
+                codes[codes == 0] = VOLUME_GONE
+                return
+            within = reachability.reachable_mask(volume, nodes, self._storage, codes == 0)
+            if within is not None:
+                codes[~within] = NODE_CONFLICT
+
+    def _judge_selected(self, nodes: NodesView, codes: npt.NDArray[np.int8]) -> None:
+        """Judge a pod of which a claim is being provisioned: for one node, if for any."""
+        row = nodes.row(next(iter(self._selected))) if len(self._selected) == 1 else None
+        kept = 0 if row is None else self.decision(nodes.node_info(row)).code
+        codes |= BIND_CONFLICT
+        if row is not None:
+            codes[row] = kept
+
+    def _judge_unbound(self, nodes: NodesView, codes: npt.NDArray[np.int8]) -> None:
+        chosen: list[IntArray] = []
+        for to_match in self._to_match:
+            chosen.append(to_match.choose(nodes, chosen))
+        found = np.zeros(len(nodes), dtype=np.int8)
+        for of_claim, offer in zip(chosen, self._offers, strict=True):
+            needy: BoolArray = (of_claim == NO_VOLUME) & (found == 0)
+            if not needy.any():
+                continue
+            if offer.error:
+                raise ValueError(offer.error)
+            allowed, room = offer.allowed_mask(nodes), offer.room_mask(nodes)
+            if allowed is not None:
+                found[needy & ~allowed] = BIND_CONFLICT
+                needy &= allowed
+            if room is not None:
+                found[needy & ~room] = NO_ROOM
+        codes |= found

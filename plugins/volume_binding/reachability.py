@@ -1,0 +1,130 @@
+"""Which nodes can reach a volume, over columns and for one node.
+
+Source: k8s.io/component-helpers storage/volume/helpers.go, CheckNodeAffinity (0.36);
+kube-scheduler 1.36, pkg/scheduler/framework/plugins/volumebinding/binder.go, tryTranslatePVToCSI.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from cache.csi_translation import (
+    AWS_EBS,
+    AZURE_DISK,
+    CINDER,
+    GCE_PD,
+    PORTWORX,
+    csi_node_affinity,
+    in_tree_plugin,
+    migrated_plugins,
+)
+from cache.label_selectors import compile_node_selector
+from plugins.label_masks import requirements_mask
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cache.columns import NodesView
+    from cache.label_selectors import NodeSelectorMatcher
+    from cache.objects import NodeSelector
+    from cache.storage import Storage
+    from cache.storage_objects import PersistentVolume, VolumeNodeAffinity
+    from plugins.framework.results import BoolArray
+
+MAX_COMPILED: Final = 1 << 14
+"""More than the distinct node affinities of the volumes that compete for pods at one time."""
+
+_TRANSLATED: Final = frozenset((AWS_EBS, GCE_PD, AZURE_DISK, CINDER, PORTWORX))
+"""The in-tree plugins whose volumes are looked at as their drivers see them."""
+
+
+@lru_cache(maxsize=MAX_COMPILED)
+def _compiled(required: NodeSelector) -> NodeSelectorMatcher:
+    return compile_node_selector(required, "spec.nodeAffinity.required")
+
+
+def compiled_affinity(affinity: VolumeNodeAffinity | None) -> NodeSelectorMatcher | None:
+    """Return the compiled demand of a volume on nodes, or None if every node will do."""
+    if affinity is None or affinity.required is None:
+        return None
+    return _compiled(affinity.required)
+
+
+def matches(matcher: NodeSelectorMatcher | None, labels: Mapping[str, str]) -> bool:
+    """Tell whether a node with these labels satisfies a volume's demand.
+
+    A demand on the node's name is held against the empty name, as kube-scheduler does it: only
+    the labels of a node are looked at.
+    """
+    return matcher is None or matcher.matches(labels, "")
+
+
+def mask(matcher: NodeSelectorMatcher | None, nodes: NodesView) -> BoolArray | None:
+    """Return bool (n_nodes,): the nodes that satisfy a volume's demand; None for all of them."""
+    if matcher is None:
+        return None
+    union: BoolArray = np.zeros(len(nodes), dtype=np.bool_)
+    for term in matcher.terms:
+        if term.nothing or not term.matches_name(""):
+            continue
+        one = requirements_mask(term.requirements, nodes)
+        if one is None:
+            return None
+        union = union | one
+    return union
+
+
+def reachable(
+    volume: PersistentVolume, labels: Mapping[str, str], node_name: str, storage: Storage
+) -> bool:
+    """Tell whether a node can reach a bound volume.
+
+    Raises
+    ------
+    MalformedObjectError
+        When an in-tree volume that the node serves through a driver cannot be translated.
+    """
+    affinity = volume.spec.node_affinity
+    plugin = in_tree_plugin(volume)
+    if plugin in _TRANSLATED and plugin.name in migrated_plugins(storage.csi_node(node_name)):
+        affinity = csi_node_affinity(volume)
+    return matches(compiled_affinity(affinity), labels)
+
+
+def reachable_mask(
+    volume: PersistentVolume, nodes: NodesView, storage: Storage, among: BoolArray | None
+) -> BoolArray | None:
+    """Return bool (n_nodes,): the nodes that can reach a bound volume; None for all of them.
+
+    Raises
+    ------
+    MalformedObjectError
+        When an in-tree volume cannot be translated that one of the nodes ``among`` (None: all)
+        serves through a driver.
+
+    *Cost*: a pass over the labels that the volume demands; for an in-tree volume a Python loop
+    over the CSINodes as well.
+    """
+    of_nodes = mask(compiled_affinity(volume.spec.node_affinity), nodes)
+    plugin = in_tree_plugin(volume)
+    if plugin not in _TRANSLATED:
+        return of_nodes
+    migrated = np.zeros(len(nodes.columns), dtype=np.bool_)
+    row_of = nodes.columns.row_of
+    for name, csi_node in storage.csi_nodes().items():
+        row = row_of.get(name)
+        if row is not None:
+            migrated[row] = plugin.name in migrated_plugins(csi_node)
+    here = nodes.take(migrated)
+    if not (here if among is None else here & among).any():
+        return of_nodes
+    translated = mask(compiled_affinity(csi_node_affinity(volume)), nodes)
+    everywhere = np.ones(len(nodes), dtype=np.bool_)
+    return np.where(
+        here,
+        everywhere if translated is None else translated,
+        everywhere if of_nodes is None else of_nodes,
+    )
