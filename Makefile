@@ -21,9 +21,10 @@ test: install ## Run all tests, those against a real control plane included
 	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle >/dev/null
 	@$(RUN) pytest $(ARGS)
 
-parity: install ## Compare N random verdicts (20000) with kube-scheduler's own plugins; SEED=... repeats
+parity: install ## Compare N (20000) verdicts, volumes or preemption (KIND) with kube-scheduler's plugins
 	@$(RUN) python -m tests.controlplane.binaries oracle >/dev/null
-	@$(RUN) python -m tests.parity --cases $(or $(N),20000) $(if $(SEED),--seed $(SEED))
+	@$(RUN) python -m tests.parity --kind $(or $(KIND),verdicts) --cases $(or $(N),20000) \
+	  $(if $(SEED),--seed $(SEED))
 
 schedules: install ## Let berth and kube-scheduler place pods on N random clusters (200), step by step
 	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle >/dev/null
