@@ -41,7 +41,7 @@ KUBE_SCHEDULER_PROFILE: Final = (
     ProfileEntry(names.NODE_RESOURCES_FIT, 1),
     ProfileEntry(names.VOLUME_RESTRICTIONS),
     ProfileEntry(names.NODE_VOLUME_LIMITS),
-    ProfileEntry(names.VOLUME_BINDING),
+    ProfileEntry(names.VOLUME_BINDING, 1),
     ProfileEntry(names.VOLUME_ZONE),
     ProfileEntry(names.POD_TOPOLOGY_SPREAD, 2),
     ProfileEntry(names.INTER_POD_AFFINITY, 2),
@@ -58,14 +58,7 @@ GUARDS: Final = (ProfileEntry(names.UNSUPPORTED_REQUESTS),)
 """Plugins of our own that belong to every profile, whatever its configuration disables. They
 come last, so that what kube-scheduler would say of a pod is said first."""
 
-MISSING: Final = (
-    names.VOLUME_RESTRICTIONS,
-    names.NODE_VOLUME_LIMITS,
-    names.VOLUME_BINDING,
-    names.VOLUME_ZONE,
-    names.DYNAMIC_RESOURCES,
-    names.DEFAULT_PREEMPTION,
-)
+MISSING: Final = (names.DYNAMIC_RESOURCES,)
 """Plugins of kube-scheduler's default profile that do not exist here yet. Written out so that
 nobody has to work it out; a test holds it equal to what the registry lacks."""
 

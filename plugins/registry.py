@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from plugins.default_binder import DefaultBinder
+from plugins.default_preemption import DefaultPreemption
 from plugins.image_locality import ImageLocality
 from plugins.inter_pod_affinity import InterPodAffinity
 from plugins.node_affinity import NodeAffinity
@@ -18,11 +19,15 @@ from plugins.node_ports import NodePorts
 from plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from plugins.node_resources_fit import NodeResourcesFit
 from plugins.node_unschedulable import NodeUnschedulable
+from plugins.node_volume_limits import NodeVolumeLimits
 from plugins.pod_topology_spread import PodTopologySpread
 from plugins.priority_sort import PrioritySort
 from plugins.scheduling_gates import SchedulingGates
 from plugins.taint_toleration import TaintToleration
 from plugins.unsupported_requests import UnsupportedRequests
+from plugins.volume_binding import VolumeBinding
+from plugins.volume_restrictions import VolumeRestrictions
+from plugins.volume_zone import VolumeZone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
 
 _CLASSES: Final[tuple[type[Plugin], ...]] = (
     DefaultBinder,
+    DefaultPreemption,
     ImageLocality,
     InterPodAffinity,
     NodeAffinity,
@@ -40,11 +46,15 @@ _CLASSES: Final[tuple[type[Plugin], ...]] = (
     NodeResourcesBalancedAllocation,
     NodeResourcesFit,
     NodeUnschedulable,
+    NodeVolumeLimits,
     PodTopologySpread,
     PrioritySort,
     SchedulingGates,
     TaintToleration,
     UnsupportedRequests,
+    VolumeBinding,
+    VolumeRestrictions,
+    VolumeZone,
 )
 
 PLUGINS: Final[Mapping[str, type[Plugin]]] = MappingProxyType({cls.name: cls for cls in _CLASSES})

@@ -2,13 +2,16 @@
 
 from plugins.default_preemption.args import DefaultPreemptionArgs
 from plugins.default_preemption.choice import Candidate, Harm, decisive_rung, pick_node
-from plugins.default_preemption.plugin import DefaultPreemption
+from plugins.default_preemption.dry_run import DryRunError
+from plugins.default_preemption.plugin import DefaultPreemption, Survey
 
 __all__ = [
     "Candidate",
     "DefaultPreemption",
     "DefaultPreemptionArgs",
+    "DryRunError",
     "Harm",
+    "Survey",
     "decisive_rung",
     "pick_node",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cache.pod_info import PodInfo
@@ -16,6 +17,7 @@ from plugins import names
 from plugins.default_preemption.args import DefaultPreemptionArgs
 from plugins.default_preemption.candidates import CandidateSearch
 from plugins.default_preemption.choice import Candidate, pick_node
+from plugins.default_preemption.dry_run import DryRunError
 from plugins.default_preemption.eligibility import VICTIMS_ARE_LEAVING, eligibility
 from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Hint, Resource
 from plugins.framework.interfaces import PostFilterPlugin, PreEnqueuePlugin
@@ -37,6 +39,25 @@ if TYPE_CHECKING:
 
 IS_RUNNING = unresolvable("waiting for the preemption for this pod to be finished")
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What preemption could do for a pod.
+
+    Parameters
+    ----------
+    candidates
+        All nodes that room could be made on.
+    refusal
+        Why the pod may not preempt; empty when it may.
+    message
+        Why there is no candidate, over all nodes; empty when there is one.
+    """
+
+    candidates: Mapping[str, Candidate] = field(default_factory=dict)
+    refusal: str = ""
+    message: str = ""
 
 
 class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
@@ -124,16 +145,25 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         status = preemption.start(info, chosen, candidates[chosen].victims, self.name)
         return (chosen if status.is_success else None), status
 
-    def find_candidates(
+    def survey(
         self, state: CycleState, info: PodInfo, nodes: NodesView, verdicts: NodeStatuses
-    ) -> Mapping[str, Candidate]:
+    ) -> Survey:
         """Return all nodes on which preemption would help, and do nothing about it.
 
-        None of them when the pod may not preempt.
+        Raises
+        ------
+        DryRunError
+            When there are none because dry runs failed; a cycle would end with that error.
         """
-        if eligibility(info, nodes, verdicts, time.time()).refusal:
-            return {}
-        return self._search.find(state, info, nodes, verdicts.helpable_rows(), None).candidates
+        allowed = eligibility(info, nodes, verdicts, time.time())
+        if allowed.refusal:
+            return Survey(refusal=allowed.refusal)
+        found = self._search.find(state, info, nodes, verdicts.helpable_rows(), None)
+        if found.candidates:
+            return Survey(found.candidates)
+        if found.errors:
+            raise DryRunError(_aggregate(found.errors))
+        return Survey(message=no_candidates(found, len(nodes)))
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return a pod that goes, and that this alone is no reason to try again.

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from cache.disruption_budgets import DisruptionBudgets
 from cache.namespaces import Namespaces
 from cache.objects import (
     Namespace,
     Node,
     Pod,
+    PodDisruptionBudget,
     ReplicaSet,
     ReplicationController,
     Service,
@@ -20,8 +22,19 @@ from cache.pod_info import PodInfo, is_terminal
 from cache.resources import MalformedObjectError
 from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
+from cache.storage import Storage
+from cache.storage_objects import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from cache.workloads import Workloads
 from scheduler.client.codec import Decoder, identity_of
+from scheduler.queueing.nominator import Nominator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -33,6 +46,14 @@ _SERVICES: Final = Decoder(Service)
 _REPLICATION_CONTROLLERS: Final = Decoder(ReplicationController)
 _REPLICA_SETS: Final = Decoder(ReplicaSet)
 _STATEFUL_SETS: Final = Decoder(StatefulSet)
+_BUDGETS: Final = Decoder(PodDisruptionBudget)
+_VOLUMES: Final = Decoder(PersistentVolume)
+_CLAIMS: Final = Decoder(PersistentVolumeClaim)
+_STORAGE_CLASSES: Final = Decoder(StorageClass)
+_CSI_NODES: Final = Decoder(CSINode)
+_CSI_DRIVERS: Final = Decoder(CSIDriver)
+_CAPACITIES: Final = Decoder(CSIStorageCapacity)
+_ATTACHMENTS: Final = Decoder(VolumeAttachment)
 
 
 class ClusterObjectError(ValueError):
@@ -62,8 +83,12 @@ class Cluster:
     ----------
     cache
         Nodes, and the pods that use them.
-    namespaces, workloads
+    namespaces, workloads, storage, disruption_budgets
         What else plugins look at.
+    nominator
+        Waiting pods that have a node in view.
+    nodes
+        Every node by name.
     pods
         Every pod by ``namespace/name``, those that wait or have ended included.
     passed_over
@@ -78,11 +103,15 @@ class Cluster:
         self.cache = SchedulerCache()
         self.namespaces = Namespaces()
         self.workloads = Workloads()
+        self.storage = Storage()
+        self.disruption_budgets = DisruptionBudgets()
+        self.nominator = Nominator(lambda uid: True)
+        self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         self.passed_over = 0
         self._takers: Mapping[str, Callable[[msgspec.Raw], None]] = {
             "Pod": lambda raw: self.add_pod(_PODS.decode(raw)),
-            "Node": lambda raw: self.cache.add_node(_NODES.decode(raw)),
+            "Node": lambda raw: self.add_node(_NODES.decode(raw)),
             "Namespace": lambda raw: self.namespaces.changed(None, _NAMESPACES.decode(raw)),
             "Service": lambda raw: self.workloads.service_changed(None, _SERVICES.decode(raw)),
             "ReplicationController": lambda raw: self.workloads.replication_controller_changed(
@@ -93,6 +122,26 @@ class Cluster:
             ),
             "StatefulSet": lambda raw: self.workloads.stateful_set_changed(
                 None, _STATEFUL_SETS.decode(raw)
+            ),
+            "PodDisruptionBudget": lambda raw: self.disruption_budgets.budget_changed(
+                None, _BUDGETS.decode(raw)
+            ),
+            "PersistentVolume": lambda raw: self.storage.volume_changed(None, _VOLUMES.decode(raw)),
+            "PersistentVolumeClaim": lambda raw: self.storage.claim_changed(
+                None, _CLAIMS.decode(raw)
+            ),
+            "StorageClass": lambda raw: self.storage.storage_class_changed(
+                None, _STORAGE_CLASSES.decode(raw)
+            ),
+            "CSINode": lambda raw: self.storage.csi_node_changed(None, _CSI_NODES.decode(raw)),
+            "CSIDriver": lambda raw: self.storage.csi_driver_changed(
+                None, _CSI_DRIVERS.decode(raw)
+            ),
+            "CSIStorageCapacity": lambda raw: self.storage.capacity_changed(
+                None, _CAPACITIES.decode(raw)
+            ),
+            "VolumeAttachment": lambda raw: self.storage.attachment_changed(
+                None, _ATTACHMENTS.decode(raw)
             ),
         }
 
@@ -114,8 +163,21 @@ class Cluster:
         except MalformedObjectError as error:
             raise ClusterObjectError(_sentence(kind, raw, error)) from error
 
+    def add_node(self, node: Node) -> None:
+        """Take in a node.
+
+        Raises
+        ------
+        MalformedObjectError
+            When a quantity cannot be read.
+        """
+        self.cache.add_node(node)
+        self.nodes[node.metadata.name] = node
+
     def add_pod(self, pod: Pod) -> None:
-        """Take in a pod; one that runs, or is about to, uses its node.
+        """Take in a pod.
+
+        One that runs, or is about to, uses its node; one that waits may have a node in view.
 
         Raises
         ------
@@ -124,6 +186,8 @@ class Cluster:
         """
         if pod.spec.node_name and not is_terminal(pod):
             self.cache.add_pod(PodInfo(pod))
+        elif pod.status.nominated_node_name and not is_terminal(pod):
+            self.nominator.add(PodInfo(pod), pod.status.nominated_node_name)
         self.pods[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
 
     def add_all(self, raws: Iterable[tuple[msgspec.Raw, str]]) -> list[ClusterObjectError]:

@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from plugins.default_preemption import DefaultPreemption, DryRunError, decisive_rung, pick_node
 from plugins.framework.cycle_state import CycleState
+from plugins.framework.status import Code, Status
+from scheduler.filter_outcome import PluginError
 from scheduler.framework_runner import diagnose
 from scheduler.host_selection import HostSelector
+from scheduler.node_statuses import SearchStatuses
 from scheduler.scheduling_cycle import SchedulingCycle
 
 if TYPE_CHECKING:
@@ -22,9 +26,10 @@ if TYPE_CHECKING:
 
     from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
-    from plugins.framework.status import Code, Status
+    from plugins.default_preemption import Candidate
     from scheduler.decision import Diagnosis
     from scheduler.framework_runner import FrameworkRunner
+    from scheduler.scheduling_cycle import Search
 
 _ANY_SEED: Final = 0
 
@@ -62,6 +67,37 @@ class NodeScores:
 
 
 @dataclass(frozen=True, slots=True)
+class RoomToMake:
+    """What preemption could do for a pod that fits nowhere.
+
+    Parameters
+    ----------
+    priority
+        The pod's.
+    candidates
+        Who would have to go, by node; the node that does the least harm first.
+    decisive
+        The field of :class:`plugins.default_preemption.Harm` that set the first of them apart;
+        None when it is the only one, or another is as good.
+    refusal
+        Why the pod may not preempt; empty when it may.
+    message
+        Why it helps nowhere; empty when it does, and when there is a refusal.
+    """
+
+    priority: int
+    candidates: Mapping[str, Candidate]
+    decisive: str | None = None
+    refusal: str = ""
+    message: str = ""
+
+    @property
+    def chosen(self) -> str | None:
+        """The node on which room would be made."""
+        return next(iter(self.candidates), None)
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """The verdicts on one pod. Each node is in exactly one of ``rejected`` and ``ranked``.
 
@@ -75,6 +111,8 @@ class Explanation:
     """By node name, in no order."""
     ranked: Mapping[str, NodeScores]
     """By node name, the best first; equals by name."""
+    room_to_make: RoomToMake | None = None
+    """None when a node is feasible, and in a profile without DefaultPreemption."""
 
     @property
     def is_feasible(self) -> bool:
@@ -90,7 +128,8 @@ def explain(framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo) -> Ex
     PluginError
         When a plugin fails; a live cycle would end with that error.
 
-    *Cost*: a cycle, and a few microseconds of Python for each node.
+    *Cost*: a cycle, and a few microseconds of Python for each node; a dry run of preemption for
+    each node that it could help on when no node is feasible.
     """
     if not len(snapshot):
         return Explanation(info.key, 0, None, {}, {})  # a cycle ends here, before any plugin
@@ -99,7 +138,8 @@ def explain(framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo) -> Ex
     diagnosis = diagnose(len(snapshot), search.pre, search.outcome)
     if search.outcome is None:
         pre_filter = None if diagnosis.pre_filter is None else Rejection.of(diagnosis.pre_filter)
-        return Explanation(info.key, len(snapshot), pre_filter, {}, {})
+        room = _room_to_make(framework, snapshot, state, info, search)
+        return Explanation(info.key, len(snapshot), pre_filter, {}, {}, room)
     mask = search.outcome.feasible
     feasible = search.nodes if mask is None else search.nodes.subset(np.flatnonzero(mask))
     ranked: dict[str, NodeScores] = {}
@@ -114,7 +154,33 @@ def explain(framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo) -> Ex
             by_plugin = {plugin: column[row] for plugin, column in columns.items()}
             ranked[found[row].name] = NodeScores(by_plugin, int(scores.total[row]))
     rejected = _rejected(snapshot, diagnosis, ranked)
-    return Explanation(info.key, len(snapshot), None, rejected, ranked)
+    room = None if ranked else _room_to_make(framework, snapshot, state, info, search)
+    return Explanation(info.key, len(snapshot), None, rejected, ranked, room)
+
+
+def _room_to_make(
+    framework: FrameworkRunner,
+    snapshot: Snapshot,
+    state: CycleState,
+    info: PodInfo,
+    search: Search,
+) -> RoomToMake | None:
+    found = [each for each in framework.plugins if isinstance(each, DefaultPreemption)]
+    if not found or found[0] not in framework.points.get("postFilter", ()):
+        return None
+    nodes = snapshot.all_nodes()
+    verdicts = SearchStatuses(nodes, search.pre, search.outcome)
+    try:
+        survey = found[0].survey(state, info, nodes, verdicts)
+    except DryRunError as error:
+        status = Status(Code.ERROR, (f"preemption: {error}",), found[0].name, error)
+        raise PluginError(status) from error
+    if not survey.candidates:
+        return RoomToMake(info.priority, {}, None, survey.refusal, survey.message)
+    by_name = {name: survey.candidates[name] for name in sorted(survey.candidates)}
+    chosen = pick_node(by_name)
+    ordered = dict(sorted(by_name.items(), key=lambda item: item[1].harm))
+    return RoomToMake(info.priority, ordered, decisive_rung(by_name, chosen))
 
 
 def _rejected(

@@ -5,9 +5,14 @@ Its form is::
     {"pod": "ns/name",
      "prefilter": null | {"rejected": plugin, "code": c, "reasons": [...]},
      "nodes": {name: {"rejected": plugin, "code": c, "reasons": [...]}
-                   | {"scores": {plugin: weighted score}, "total": n}}}
+                   | {"scores": {plugin: weighted score}, "total": n}},
+     "preemption": {"candidates": {name: {"victims": ["ns/name", ...], "pdbViolations": n}},
+                    "chosen": name | null}}
 
 The code is kube-scheduler's number: 2 Unschedulable, 3 UnschedulableAndUnresolvable.
+``preemption`` is only there when no node is feasible and the pod may preempt. Its candidates are
+all nodes that it would help on, the least harm first, and the victims the most important first;
+when there are none, ``message`` says why.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
-    from scheduler.explain.explanation import Explanation, Rejection
+    from scheduler.explain.explanation import Explanation, Rejection, RoomToMake
 
 
 def as_json(explanation: Explanation) -> bytes:
@@ -29,13 +34,29 @@ def as_json(explanation: Explanation) -> bytes:
     for name in sorted(explanation.rejected):
         nodes[name] = _rejection(explanation.rejected[name])
     pre_filter = explanation.pre_filter
-    return msgspec.json.encode(
-        {
-            "pod": explanation.pod_key,
-            "prefilter": None if pre_filter is None else _rejection(pre_filter),
-            "nodes": nodes,
+    answer: dict[str, Any] = {
+        "pod": explanation.pod_key,
+        "prefilter": None if pre_filter is None else _rejection(pre_filter),
+        "nodes": nodes,
+    }
+    room = explanation.room_to_make
+    if room is not None and not room.refusal:
+        answer["preemption"] = _preemption(room)
+    return msgspec.json.encode(answer)
+
+
+def _preemption(room: RoomToMake) -> dict[str, Any]:
+    candidates = {
+        name: {
+            "victims": [info.key for info in victims.pods],
+            "pdbViolations": victims.pdb_violations,
         }
-    )
+        for name, (victims, _) in room.candidates.items()
+    }
+    answer: dict[str, Any] = {"candidates": candidates, "chosen": room.chosen}
+    if room.message:
+        answer["message"] = room.message
+    return answer
 
 
 def _rejection(rejection: Rejection) -> dict[str, Any]:

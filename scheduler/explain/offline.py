@@ -2,30 +2,94 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from plugins.framework.status import Code, Status
 from plugins.registry import PLUGINS
+from scheduler.nominated_nodes import NominatedNodes
 from scheduler.profile_builder import build_framework
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from cache.namespaces import Namespaces
+    from cache.node_info import NodeInfo
+    from cache.objects import Node, Pod
     from cache.pod_info import PodInfo
-    from cache.workloads import Workloads
+    from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
+    from plugins.framework.handle import Handle
+    from plugins.framework.victims import Victims
     from scheduler.config import EffectiveProfile
     from scheduler.explain.cluster import Cluster
     from scheduler.framework_runner import FrameworkRunner
 
 
-@dataclass(frozen=True, slots=True)
-class OfflineHandle:
-    """The services that plugins get where nothing may be changed."""
+class ReadOnlyError(Exception):
+    """Somebody wanted to change a cluster that is only looked at."""
 
-    namespaces: Namespaces
-    workloads: Workloads
+
+class NoPreemption:
+    """Evicts nobody. See :class:`plugins.framework.handle.Preemption`."""
+
+    def is_running(self, uid: str) -> bool:
+        """Return False: nothing is under way here."""
+        return False
+
+    def start(self, info: PodInfo, node_name: str, victims: Victims, plugin: str) -> Status:
+        """Refuse."""
+        return Status(Code.ERROR, ("nobody is evicted while explaining",))
+
+    def ask_extenders(
+        self, info: PodInfo, candidates: Mapping[str, Victims], nodes: Mapping[str, NodeInfo]
+    ) -> Mapping[str, Victims]:
+        """Return all candidates: extenders are not asked."""
+        return candidates
+
+
+class NoStorageWriter:
+    """Writes nothing. See :class:`plugins.framework.handle.StorageWriter`."""
+
+    async def claim_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Refuse."""
+        raise ReadOnlyError("no volume is written while explaining")
+
+    async def annotate_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Refuse."""
+        raise ReadOnlyError("no claim is written while explaining")
+
+
+class OfflineHandle:
+    """The services that plugins get where nothing may be changed.
+
+    Parameters
+    ----------
+    cluster
+        What there is.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.namespaces = cluster.namespaces
+        self.workloads = cluster.workloads
+        self.storage = cluster.storage
+        self.storage_writer = NoStorageWriter()
+        self.disruption_budgets = cluster.disruption_budgets
+        self.preemption = NoPreemption()
+
+    def live_pod(self, namespace: str, name: str) -> Pod | None:
+        """Return a pod of the cluster, or None."""
+        return self._cluster.pods.get(f"{namespace}/{name}")
+
+    def live_node(self, name: str) -> Node | None:
+        """Return a node of the cluster, or None."""
+        return self._cluster.nodes.get(name)
+
+    def nominated_pods(self, node_name: str) -> Sequence[PodInfo]:
+        """Return the pods that are nominated for a node."""
+        return self._cluster.nominator.nominated_pods_for_node(node_name)
+
+    def nominated_node_names(self) -> Sequence[str]:
+        """Return the nodes that pods are nominated for."""
+        return self._cluster.nominator.node_names()
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
         """Refuse: whoever explains does not bind."""
@@ -46,5 +110,8 @@ def offline_framework(
     """
     names = [profile.scheduler_name for profile in profiles]
     index = names.index(scheduler_name) if scheduler_name in names else 0
-    handle = OfflineHandle(cluster.namespaces, cluster.workloads)
-    return build_framework(profiles[index], index, PLUGINS, handle)
+    # What it lacks, the filters of one profile, is laid over it when that profile is made.
+    handle = cast("Handle", OfflineHandle(cluster))
+    framework = build_framework(profiles[index], index, PLUGINS, handle)
+    framework.nominated = NominatedNodes(cluster.nominator)
+    return framework

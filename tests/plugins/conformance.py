@@ -59,6 +59,13 @@ _PRE_FILTER_CODES = {
 _FILTER_CODES = {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
 
 
+class IdlePreemption:
+    """Carries nothing out: nobody is being evicted."""
+
+    def is_running(self, uid: str) -> bool:
+        return False
+
+
 class RecordingHandle:
     """The services that a plugin is lent: notes what is bound and answers Success."""
 
@@ -68,6 +75,7 @@ class RecordingHandle:
         workloads: Workloads | None = None,
         storage: Storage | None = None,
     ) -> None:
+        self.preemption = IdlePreemption()
         self.bound: list[tuple[str, str]] = []
         self.namespaces = Namespaces()
         for namespace in namespaces:

@@ -57,6 +57,11 @@ def test_a_rejection_tells_plugin_code_and_reasons() -> None:
                 "reasons": ["node(s) were unschedulable"],
             }
         },
+        "preemption": {
+            "candidates": {},
+            "chosen": None,
+            "message": "0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
+        },
     }
 
 
