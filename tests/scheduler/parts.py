@@ -16,6 +16,7 @@ from scheduler.profile_builder import build_profiles
 from scheduler.queueing import SchedulingQueue
 from scheduler.waiting_pods import WaitingPods
 from tests.fakes.clock import FakeClock
+from tests.plugins.conformance import IdlePreemption
 
 if TYPE_CHECKING:
     from cache.pod_info import PodInfo
@@ -28,6 +29,7 @@ class NoBinding:
     def __init__(self) -> None:
         self.namespaces = Namespaces()
         self.workloads = Workloads()
+        self.preemption = IdlePreemption()
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
         raise AssertionError("nothing is bound here")

@@ -36,6 +36,7 @@ from tests.builders import node, pod
 from tests.fakes.binding_api import FakeBindingApi
 from tests.fakes.object_api import FakeObjectApi
 from tests.fakes.write_api import FakeWriteApi
+from tests.plugins.conformance import IdlePreemption
 from tests.scheduler.parts import Parts
 
 if TYPE_CHECKING:
@@ -75,6 +76,11 @@ class Stage:
             storage=Storage(),
             storage_writer=StorageWriter(FakeObjectApi(), random.Random(1), no_wait),
             live_node=lambda name: None,
+        )
+        handle.start(
+            preemption=IdlePreemption(),
+            nominator=parts.queue.nominator,
+            live_pod=lambda namespace, name: self.live,
         )
         built = build_profiles(effective_profiles(default_config("berth")), PLUGINS, handle)
         framework = self._with_more(next(iter(built)))
@@ -175,7 +181,8 @@ def test_a_pod_that_does_not_fit_waits_and_says_why():
     (condition,) = stage.conditions
     assert (condition["reason"], condition["message"]) == (
         "Unschedulable",
-        "0/1 nodes are available: 1 Insufficient cpu.",
+        "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "
+        "1 Preemption is not helpful for scheduling.",
     )
     assert stage.parts.queue.counts().unschedulable == 1
 
