@@ -52,44 +52,8 @@ def _asks_for_resource_claims(spec: PodSpec) -> bool:
     return bool(spec.resource_claims)
 
 
-def _asks_for_volume_claims(spec: PodSpec) -> bool:
-    return any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes)
-
-
-def _asks_for_in_tree_volumes(spec: PodSpec) -> bool:
-    # Those that exclude each other on a node, and those that count against a driver's limit. An
-    # inline CSI volume is neither: no plugin of kube-scheduler decides by one.
-    return any(
-        v.gce_persistent_disk
-        or v.aws_elastic_block_store
-        or v.rbd
-        or v.iscsi
-        or v.azure_disk
-        or v.azure_file
-        or v.cinder
-        or v.portworx_volume
-        or v.vsphere_volume
-        for v in spec.volumes
-    )
-
-
 UNSUPPORTED: Final[tuple[UnsupportedRequest, ...]] = (
     UnsupportedRequest("resource claims", (names.DYNAMIC_RESOURCES,), _asks_for_resource_claims),
-    UnsupportedRequest(
-        "volumes with a PersistentVolumeClaim",
-        (
-            names.VOLUME_BINDING,
-            names.VOLUME_RESTRICTIONS,
-            names.VOLUME_ZONE,
-            names.NODE_VOLUME_LIMITS,
-        ),
-        _asks_for_volume_claims,
-    ),
-    UnsupportedRequest(
-        "in-tree attachable volumes",
-        (names.VOLUME_RESTRICTIONS, names.NODE_VOLUME_LIMITS),
-        _asks_for_in_tree_volumes,
-    ),
 )
 """Everything that pods may ask for and that is not looked at."""
 
@@ -107,16 +71,12 @@ class UnsupportedRequests(PreFilterPlugin):
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
         """Return Success, or a rejection with one reason for each such request."""
         spec = info.pod.spec
-        if not (spec.volumes or spec.resource_claims):
-            return PROCEED
         reasons = tuple(request.reason for request in UNSUPPORTED if request.asked_by(spec))
         return PreFilterResult(unresolvable(*reasons)) if reasons else PROCEED
 
     def signature(self, info: PodInfo) -> Hashable:
         """Return what is asked for and not honoured."""
         spec = info.pod.spec
-        if not (spec.volumes or spec.resource_claims):
-            return ()
         return tuple(request.feature for request in UNSUPPORTED if request.asked_by(spec))
 
     def events_to_register(self) -> Sequence[EventRegistration]:

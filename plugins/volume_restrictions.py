@@ -43,7 +43,7 @@ from plugins.inline_disks import (
 from plugins.missing_objects import claim_not_found
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     import msgspec
 
@@ -162,6 +162,13 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         if wanted.disks and conflict(wanted.disks, disks_of_node(node_info)):
             return DISK_IN_USE
         return CLAIM_IN_USE if wanted.uses > 0 else SUCCESS
+
+    def signature(self, info: PodInfo) -> Hashable | None:
+        """Return the same for all pods without claims and disks; the others are asked for anew."""
+        for volume in info.pod.spec.volumes:
+            if volume.persistent_volume_claim is not None or any(disk_mounts((volume,))):
+                return None
+        return ()
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a pod that goes, a new node, a new claim."""

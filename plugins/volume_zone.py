@@ -28,7 +28,7 @@ from plugins.framework.status import SUCCESS, Status, unresolvable
 from plugins.missing_objects import claim_not_found, storage_class_not_found, volume_not_found
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from cache.columns import LabelColumn, NodesView
     from cache.node_info import NodeInfo
@@ -71,6 +71,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     """Rejects nodes outside the zones and regions of the pod's volumes."""
 
     name = names.VOLUME_ZONE
+    reads_pods = False
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
         """Return Skip for a pod whose volumes can be anywhere.
@@ -125,6 +126,11 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
             if value is None or value not in place.values:
                 return REJECTED
         return SUCCESS
+
+    def signature(self, info: PodInfo) -> Hashable | None:
+        """Return the same for all pods without claims; the others are asked for anew."""
+        has_claim = any(each.persistent_volume_claim is not None for each in info.pod.spec.volumes)
+        return None if has_claim else ()
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a new class, a node that is new or labelled, and claims and volumes."""

@@ -44,7 +44,7 @@ from plugins.node_volume_limits.hints import (
 from plugins.node_volume_limits.usage import VolumeUsage, exceeds, held_volumes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     import msgspec
 
@@ -143,6 +143,10 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             attached = attached_volumes(storage, node_info.name, set())
         held = held_volumes(uses, attached)
         return REJECTED if exceeds(volumes, uses, held, limits) else SUCCESS
+
+    def signature(self, info: PodInfo) -> Hashable | None:
+        """Return the same for all pods without such volumes; the others are asked for anew."""
+        return None if may_count(info.pod) else ()
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a CSINode that is new or holds more, and claims, pods and attachments."""

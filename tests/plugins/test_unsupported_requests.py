@@ -1,20 +1,9 @@
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from cache.columns import NodesView
-from cache.objects import (
-    AWSElasticBlockStoreVolumeSource,
-    CinderVolumeSource,
-    ClaimVolumeSource,
-    CSIVolumeSource,
-    EphemeralVolumeSource,
-    GCEPersistentDiskVolumeSource,
-    ISCSIVolumeSource,
-    RBDVolumeSource,
-    Volume,
-)
+from cache.objects import CSIVolumeSource, ISCSIVolumeSource, Volume
 from plugins import names
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import SUCCESS, unresolvable
@@ -23,7 +12,6 @@ from plugins.unsupported_requests import (
     UNSUPPORTED,
     UnsupportedRequest,
     UnsupportedRequests,
-    unsupported_requests,
 )
 from tests.builders import PodBuilder, names_term, node, pod
 from tests.plugins.conformance import RecordingHandle
@@ -40,48 +28,6 @@ def status_of(asked: PodBuilder) -> object:
     ("asked", "features"),
     [
         pytest.param(pod().resource_claim("gpu"), ["resource claims"], id="resource claims"),
-        pytest.param(
-            pod().volume(Volume("v", persistent_volume_claim=ClaimVolumeSource("c"))),
-            ["volumes with a PersistentVolumeClaim"],
-            id="claim",
-        ),
-        pytest.param(
-            pod().volume(Volume("v", ephemeral=EphemeralVolumeSource())),
-            ["volumes with a PersistentVolumeClaim"],
-            id="ephemeral volume",
-        ),
-        pytest.param(
-            pod().volume(Volume("v", gce_persistent_disk=GCEPersistentDiskVolumeSource("d"))),
-            ["in-tree attachable volumes"],
-            id="GCE disk",
-        ),
-        pytest.param(
-            pod().volume(
-                Volume("v", aws_elastic_block_store=AWSElasticBlockStoreVolumeSource("d"))
-            ),
-            ["in-tree attachable volumes"],
-            id="EBS volume",
-        ),
-        pytest.param(
-            pod().volume(Volume("v", rbd=RBDVolumeSource(image="i"))),
-            ["in-tree attachable volumes"],
-            id="RBD",
-        ),
-        pytest.param(
-            pod().volume(Volume("v", iscsi=ISCSIVolumeSource("iqn"))),
-            ["in-tree attachable volumes"],
-            id="iSCSI",
-        ),
-        pytest.param(
-            pod().volume(Volume("v", cinder=CinderVolumeSource())),
-            ["in-tree attachable volumes"],
-            id="Cinder volume",
-        ),
-        pytest.param(
-            pod().volume(Volume("v", iscsi=ISCSIVolumeSource("iqn"))).resource_claim("gpu"),
-            ["resource claims", "in-tree attachable volumes"],
-            id="each of several is named",
-        ),
     ],
 )
 def test_a_hard_request_keeps_the_pod_pending(asked: PodBuilder, features: list[str]) -> None:
@@ -91,31 +37,12 @@ def test_a_hard_request_keeps_the_pod_pending(asked: PodBuilder, features: list[
 
 
 @pytest.mark.parametrize(
-    "source",
-    [
-        "persistentVolumeClaim",
-        "ephemeral",
-        "gcePersistentDisk",
-        "awsElasticBlockStore",
-        "rbd",
-        "iscsi",
-        "azureDisk",
-        "azureFile",
-        "cinder",
-        "portworxVolume",
-        "vsphereVolume",
-    ],
-)
-def test_a_volume_source_is_known_by_its_name_in_the_api(source: str) -> None:
-    volume = msgspec.convert({"name": "v", source: {}}, Volume)
-    assert unsupported_requests(pod().volume(volume).build())
-
-
-@pytest.mark.parametrize(
     "asked",
     [
         pytest.param(pod(), id="nothing"),
-        pytest.param(pod().volume(Volume("v")), id="a volume of another kind"),
+        pytest.param(pod().claim("data"), id="volume claim"),
+        pytest.param(pod().ephemeral_claim("scratch"), id="ephemeral volume"),
+        pytest.param(pod().volume(Volume("v", iscsi=ISCSIVolumeSource("iqn"))), id="in-tree disk"),
         pytest.param(pod().volume(Volume("v", csi=CSIVolumeSource("d"))), id="inline CSI volume"),
         pytest.param(pod().node_affinity(names_term("n")), id="node affinity"),
         pytest.param(pod().pod_affinity("zone", app="a"), id="pod affinity"),
