@@ -132,7 +132,7 @@ class CrowdedFilter:
         beside: CycleState | None = None
         try:
             for index in np.flatnonzero(alive).tolist():
-                added = crowd.added[index]
+                added = crowd.added_to(index)
                 if not any(plugin.is_concerned_by(state, info, each) for each in added):
                     continue
                 node_info = crowd.view.node_info(index)

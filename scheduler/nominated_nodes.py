@@ -21,7 +21,7 @@ import numpy as np
 from cache.columns import Columns, NodesView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence, Set
+    from collections.abc import Iterable, Mapping, Sequence, Set
 
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
@@ -46,13 +46,17 @@ class CrowdedNodes:
         Over columns of its own.
     at
         intp (len(view),): the indices of these nodes in the view that was asked about.
-    added
-        For each of them, the nominated pods: at least one.
+    pods
+        The nominated pods by node name: at least one each.
     """
 
     view: NodesView
     at: RowArray
-    added: Sequence[Sequence[PodInfo]]
+    pods: Mapping[str, Sequence[PodInfo]]
+
+    def added_to(self, index: int) -> Sequence[PodInfo]:
+        """Return the nominated pods on the node at an index of ``view``."""
+        return self.pods[self.view.node_info(index).name]
 
 
 class NominatedNodes:
@@ -107,15 +111,18 @@ class NominatedNodes:
     def _one_by_one(
         self, info: PodInfo, nodes: NodesView, indices: Iterable[int]
     ) -> CrowdedNodes | None:
-        columns, at, added = Columns(), [], []
+        columns: Columns | None = None
+        at: list[int] = []
+        added: dict[str, Sequence[PodInfo]] = {}
         for index in indices:
             node_info = nodes.node_info(index)
             ahead = _not_on(node_info, self.ahead_of(info, node_info.name))
             if ahead:
+                columns = Columns() if columns is None else columns
                 columns.put(_with_pods(node_info, ahead))
                 at.append(index)
-                added.append(ahead)
-        if not at:
+                added[node_info.name] = ahead
+        if columns is None:
             return None
         return CrowdedNodes(NodesView(columns), np.array(at, dtype=np.intp), added)
 
@@ -201,8 +208,7 @@ class _Overlay:
             at = at[rows]
         if not len(at):
             return None
-        view = NodesView(self._columns, rows)
-        return CrowdedNodes(view, at, [self._added[info.name] for info in view.node_infos()])
+        return CrowdedNodes(NodesView(self._columns, rows), at, self._added)
 
 
 def _not_on(node_info: NodeInfo, pods: Iterable[PodInfo]) -> list[PodInfo]:
