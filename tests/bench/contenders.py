@@ -135,7 +135,9 @@ def contender(name: str, scheduler_name: str) -> Contender:
     match name.partition("@"):
         case "berth", "", "":
             return Berth(scheduler_name=scheduler_name)
-        case "berth", "@", folder if (Path(folder) / "scheduler" / "__main__.py").exists():
+        case "berth", "@", folder if (
+            folder and (Path(folder) / "scheduler" / "__main__.py").exists()
+        ):
             return Berth(scheduler_name=scheduler_name, checkout=Path(folder))
         case (("kube-scheduler" | "kube-scheduler-all"), "", ""):
             everything = name.endswith("-all")

@@ -164,7 +164,9 @@ def ticks(largest: float, most: int = 6) -> list[float]:
 def log_ticks(smallest: float, largest: float) -> list[float]:
     """Return powers of ten, and 2 and 5 times them where they are few, that enclose both."""
     low, high = math.floor(math.log10(smallest)), math.ceil(math.log10(largest))
-    high = max(high, low + 1)
+    # Logarithms are rounded: next to a power of ten they may be off by one.
+    low -= 10.0**low > smallest
+    high = max(high + (10.0**high < largest), low + 1)
     factors = (1, 2, 5) if high - low <= 2 else (1,)
     steps = [factor * 10.0**power for power in range(low, high) for factor in factors]
     steps.append(10.0**high)

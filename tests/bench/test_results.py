@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from tests.bench.results import Memory, Results, put, today
+from tests.bench.sample_results import a_round, a_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class TestFile:
+    def test_what_is_written_is_read(self, tmp_path: Path) -> None:
+        written = Results([a_session()], [a_round()])
+        written.save(tmp_path / "deep" / "figures.json")
+        assert Results.load(tmp_path / "deep" / "figures.json") == written
+
+    def test_there_is_none_yet(self, tmp_path: Path) -> None:
+        assert Results.load(tmp_path / "figures.json") == Results()
+
+    def test_each_empty_file_is_its_own(self) -> None:
+        Results().rounds.append(a_round())
+        assert Results().rounds == []
+
+    def test_another_file_is_refused_and_says_where(self, tmp_path: Path) -> None:
+        path = tmp_path / "figures.json"
+        path.write_text('{"rounds": [{"workload": 5}]}')
+        with pytest.raises(msgspec.ValidationError, match=r"\$\.rounds\[0\]"):
+            Results.load(path)
+
+
+class TestGoingOn:
+    def test_a_round_that_is_there_is_known(self) -> None:
+        results = Results(rounds=[a_round()])
+        assert results.holds(("Basic", 5000, 10_000, "berth", 1))
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"workload": "Mixed"},
+            {"nodes": 500},
+            {"pods": 5},
+            {"contender": "kube-scheduler"},
+            {"number": 2},
+        ],
+        ids=str,
+    )
+    def test_another_round_is_not(self, change: dict[str, Any]) -> None:
+        results = Results(rounds=[a_round(**change)])
+        assert not results.holds(a_round().key)
+
+    def test_a_round_that_is_measured_again_replaces_the_old_one(self) -> None:
+        rounds = [a_round(), a_round(number=2)]
+        put(rounds, a_round(pods_per_s=5.0))
+        assert sorted((each.number, each.pods_per_s) for each in rounds) == [(1, 5.0), (2, 1000.0)]
+
+
+class TestSeveralFiles:
+    def test_rounds_keep_their_conditions(self, tmp_path: Path) -> None:
+        one, other = tmp_path / "one.json", tmp_path / "other.json"
+        Results([a_session(cores=2)], [a_round()]).save(one)
+        Results([a_session(cores=8)], [a_round(number=2)]).save(other)
+        merged = Results.merged([one, other])
+        assert [merged.sessions[each.session].cores for each in merged.rounds] == [2, 8]
+
+    def test_the_last_one_wins(self, tmp_path: Path) -> None:
+        one, other = tmp_path / "one.json", tmp_path / "other.json"
+        Results([a_session()], [a_round(pods_per_s=1.0)]).save(one)
+        Results([a_session()], [a_round(pods_per_s=2.0)]).save(other)
+        assert [each.pods_per_s for each in Results.merged([one, other]).rounds] == [2.0]
+
+    def test_all_kinds_of_figures_are_there(self, tmp_path: Path) -> None:
+        path = tmp_path / "one.json"
+        held = Memory(
+            nodes=1,
+            pods=2,
+            session=0,
+            base_rss_mib=1.0,
+            rss_mib=2.0,
+            peak_rss_mib=3.0,
+            seconds=1.0,
+        )
+        Results([a_session()], memory=[held]).save(path)
+        assert Results.merged([path]).memory == [held]
+
+
+def test_conditions_name_the_versions_of_all_that_is_measured() -> None:
+    versions = today("now").versions
+    assert {"kube-scheduler", "etcd", "numpy"} <= versions.keys()
+
+
+def test_when_it_was_is_no_condition() -> None:
+    assert a_session(started="then").conditions == a_session(started="now").conditions

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from cache.objects import Node, Pod
+from cache.pod_info import PodInfo
+from cache.resources import resource_amounts
+from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
+from tests.bench.pod_templates import (
+    BEFORE,
+    CSI_VOLUMES_PER_NODE,
+    MEASURED,
+    SCHEDULER_NAME,
+    SINGLE_NODE,
+    TOO_LARGE,
+    VARIED,
+)
+from tests.bench.runs import chosen
+from tests.bench.workloads import BY_NAME, LARGEST, WORKLOADS, Churn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tests.bench.workloads import Workload
+
+NODES = 50
+
+every_workload = pytest.mark.parametrize(
+    "workload", [pytest.param(each, id=each.name) for each in WORKLOADS]
+)
+
+
+def pods_of(objects: Iterable[dict[str, Any]]) -> list[Pod]:
+    return [msgspec.convert(each, Pod) for each in objects if each["kind"] == "Pod"]
+
+
+def placed(workload: Workload, nodes: int = NODES) -> list[Pod]:
+    before = pods_of(workload.pods_before(nodes))
+    return [pod for pod in before if pod.spec.node_name]
+
+
+def to_place(workload: Workload, nodes: int = NODES) -> list[Pod]:
+    return pods_of(workload.pods_to_place(workload.counts(nodes)[1]))
+
+
+class TestEveryWorkload:
+    @every_workload
+    def test_all_pods_that_count_are_in_the_watched_namespace(self, workload: Workload) -> None:
+        assert {pod.metadata.namespace for pod in to_place(workload)} == {MEASURED}
+
+    @every_workload
+    def test_all_pods_ask_for_the_name_that_all_contenders_answer_to(
+        self, workload: Workload
+    ) -> None:
+        pods = to_place(workload) + placed(workload)
+        assert {pod.spec.scheduler_name for pod in pods} == {SCHEDULER_NAME}
+
+    @every_workload
+    def test_names_are_unique(self, workload: Workload) -> None:
+        objects = [
+            *workload.ground.objects(NODES),
+            *workload.objects,
+            *workload.pods_before(NODES),
+            *workload.pods_to_place(30),
+        ]
+        names = Counter(
+            (each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"])
+            for each in objects
+        )
+        assert names.most_common(1)[0][1] == 1
+
+    @every_workload
+    def test_pods_that_run_are_on_nodes_that_exist(self, workload: Workload) -> None:
+        nodes = {each["metadata"]["name"] for each in workload.ground.objects(NODES)}
+        assert {pod.spec.node_name for pod in placed(workload)} <= nodes
+
+    @every_workload
+    def test_pods_that_run_are_as_many_as_it_says(self, workload: Workload) -> None:
+        assert len(placed(workload)) == workload.counts(NODES)[0]
+
+    @every_workload
+    def test_no_node_is_overfull(self, workload: Workload) -> None:
+        room = {
+            each["metadata"]["name"]: resource_amounts(
+                msgspec.convert(each, Node).status.allocatable, ""
+            )
+            for each in workload.ground.objects(NODES)
+            if each["kind"] == "Node"
+        }
+        taken: dict[str, Counter[str]] = {name: Counter() for name in room}
+        for pod in placed(workload):
+            taken[pod.spec.node_name].update({**PodInfo(pod).requests, "pods": 1})
+        for name, amounts in taken.items():
+            assert all(amount <= room[name][each] for each, amount in amounts.items()), name
+
+    @every_workload
+    def test_there_are_not_more_pods_to_place_beyond_the_largest_size(
+        self, workload: Workload
+    ) -> None:
+        assert workload.counts(LARGEST)[1] == workload.counts(3 * LARGEST)[1]
+
+
+class TestSomeWorkloads:
+    def test_there_are_as_many_as_names(self) -> None:
+        assert len(BY_NAME) == len(WORKLOADS)
+
+    def test_preemption_finds_full_nodes_at_every_size(self) -> None:
+        workload = BY_NAME["PreemptionAsync"]
+        for nodes in (500, 15_000):
+            assert workload.counts(nodes)[0] == 4 * nodes
+
+    @pytest.mark.parametrize("name", ["PodAntiAffinity", "MixedBasePod"])
+    def test_pods_that_keep_apart_are_apart(self, name: str) -> None:
+        green = Counter(
+            pod.spec.node_name
+            for pod in placed(BY_NAME[name])
+            if pod.metadata.labels.get("color") == "green"
+        )
+        assert green.most_common(1)[0][1] == 1
+
+    def test_pods_that_want_together_are_together(self) -> None:
+        hosts = {pod.spec.node_name for pod in placed(BY_NAME["PreferredPodAffinity"])}
+        assert len(hosts) == 2
+
+    def test_requests_vary(self) -> None:
+        assert len({tuple(template.requests.items()) for template in VARIED}) == 40
+
+    def test_claims_are_bound_to_their_volumes(self) -> None:
+        objects = list(BY_NAME["CSIPVs"].pods_to_place(3))
+        claims = [
+            msgspec.convert(each, PersistentVolumeClaim)
+            for each in objects
+            if each["kind"] == "PersistentVolumeClaim"
+        ]
+        volumes = {
+            each["metadata"]["name"]: msgspec.convert(each, PersistentVolume)
+            for each in objects
+            if each["kind"] == "PersistentVolume"
+        }
+        assert [claim.spec.volume_name for claim in claims] == list(volumes)
+
+    def test_each_node_says_how_many_volumes_it_takes(self) -> None:
+        objects = list(BY_NAME["CSIPVs"].ground.objects(2))
+        counts = [
+            each["spec"]["drivers"][0]["allocatable"]["count"]
+            for each in objects
+            if each["kind"] == "CSINode"
+        ]
+        assert counts == [CSI_VOLUMES_PER_NODE] * 2
+
+    def test_gated_pods_wait_elsewhere(self) -> None:
+        before = pods_of(BY_NAME["WhileGated"].pods_before(NODES))
+        gated = [pod for pod in before if pod.spec.scheduling_gates]
+        assert len(gated) == 2 * NODES
+        assert BEFORE not in {pod.metadata.namespace for pod in gated}
+
+    def test_a_workload_of_one_node_has_one(self) -> None:
+        nodes = [each["metadata"]["name"] for each in BY_NAME["WhileGated"].ground.objects(NODES)]
+        assert nodes == [SINGLE_NODE]
+
+    def test_what_comes_and_goes_has_a_new_name_each_time(self) -> None:
+        churn = Churn(1.0, TOO_LARGE, node=True, service=True)
+        assert [each["kind"] for each in churn.objects(1)] == ["Node", "Pod", "Service"]
+        assert churn.objects(1)[0]["metadata"]["name"] != churn.objects(2)[0]["metadata"]["name"]
+
+
+class TestChoosing:
+    def test_all_unless_named(self) -> None:
+        assert sorted(each.name for each in chosen("")) == sorted(BY_NAME)
+
+    def test_those_with_the_same_nodes_follow_each_other(self) -> None:
+        names = [each.name for each in chosen("Basic,CSIPVs,Varied")]
+        assert names == ["Basic", "Varied", "CSIPVs"]
+
+    def test_an_unknown_one_is_named(self) -> None:
+        with pytest.raises(ValueError, match="'Bsic'"):
+            chosen("Bsic")
