@@ -230,6 +230,7 @@ class App:
             disruption_budgets=budgets,
             storage=storage,
             storage_writer=StorageWriter(self.api, rng),
+            waiting_pods=self.waiting_pods,
             live_node=lambda name: self.nodes.get("", name),
         )
         effective = running_profiles(self.config)
@@ -277,6 +278,7 @@ class App:
             self.recorder,
             metrics,
             clock,
+            self.status_writer,
             self.extenders,
         )
         self.preemptions = PreemptionExecutor(
@@ -290,9 +292,7 @@ class App:
             clock,
             self.extenders,
         )
-        handle.start(
-            preemption=self.preemptions, nominator=self.queue.nominator, live_pod=self.pods.get
-        )
+        handle.start(preemption=self.preemptions, queue=self.queue, live_pod=self.pods.get)
         self.profiles.count_nominated(NominatedNodes(self.queue.nominator))
         self.scheduling = SchedulingLoop(
             loop,

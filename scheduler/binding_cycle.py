@@ -1,7 +1,7 @@
 """From an assumed pod to a bound one, or back.
 
-    wait on permit -> pre-bind -> bind -> finish_binding -> post-bind
-    any failure    -> undo: unreserve, forget, wake waiting pods, failure handler
+    pre-flights -> wait on permit -> pre-bind -> bind -> finish_binding -> post-bind
+    any failure -> undo: unreserve, forget, wake waiting pods, failure handler
 
 Source: pkg/scheduler/schedule_one.go, bindingCycle and handleBindingCycleError (1.36).
 """
@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
 from cache.pod_info import on_node
 from plugins.framework.cluster_events import ASSIGNED_POD_DELETE
-from plugins.framework.status import SUCCESS, Code, Status
+from plugins.framework.status import Code, Status
 from scheduler.binder import BoundElsewhereError, PodGoneError
 from scheduler.failure_handler import Failure
 from scheduler.handover import LoopInbox
+from scheduler.pre_bindings import PreBindings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cache.objects import Pod
     from cache.scheduler_cache import SchedulerCache
     from plugins.framework.cycle_state import CycleState
     from scheduler.decision import Decision
@@ -43,6 +45,14 @@ more unanswered ones than that are worth less, and each holds room on a node."""
 log = structlog.get_logger(__name__)
 
 
+class Nominations(Protocol):
+    """Writes down at the API where a pod is going."""
+
+    async def nominate_now(self, pod: Pod, node_name: str) -> None:
+        """Set the pod's nominated node name, if it is another. Never raises for an API error."""
+        ...
+
+
 @dataclass(slots=True)
 class BindingJob:
     """One assumed pod on its way."""
@@ -52,6 +62,8 @@ class BindingJob:
     state: CycleState
     framework: FrameworkRunner
     waiting: WaitingPod | None = None
+    is_permitted: bool = False
+    """No plugin holds it back any more: what fails from here on says nothing about the pod."""
 
 
 class BindingCycles:
@@ -61,6 +73,8 @@ class BindingCycles:
     ----------
     clock
         Seconds of a monotonic clock.
+    nominations
+        Tells the world where a pod is going whose binding may take a while.
     extenders
         Go before the bind plugins; None where there are none.
 
@@ -80,8 +94,11 @@ class BindingCycles:
         recorder: EventRecorder,
         metrics: Metrics,
         clock: Callable[[], float],
+        nominations: Nominations,
         extenders: ExtenderChain | None = None,
     ) -> None:
+        self._nominations = nominations
+        self._pre_bindings = PreBindings(loop)
         self._extenders = extenders
         self._cache = cache
         self._queue = queue
@@ -107,6 +124,20 @@ class BindingCycles:
     def in_flight(self) -> int:
         """How many bindings are under way."""
         return self._started - self._ended
+
+    def turn_back(self, uid: str, plugin: str) -> bool:
+        """Let go of a pod that a more important one wants to evict, if it is not bound yet.
+
+        It is tried again after its backoff. Any thread.
+
+        Returns
+        -------
+        False when the pod is not on its way, or its binding has begun.
+        """
+        waiting = self._waiting_pods.get(uid)
+        if waiting is not None and waiting.preempt(plugin, "preempted"):
+            return True
+        return self._pre_bindings.cancel(uid, f"preempted by {plugin}")
 
     async def drain(self, timeout_s: float) -> int:
         """Wait until all bindings are settled; return how many are not when time is up."""
@@ -140,26 +171,38 @@ class BindingCycles:
             self._slots.release()
 
     async def _bind(self, job: BindingJob) -> Status:
-        info, node_name = job.decision.info, job.decision.node_name
-        ahead = job.framework.run_pre_bind_pre_flights(job.state, info, node_name)
+        info, node_name, framework = job.decision.info, job.decision.node_name, job.framework
+        ahead = framework.run_pre_bind_pre_flights(job.state, info, node_name)
         if ahead.code is Code.ERROR:
             self._waiting_pods.remove(info.uid)
             return ahead
-        status = SUCCESS
+        if job.waiting is not None or ahead.is_success:
+            # The node is taken for longer than a moment: autoscalers should know by whom.
+            await self._nominations.nominate_now(info.pod, node_name)
         if job.waiting is not None:
-            try:
-                status = await job.waiting.wait()
-            finally:
-                self._waiting_pods.remove(info.uid)
-        if status.is_success and ahead.is_success:
-            status = await job.framework.run_pre_bind(job.state, info, node_name)
-        if not status.is_success:
-            return status
+            status = await self._wait_on_permit(job.waiting)
+            if not status.is_success:
+                return status
+        job.is_permitted = True
+        if ahead.is_success:
+            pre_bind = framework.run_pre_bind(job.state, info, node_name)
+            status = await self._pre_bindings.run(info.uid, pre_bind)
+            if not status.is_success:
+                return status
         if self._extenders is not None:
             bound = await self._extenders.bind(info, node_name)
             if bound is not None:
                 return bound
-        return await job.framework.run_bind(job.state, info, node_name)
+        return await framework.run_bind(job.state, info, node_name)
+
+    async def _wait_on_permit(self, waiting: WaitingPod) -> Status:
+        started_s = self._clock()
+        try:
+            status = await waiting.wait()
+        finally:
+            self._waiting_pods.remove(waiting.info.uid)
+        self._metrics.permit_waited(status.code.title, self._clock() - started_s)
+        return status
 
     def _bound(self, job: BindingJob) -> None:
         decision = job.decision
@@ -202,7 +245,11 @@ class BindingCycles:
                 log.warning("pod was bound by another scheduler", pod=info.key, error=str(error))
             self._queue.done(info.uid)
         else:
-            self._failures.handle(job.queued, Failure.of_status(job.decision.profile, status))
+            failure = Failure.of_status(job.decision.profile, status)
+            if job.is_permitted:
+                # No event would bring such a pod back: it is tried again after its backoff.
+                failure = replace(failure, unschedulable_plugins=frozenset())
+            self._failures.handle(job.queued, failure)
         if freed:
             left = on_node(info.pod, job.decision.node_name)
             self._queue.move_all(ASSIGNED_POD_DELETE, left, None)

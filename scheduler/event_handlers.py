@@ -150,7 +150,7 @@ class EventHandlers:
         """Free whatever was assumed for a pod that waited for us and is gone."""
         waiting = self._waiting_pods.get(old.metadata.uid)
         if waiting is not None:
-            waiting.reject("", "the pod was deleted")
+            waiting.reject("", "removed")
         node_name = self._cache.assumed_node(old.metadata.uid)
         if node_name is not None:
             self._unassigned(on_node(old, node_name))

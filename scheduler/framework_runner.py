@@ -51,6 +51,10 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound=Plugin)
 A = ParamSpec("A")
 
+MAX_PERMIT_WAIT_S = 15 * 60.0
+"""How long a Permit plugin may hold a pod at most, whatever it asks for. Source: maxTimeout,
+pkg/scheduler/framework/runtime/framework.go (1.36)."""
+
 POINTS: Mapping[str, type[Plugin]] = {
     "preEnqueue": PreEnqueuePlugin,
     "queueSort": QueueSortPlugin,
@@ -420,7 +424,8 @@ class FrameworkRunner:
 
         Returns
         -------
-        Success, Wait or a rejection, and the time-out in seconds of each plugin that waits.
+        Success, Wait or a rejection, and the time-out in seconds of each plugin that waits: at
+        most :data:`MAX_PERMIT_WAIT_S`.
         """
         waits: dict[str, float] = {}
         for plugin in self._permit:
@@ -429,7 +434,7 @@ class FrameworkRunner:
             except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
                 return failure(error, f'running Permit plugin "{plugin.name}"').by(plugin.name), {}
             if status.code is Code.WAIT:
-                waits[plugin.name] = timeout_s
+                waits[plugin.name] = min(timeout_s, MAX_PERMIT_WAIT_S)
             elif not status.is_success:
                 return status.by(plugin.name), {}
         return (Status(Code.WAIT) if waits else SUCCESS), waits

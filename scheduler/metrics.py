@@ -157,6 +157,12 @@ class Metrics:
             "queue",
             "event",
         )
+        self._permit_wait = histogram(
+            "scheduler_permit_wait_duration_seconds",
+            "Duration of waiting on permit, by what came of it.",
+            exponential(0.001, 2, 15),
+            "result",
+        )
         self._bind_conflicts = counter(
             "berth_bind_conflicts_total", "Pods that another scheduler bound before us."
         )
@@ -250,6 +256,10 @@ class Metrics:
         if child is None:
             child = self._incoming_of[queue, event] = self._incoming.labels(queue, event)
         child.inc()
+
+    def permit_waited(self, result: str, duration_s: float) -> None:
+        """Count a pod that a Permit plugin held, by the code of what came of it."""
+        self._permit_wait.labels(result).observe(duration_s)
 
     def bind_conflict(self) -> None:
         """Count a pod that another scheduler bound."""

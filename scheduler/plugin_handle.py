@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from cache.workloads import Workloads
     from plugins.framework.handle import Handle, Preemption, StorageWriter, WhatIf
     from plugins.framework.status import Status
+    from scheduler.queueing import SchedulingQueue
     from scheduler.queueing.nominator import Nominator
+    from scheduler.waiting_pods import WaitingPods
 
 
 class PodBinder(Protocol):
@@ -43,6 +45,8 @@ class PluginHandle:
         What the watches tell of them.
     storage_writer
         Writes volumes and claims, on the I/O loop.
+    waiting_pods
+        The pods that Permit plugins hold.
     live_node
         Gives the latest version of a node that the watch brought. Any thread.
 
@@ -63,6 +67,7 @@ class PluginHandle:
         disruption_budgets: DisruptionBudgets,
         storage: Storage,
         storage_writer: StorageWriter,
+        waiting_pods: WaitingPods,
         live_node: Callable[[str], Node | None],
     ) -> None:
         self._binder = binder
@@ -71,6 +76,8 @@ class PluginHandle:
         self.disruption_budgets = disruption_budgets
         self.storage = storage
         self.storage_writer = storage_writer
+        self.waiting_pod = waiting_pods.get
+        self.waiting_pods = waiting_pods.list
         self.live_node = live_node
         self._nominator: Nominator | None = None
         self._live_pod: Callable[[str, str], Pod | None] = _no_pod
@@ -79,12 +86,13 @@ class PluginHandle:
         self,
         *,
         preemption: Preemption,
-        nominator: Nominator,
+        queue: SchedulingQueue,
         live_pod: Callable[[str, str], Pod | None],
     ) -> None:
         """Take over the services that could not be made before the plugins."""
         self.preemption = preemption
-        self._nominator = nominator
+        self.activate_pods = queue.activate
+        self._nominator = queue.nominator
         self._live_pod = live_pod
 
     def live_pod(self, namespace: str, name: str) -> Pod | None:

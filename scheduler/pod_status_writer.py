@@ -166,6 +166,27 @@ class PodStatusWriter:
             self._on_the_way += 1
         self._inbox.put(wanted)
 
+    async def nominate_now(self, pod: Pod, node_name: str) -> None:
+        """Set a pod's nominated node name before it is bound. Tried once, and never raises.
+
+        Source: pkg/scheduler/schedule_one.go, bindingCycle (1.36): that it fails is no reason not
+        to bind.
+        """
+        metadata = pod.metadata
+        if pod.status.nominated_node_name == node_name:
+            return
+        try:
+            await self._api.patch_pod_status(
+                metadata.namespace, metadata.name, metadata.uid, {"nominatedNodeName": node_name}
+            )
+        except ApiError as error:
+            log.warning(
+                "nominated node name could not be written",
+                pod=f"{metadata.namespace}/{metadata.name}",
+                node=node_name,
+                error=str(error),
+            )
+
     def discard(self, uid: str) -> None:
         """Send nothing more about a pod: it is about to be bound.
 

@@ -140,7 +140,7 @@ class SchedulingLoop:
         if status.is_success:
             status, waits = framework.run_permit(state, info, node_name)
         if status.code is Code.WAIT:
-            job.waiting = WaitingPod(info, waits, self._loop)
+            job.waiting = WaitingPod(info, node_name, waits, self._loop)
             self._waiting_pods.add(job.waiting)
         elif not status.is_success:
             self._bindings.undo(job, _as_failure(status))

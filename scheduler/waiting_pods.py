@@ -7,41 +7,56 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from typing import TYPE_CHECKING
 
-from plugins.framework.status import SUCCESS, Status, unschedulable
+from plugins.framework.status import SUCCESS, Code, Status, unschedulable
+from scheduler.config.go_duration import GoDuration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from cache.pod_info import PodInfo
 
 
 class WaitingPod:
-    """One held pod.
+    """One held pod. See :class:`plugins.framework.handle.WaitingPod`.
 
     Parameters
     ----------
     info
         The pod.
+    node_name
+        Where it is going.
     timeouts_s
-        For each plugin that holds it, how long it may.
+        For each plugin that holds it, how long it may, from now on; nothing or less is over at
+        once.
     loop
         The I/O loop, on which :meth:`wait` runs.
+    clock
+        Seconds of a monotonic clock.
 
     Notes
     -----
-    *Concurrency*: ``allow`` and ``reject`` may be called from any thread, ``wait`` once, on the
-    loop. The first verdict stands.
+    *Concurrency*: ``allow``, ``reject`` and ``preempt`` may be called from any thread, ``wait``
+    once, on the loop. The first verdict stands.
     """
 
     def __init__(
-        self, info: PodInfo, timeouts_s: Mapping[str, float], loop: asyncio.AbstractEventLoop
+        self,
+        info: PodInfo,
+        node_name: str,
+        timeouts_s: Mapping[str, float],
+        loop: asyncio.AbstractEventLoop,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.info = info
+        self.node_name = node_name
         self._timeouts_s = dict(timeouts_s)
         self._pending = set(timeouts_s)
         self._loop = loop
+        self._clock = clock
+        self._since_s = clock()
         self._lock = threading.Lock()
         self._verdict: Status | None = None
         self._decided = asyncio.Event()
@@ -61,31 +76,45 @@ class WaitingPod:
         self._loop.call_soon_threadsafe(self._decided.set)
 
     def reject(self, plugin: str, reason: str) -> bool:
-        """Send the pod back; return whether this was the verdict that counted."""
+        """Send the pod back as unschedulable; return whether this was the verdict that counted."""
+        return self._turn_back(unschedulable(reason).by(plugin))
+
+    def preempt(self, plugin: str, reason: str) -> bool:
+        """Send the pod back to be tried again after its backoff, with nobody to blame for it.
+
+        Returns whether this was the verdict that counted.
+        """
+        why = f"waiting on permit for pod: {reason}"
+        return self._turn_back(Status(Code.ERROR, (why,), plugin))
+
+    def _turn_back(self, verdict: Status) -> bool:
         with self._lock:
             if self._verdict is not None:
                 return False
-            self._verdict = unschedulable(reason).by(plugin)
+            self._verdict = verdict
         self._loop.call_soon_threadsafe(self._decided.set)
         return True
 
     async def wait(self) -> Status:
         """Wait for the verdict. The plugin whose time runs out first rejects the pod."""
-        timeouts = sorted((timeout, plugin) for plugin, timeout in self._timeouts_s.items())
-        elapsed_s = 0.0
-        for timeout_s, plugin in timeouts:
+        for timeout_s, plugin in sorted((s, plugin) for plugin, s in self._timeouts_s.items()):
+            left_s = self._since_s + timeout_s - self._clock()
             try:
-                await asyncio.wait_for(self._decided.wait(), max(timeout_s - elapsed_s, 0.0))
+                await asyncio.wait_for(self._decided.wait(), max(left_s, 0.0))
             except TimeoutError:
-                elapsed_s = max(timeout_s, elapsed_s)
                 if plugin in self.pending_plugins():
-                    self.reject(plugin, f"timeout after {timeout_s:g}s waiting for {plugin}")
+                    self.reject(plugin, _time_is_up(timeout_s, plugin))
                     break
             else:
                 break
         await self._decided.wait()
         with self._lock:
             return SUCCESS if self._verdict is None else self._verdict
+
+
+def _time_is_up(timeout_s: float, plugin: str) -> str:
+    waited = GoDuration(round(timeout_s * 1e9))
+    return f"rejected due to timeout after waiting {waited} at plugin {plugin}"
 
 
 class WaitingPods:

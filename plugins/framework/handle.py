@@ -110,6 +110,30 @@ class StorageWriter(Protocol):
         ...
 
 
+class WaitingPod(Protocol):
+    """A pod that Permit plugins hold between its decision and its binding. Any thread."""
+
+    @property
+    def info(self) -> PodInfo:
+        """The pod."""
+
+    @property
+    def node_name(self) -> str:
+        """Where it is going."""
+
+    def pending_plugins(self) -> frozenset[str]:
+        """Return the plugins that still hold the pod."""
+        ...
+
+    def allow(self, plugin: str) -> None:
+        """Take one plugin's hold away; the pod goes on once nobody holds it."""
+        ...
+
+    def reject(self, plugin: str, reason: str) -> bool:
+        """Send the pod back as unschedulable; False when its fate was sealed before."""
+        ...
+
+
 class Handle(Protocol):
     """Services for plugins; given to each plugin's constructor.
 
@@ -159,6 +183,22 @@ class Handle(Protocol):
 
     def nominated_node_names(self) -> Sequence[str]:
         """Return the nodes that pods are nominated for. Any thread."""
+        ...
+
+    def waiting_pod(self, uid: str) -> WaitingPod | None:
+        """Return the pod with this UID if Permit plugins hold it, else None. Any thread."""
+        ...
+
+    def waiting_pods(self) -> Sequence[WaitingPod]:
+        """Return all pods that Permit plugins hold. Any thread."""
+        ...
+
+    def activate_pods(self, uids: Iterable[str]) -> None:
+        """Let pods be tried without a pause, unless a gate keeps them out. Any thread.
+
+        One that is being tried is tried again if it is refused; unknown ones are passed over. Not
+        to be called from PreEnqueue or a hint.
+        """
         ...
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
+from tests.parity.node_terms import node_affinities
 from tests.parity.nodes import nodes
+from tests.parity.pod_terms import pod_affinities
 from tests.parity.pods import pending_pods, placed_pods
 from tests.parity.vocabulary import EFFECTS, EVEN, LIKELY, RARE, SELDOM, TAINT_KEYS, Json, chance
 
@@ -94,6 +96,10 @@ def _waiting(draw: st.DrawFn) -> Json:
     """A pending pod; with gates, tolerations and volumes more often than in life."""
     pod = draw(pending_pods())
     pod["spec"].pop("nodeName", None)
+    if draw(EVEN):
+        pod["spec"]["affinity"] = draw(pod_affinities(pod["metadata"]["labels"]))
+        if draw(EVEN):
+            pod["spec"]["affinity"]["nodeAffinity"] = draw(node_affinities())
     if draw(SELDOM):
         pod["spec"]["schedulingGates"] = draw(_GATES)
     if draw(SELDOM):
@@ -108,6 +114,8 @@ def _other(draw: st.DrawFn, *, plain: bool) -> Json:
     """A pod that has a node, or is nominated for one, or is nowhere."""
     pod = draw(placed_pods("other", "node-0", plain=plain))
     pod["status"]["phase"] = "Running"
+    if draw(EVEN):
+        pod["spec"]["affinity"] = draw(pod_affinities(pod["metadata"]["labels"]))
     if draw(EVEN):
         pod["spec"]["volumes"] = _named(draw(_VOLUMES))
     if draw(RARE):

@@ -75,11 +75,12 @@ class Stage:
             disruption_budgets=DisruptionBudgets(),
             storage=Storage(),
             storage_writer=StorageWriter(FakeObjectApi(), random.Random(1), no_wait),
+            waiting_pods=parts.waiting_pods,
             live_node=lambda name: None,
         )
         handle.start(
             preemption=IdlePreemption(),
-            nominator=parts.queue.nominator,
+            queue=parts.queue,
             live_pod=lambda namespace, name: self.live,
         )
         built = build_profiles(effective_profiles(default_config("berth")), PLUGINS, handle)
@@ -103,6 +104,7 @@ class Stage:
             self.recorder,
             parts.metrics,
             parts.clock,
+            writer,
         )
         self.scheduling = SchedulingLoop(
             loop,
@@ -149,7 +151,7 @@ class Stage:
     @property
     def conditions(self) -> list[dict[str, Any]]:
         calls = [call for call in self.writes.calls if call.verb == "status"]
-        return [condition for call in calls for condition in call.body["conditions"]]
+        return [condition for call in calls for condition in call.body.get("conditions", ())]
 
 
 def pod_info(made: Pod):
@@ -292,7 +294,6 @@ NO = unschedulable("not today")
         pytest.param(Keeper(NO), id="Reserve refuses"),
         pytest.param(Doorman(NO), id="Permit refuses"),
         pytest.param(Doorman(Status(Code.WAIT), 0.01), id="Permit waits in vain"),
-        pytest.param(Preparer(NO), id="PreBind refuses"),
     ],
 )
 def test_a_refusal_after_the_choice_is_undone_and_blames_the_plugin(plugin):
@@ -304,6 +305,15 @@ def test_a_refusal_after_the_choice_is_undone_and_blames_the_plugin(plugin):
     assert [c["reason"] for c in stage.conditions] == ["Unschedulable"]
     (waiting,) = stage.parts.queue.pending().unschedulable
     assert set(waiting.unschedulable_plugins) == {plugin.name}
+
+
+def test_what_fails_after_permit_is_tried_again_whoever_refused():
+    keeper = Keeper()
+    stage = play(FITS.build(), [], keeper, Preparer(NO))
+    assert keeper.log == ["reserve", "unreserve"]
+    assert [c["reason"] for c in stage.conditions] == ["Unschedulable"]
+    (waiting,) = stage.parts.queue.pending().backoff
+    assert not waiting.unschedulable_plugins
 
 
 def test_a_skipped_pre_bind_is_not_run():

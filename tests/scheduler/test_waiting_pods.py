@@ -9,7 +9,7 @@ from tests.builders import pod
 
 def hold(timeouts_s, act):
     async def scene():
-        waiting = WaitingPod(pod("a").info(), timeouts_s, asyncio.get_running_loop())
+        waiting = WaitingPod(pod("a").info(), "n1", timeouts_s, asyncio.get_running_loop())
         act(waiting)
         return await waiting.wait()
 
@@ -43,7 +43,7 @@ def test_the_plugin_whose_time_runs_out_rejects_the_pod():
 def test_a_plugin_that_has_allowed_cannot_time_out():
     async def scene():
         loop = asyncio.get_running_loop()
-        waiting = WaitingPod(pod("a").info(), {"quick": 0.01, "patient": 60}, loop)
+        waiting = WaitingPod(pod("a").info(), "n1", {"quick": 0.01, "patient": 60}, loop)
         waiting.allow("quick")
         loop.call_later(0.05, waiting.allow, "patient")
         return await waiting.wait()
@@ -54,7 +54,7 @@ def test_a_plugin_that_has_allowed_cannot_time_out():
 def test_held_pods_are_found_by_uid():
     async def scene():
         pods = WaitingPods()
-        waiting = WaitingPod(pod("a").uid("u1").info(), {"p": 1}, asyncio.get_running_loop())
+        waiting = WaitingPod(pod("a").uid("u1").info(), "n1", {"p": 1}, asyncio.get_running_loop())
         pods.add(waiting)
         assert pods.get("u1") is waiting
         pods.remove("u1")

@@ -1,0 +1,66 @@
+"""Pods whose PreBind is at work, and the way to stop it.
+
+Until the binding itself begins, a pod can still be turned back without a word to the API: that
+spares one that a more important pod would otherwise have to evict.
+
+Source: pkg/scheduler/framework/runtime/pods_in_prebind_map.go and pkg/scheduler/schedule_one.go,
+bindingCycle (1.36).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+from plugins.framework.status import Code, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+
+class PreBindings:
+    """All pods whose PreBind is at work, by UID.
+
+    Notes
+    -----
+    *Concurrency*: :meth:`run` on the I/O loop, :meth:`cancel` from any thread.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._lock = threading.Lock()
+        self._tasks: dict[str, asyncio.Task[Status]] = {}
+        self._reasons: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._tasks)
+
+    async def run(self, uid: str, pre_bind: Coroutine[object, object, Status]) -> Status:
+        """Run a pod's PreBind; an Error with the reason if it is cancelled before its end."""
+        task = self._loop.create_task(pre_bind)
+        with self._lock:
+            self._tasks[uid] = task
+        try:
+            await asyncio.wait((task,))
+        finally:
+            task.cancel()
+            with self._lock:
+                # From here on nobody can turn the pod back any more.
+                del self._tasks[uid]
+                reason = self._reasons.pop(uid, None)
+        if reason is not None:
+            return Status(Code.ERROR, (reason,))
+        return await task
+
+    def cancel(self, uid: str, reason: str) -> bool:
+        """Turn a pod back if its PreBind is still at work; return whether it is turned back."""
+        with self._lock:
+            task = self._tasks.get(uid)
+            if task is None:
+                return False
+            if uid not in self._reasons:
+                self._reasons[uid] = reason
+                self._loop.call_soon_threadsafe(task.cancel)
+        return True
