@@ -21,7 +21,6 @@ from scheduler.config import (
 )
 from scheduler.explain import Batch, ExplainError, ExplainOptions, run_explain
 from scheduler.log_setup import configure_logging
-from scheduler.server import ServerError
 from scheduler.version import VERSION
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         status: int = options.command(options)
-    except (ConfigError, ClientConfigError, StartError, ServerError, ExplainError) as error:
+    except (ConfigError, ClientConfigError, StartError, ExplainError) as error:
         sys.stderr.write(f"berth: {error}\n")
         return 1
     except KeyboardInterrupt:

@@ -192,6 +192,23 @@ class ResponseParser:
             return self._finished()
         raise BadResponseError("the connection was closed in the middle of an answer")
 
+    @property
+    def headers(self) -> Headers:
+        """Those of the answer; empty until the head has been read."""
+        return self._headers
+
+    def drain(self) -> bytes:
+        """Return what has come of the body since the last call, for whoever cannot wait for all.
+
+        What is returned is not in the answer's body any more.
+        """
+        body = self._body
+        if not body:
+            return b""
+        part = body[0] if len(body) == 1 else b"".join(body)
+        body.clear()
+        return part
+
     # --- the head -----------------------------------------------------------------------------
 
     def _read_head(self) -> RawResponse | None:

@@ -5,8 +5,8 @@ answer. A stream (a watch, or a list that is streamed) is bounded by silence onl
 nothing has come for `read_timeout_s`. Streams have connections of their own, so that no number of
 watches can starve a bind, and no burst of binds a watch.
 
-Requests go through :mod:`~scheduler.client.connection_pool`, because there are thousands a second
-and each is small; streams go through `aiohttp`, because there are few and each lives for minutes.
+Requests go through :mod:`~scheduler.client.connection_pool`, streams each through a connection of
+:mod:`~scheduler.client.stream`; answers are read by :mod:`~scheduler.client.http1`.
 
 Whatever fails is an :class:`~scheduler.client.errors.ApiError` that says whether a write may have
 been carried out.
@@ -14,27 +14,23 @@ been carried out.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlencode
 
-import aiohttp
 from yarl import URL
 
-from scheduler.client.connection_pool import (
-    CONNECT_TIMEOUT_S,
-    Address,
-    ConnectionPool,
-    ExchangeError,
-    proxy_credentials,
-)
+from scheduler.client.connection import ExchangeError
+from scheduler.client.connection_pool import ConnectionPool
+from scheduler.client.connector import CONNECT_TIMEOUT_S, Address, Connector, proxy_credentials
 from scheduler.client.errors import RETRY_AFTER_CAP_S, ApiError, ClientConfigError
 from scheduler.client.http1 import Headers, RawResponse
 from scheduler.client.paths import resource_of
 from scheduler.client.refusal import READS, read_refusal
-from scheduler.client.stream import Stream, read_start, stream_failure
+from scheduler.client.stream import Stream, StreamConnection
 
 if TYPE_CHECKING:
     import ssl
@@ -45,7 +41,7 @@ if TYPE_CHECKING:
 MAX_BODY_BYTES: Final = 128 << 20
 """A page of 500 ordinary pods has 5 MB; one of the largest pods that etcd takes has 750 MB."""
 
-_STREAM_BUFFER_BYTES: Final = 1 << 20
+_CLOSE_TIMEOUT_S: Final = 2.0
 _MAX_HEADS: Final = 16
 _NO_BODY: Final = b"Content-Length: 0\r\n"
 
@@ -140,12 +136,14 @@ class Transport:
         # A proxy for plain HTTP wants the whole URL, anybody else the path.
         absolute = self._address.proxy is not None and not self._address.tls
         self._target_prefix = self._base_url if absolute else url.raw_path.rstrip("/")
+        self._connector = Connector(self._address, lambda: credentials.ssl_context)
         self._pool = ConnectionPool(
-            self._address,
+            self._connector,
             ssl_context=lambda: credentials.ssl_context,
             max_connections=max_connections,
         )
-        self._streams: aiohttp.ClientSession | None = None
+        self._streams: set[StreamConnection] = set()
+        self._closed = False
         # Header blocks by what varies in them, so that a request is one concatenation.
         self._heads: dict[tuple[str | None, str], bytes] = {}
 
@@ -230,24 +228,31 @@ class Transport:
         ApiError
             No answer within `read_timeout_s`, or one with a status of 300 and more.
         """
-        response = await self._open(path, query, connect_timeout_s, read_timeout_s)
+        connection = await self._open(path, query, connect_timeout_s, read_timeout_s)
         try:
-            if response.status == 401:
-                response.close()
+            if connection.status == 401:
+                connection.abort()
                 await self._refresh_credentials("GET", path)
-                response = await self._open(path, query, connect_timeout_s, read_timeout_s)
-            if response.status >= 300:
-                body = await read_start(response)
-                raise read_refusal("GET", path, response.status, response.headers, body)
-            yield Stream(response, path)
+                connection = await self._open(path, query, connect_timeout_s, read_timeout_s)
+            if connection.status >= 300:
+                body = await connection.read_start()
+                raise read_refusal("GET", path, connection.status, connection.headers, body)
+            yield Stream(connection)
         finally:
-            response.close()
+            connection.abort()
 
     async def close(self) -> None:
         """Close all connections; requests and streams under way fail."""
+        self._closed = True
+        for connection in self._streams:
+            connection.abort()
         await self._pool.close()
-        if self._streams is not None:
-            await self._streams.close()
+        # connection_lost comes with the next turns of the loop; see ConnectionPool.close.
+        deadline = self._clock() + _CLOSE_TIMEOUT_S
+        while not all(connection.closed for connection in self._streams):
+            if self._clock() > deadline:
+                break
+            await asyncio.sleep(0)
 
     # --- requests -----------------------------------------------------------------------------
 
@@ -347,44 +352,29 @@ class Transport:
         query: Sequence[tuple[str, str]],
         connect_timeout_s: float,
         read_timeout_s: float,
-    ) -> aiohttp.ClientResponse:
-        url = f"{self._base_url}{path}?{urlencode(query)}" if query else f"{self._base_url}{path}"
-        authorization = await self._authorization("GET", path)
-        headers = {"Authorization": authorization} if authorization is not None else {}
+    ) -> StreamConnection:
+        request = await self._encode("GET", path, query, None, "")
         started = self._clock()
         status: int | None = None
+        connection: StreamConnection | None = None
         try:
-            response = await self._stream_session().get(
-                URL(url, encoded=True),
-                headers=headers,
-                allow_redirects=False,
-                proxy=self._credentials.proxy,
-                ssl=self._credentials.ssl_context or True,
-                server_hostname=self._credentials.tls_server_name,
-                timeout=aiohttp.ClientTimeout(
-                    total=None, connect=connect_timeout_s, sock_read=read_timeout_s
-                ),
+            connection = await self._connector.connect(
+                lambda loop, _: StreamConnection(loop, path, read_timeout_s), connect_timeout_s
             )
-            status = response.status
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise stream_failure(error, path) from error
+            self._streams = {stream for stream in self._streams if not stream.closed}
+            self._streams.add(connection)
+            if self._closed:
+                raise ExchangeError("Unreachable", "the client has been closed", sent=False)
+            await connection.open(request)
+            status = connection.status
+        except ExchangeError as error:
+            raise ApiError(None, error.reason, error.message, method="GET", path=path) from error
         finally:
+            if status is None and connection is not None:
+                connection.abort()
             if self._observe is not None:
                 self._observe("GET", resource_of(path), status, self._clock() - started)
-        return response
-
-    def _stream_session(self) -> aiohttp.ClientSession:
-        # Made at the first stream, because it belongs to the loop that runs then.
-        if self._streams is None:
-            self._streams = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, force_close=True),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                headers={"User-Agent": self._user_agent, "Accept": "application/json"},
-                skip_auto_headers=("Accept-Encoding",),
-                auto_decompress=False,
-                read_bufsize=_STREAM_BUFFER_BYTES,
-            )
-        return self._streams
+        return connection
 
     # --- credentials --------------------------------------------------------------------------
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-import aiohttp
-
 from scheduler.client.proxy import environment_proxy
 from scheduler.extenders.extender_tls import ssl_context_of
 
 if TYPE_CHECKING:
+    import aiohttp
+
     from scheduler.config import Extender
 
 MAX_ANSWER_BYTES: Final = 32 << 20
@@ -59,6 +59,10 @@ class ExtenderClient:
         self._ssl = ssl_context_of(extender, where)
         self._server_name = None if extender.tls_config is None else extender.tls_config.server_name
         self._proxy = environment_proxy(self._url, os.environ)
+        # Its import takes a fifth of a second, for which only those with an extender should wait.
+        import aiohttp  # noqa: PLC0415 - see above
+
+        self._http = aiohttp
         self._session: aiohttp.ClientSession | None = None
 
     @property
@@ -83,14 +87,14 @@ class ExtenderClient:
         try:
             try:
                 return await self._exchange(verb, url, body)
-            except aiohttp.ServerDisconnectedError:
+            except self._http.ServerDisconnectedError:
                 if not again:
                     raise
                 return await self._exchange(verb, url, body)
         except TimeoutError as error:
             why = f"no answer within {self._timeout_s:g} s"
             raise ExtenderError(f"failed {verb} with extender at URL {url}, {why}") from error
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except (self._http.ClientError, OSError, ValueError) as error:
             why = str(error) or type(error).__name__
             raise ExtenderError(f"failed {verb} with extender at URL {url}, {why}") from error
 
@@ -102,10 +106,10 @@ class ExtenderClient:
 
     async def _exchange(self, verb: str, url: str, body: bytes) -> bytes:
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=self._ssl, limit=MAX_CONNECTIONS),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=self._timeout_s),
+            self._session = self._http.ClientSession(
+                connector=self._http.TCPConnector(ssl=self._ssl, limit=MAX_CONNECTIONS),
+                cookie_jar=self._http.DummyCookieJar(),
+                timeout=self._http.ClientTimeout(total=self._timeout_s),
             )
         async with self._session.post(
             url,

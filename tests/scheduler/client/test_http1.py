@@ -47,6 +47,18 @@ def cut(data: bytes, at: list[int]) -> list[bytes]:
     return [data[a:b] for a, b in itertools.pairwise(places)]
 
 
+@given(data=st.sampled_from([SIZED, CHUNKED, TRAILERS]), at=st.lists(st.integers(0, 500)))
+def test_a_body_that_is_taken_as_it_comes_is_the_same(data: bytes, at: list[int]) -> None:
+    parser = ResponseParser(100)
+    parts, answer = [], None
+    for part in cut(data, at):
+        if part:
+            answer = parser.feed(part)
+            parts.append(parser.drain() if answer is None else answer.body)
+    assert b"".join(parts) in (b"hello", b"hello, world")
+    assert answer is not None
+
+
 @pytest.mark.parametrize(("data", "status", "body"), ANSWERS)
 def test_an_answer_is_read(data: bytes, status: int, body: bytes) -> None:
     answer = ResponseParser(100).feed(data)

@@ -175,6 +175,41 @@ def test_a_stream_to_nobody_is_unreachable(run: Run) -> None:
         run(main())
 
 
+def test_a_reader_that_falls_behind_stops_the_sender(run: Run) -> None:
+    """The server sends as fast as it can; what it has sent stays bounded until somebody reads."""
+
+    async def main() -> None:
+        sent = 0
+        stuck = asyncio.Event()
+
+        async def handler(request: web.Request) -> web.StreamResponse:
+            nonlocal sent
+            answer = web.StreamResponse()
+            await answer.prepare(request)
+            while True:
+                waiting = asyncio.ensure_future(answer.write(b"x" * 65_536))
+                done, _ = await asyncio.wait({waiting}, timeout=0.5)
+                if not done:
+                    stuck.set()
+                await waiting
+                sent += 65_536
+
+        async with (
+            Loopback(handler) as server,
+            transport_to(server.url, max_connections=1) as transport,
+            transport.stream("/x") as stream,
+        ):
+            await stuck.wait()
+            before = sent
+            read = 0
+            async for chunk in stream.chunks():
+                read += len(chunk)
+                if read > 2 * before:
+                    break
+
+    run(main())
+
+
 def test_leaving_a_stream_in_the_middle_closes_its_connection(run: Run) -> None:
     async def main() -> None:
         gone = asyncio.Event()
