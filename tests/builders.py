@@ -34,6 +34,7 @@ from cache.objects import (
     Pod,
     PodAffinity,
     PodAffinityTerm,
+    PodCondition,
     PodMeta,
     PodResourceClaim,
     PodSchedulingGate,
@@ -135,6 +136,24 @@ class PodBuilder:
     def priority(self, priority: int) -> Self:
         """Give it a priority."""
         return self._spec(priority=priority)
+
+    def never_preempts(self) -> Self:
+        """Let it wait rather than have others evicted."""
+        return self._spec(preemption_policy="Never")
+
+    def started(self, at: str) -> Self:
+        """Let it have been started at a time."""
+        return self._status(start_time=at)
+
+    def nominated(self, node_name: str) -> Self:
+        """Nominate it for a node."""
+        return self._status(nominated_node_name=node_name)
+
+    def preempted(self, since: str = "2025-01-01T00:00:00Z") -> Self:
+        """Let a scheduler have asked for its deletion."""
+        told = PodCondition("DisruptionTarget", "True", "PreemptionByScheduler")
+        conditions = (*self._pod.status.conditions, told)
+        return self.terminating(since)._status(conditions=conditions)
 
     def scheduler(self, name: str) -> Self:
         """Give it to another scheduler."""
@@ -267,6 +286,9 @@ class PodBuilder:
 
     def _spec(self, **changes: Any) -> Self:
         return type(self)(replace(self._pod, spec=replace(self._pod.spec, **changes)))
+
+    def _status(self, **changes: Any) -> Self:
+        return type(self)(replace(self._pod, status=replace(self._pod.status, **changes)))
 
     def _container(self, main: Container) -> Self:
         return self._spec(containers=(main, *self._pod.spec.containers[1:]))

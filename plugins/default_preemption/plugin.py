@@ -78,7 +78,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         self.args = args if isinstance(args, DefaultPreemptionArgs) else DefaultPreemptionArgs()
         for problem in self.args.problems():
             raise problem
-        self._search = CandidateSearch(handle)
+        self.candidate_search = CandidateSearch(handle)
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Hold a pod back while its preemption is under way."""
@@ -116,7 +116,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
             return None, unschedulable(allowed.refusal)
         rows = verdicts.helpable_rows()
         wanted = self.args.candidates_wanted(len(rows))
-        found = self._search.find(state, info, nodes, rows, wanted)
+        found = self.candidate_search.find(state, info, nodes, rows, wanted)
         candidates = found.candidates
         if allowed.avoided_node:
             candidates.pop(allowed.avoided_node, None)
@@ -158,7 +158,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         allowed = eligibility(info, nodes, verdicts, time.time())
         if allowed.refusal:
             return Survey(refusal=allowed.refusal)
-        found = self._search.find(state, info, nodes, verdicts.helpable_rows(), None)
+        found = self.candidate_search.find(state, info, nodes, verdicts.helpable_rows(), None)
         if found.candidates:
             return Survey(found.candidates)
         if found.errors:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cache.objects import Node, Pod
     from cache.pod_info import PodInfo
     from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
-    from plugins.framework.handle import Handle
+    from plugins.framework.handle import Handle, Preemption
     from plugins.framework.victims import Victims
     from scheduler.config import EffectiveProfile
     from scheduler.explain.cluster import Cluster
@@ -73,7 +73,7 @@ class OfflineHandle:
         self.storage = cluster.storage
         self.storage_writer = NoStorageWriter()
         self.disruption_budgets = cluster.disruption_budgets
-        self.preemption = NoPreemption()
+        self.preemption: Preemption = NoPreemption()
 
     def live_pod(self, namespace: str, name: str) -> Pod | None:
         """Return a pod of the cluster, or None."""

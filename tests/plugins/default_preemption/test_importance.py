@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from plugins.default_preemption.importance import importance, parsed_time_s
+from tests.builders import pod
+
+BASE = pod().priority(5).started("2025-01-01T00:00:05Z")
+
+
+@pytest.mark.parametrize(
+    ("more", "less"),
+    [
+        pytest.param(BASE.priority(6).started("2025-02-02T00:00:00Z"), BASE, id="priority"),
+        pytest.param(BASE.started("2025-01-01T00:00:04Z"), BASE, id="then who runs longer"),
+        pytest.param(BASE, pod().priority(5), id="who has not started runs the shortest"),
+        pytest.param(pod(), pod().priority(-1), id="no priority counts as 0"),
+    ],
+)
+def test_who_is_more_important(more: object, less: object) -> None:
+    assert importance(more.info()) < importance(less.info())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        pytest.param("1970-01-01T00:00:07Z", 7.0, id="as the API writes it"),
+        pytest.param("1970-01-01T01:00:07+01:00", 7.0, id="another zone"),
+        pytest.param("1970-01-01T00:00:07.250000Z", 7.25, id="with a fraction"),
+        pytest.param("yesterday", math.inf, id="no time at all"),
+    ],
+)
+def test_times_are_compared_as_times(text: str, seconds: float) -> None:
+    assert parsed_time_s(text) == seconds
