@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scheduler.client.errors import ApiError
 from tests.bench.contenders import NAMES, contender
 from tests.bench.pod_templates import SCHEDULER_NAME
 from tests.bench.results import Results, put
@@ -124,7 +125,7 @@ class Run:
                     session=self._today(),
                     limits=self._limits,
                 )
-            except RuntimeError as error:
+            except (ApiError, OSError, RuntimeError) as error:
                 # One contender that cannot do it shall not cost the others their figures.
                 self.failed = True
                 print(f"  {number}  {each.name:<20} {error}", file=sys.stderr, flush=True)

@@ -18,11 +18,11 @@ COLORS = ("#3b82c4", "#e08a2b", "#5aa469", "#a770b8", "#c4554d", "#7d8793")
 
 _STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#333}"
-    ".t{font-size:15px;font-weight:600}.n{font-size:11px;fill:#667}"
+    ".b{fill:#fff}.t{font-size:15px;font-weight:600}.n{font-size:11px;fill:#667}"
     ".g{stroke:#ccd;stroke-width:1}.a{stroke:#667;stroke-width:1}"
     ".m{stroke:#c4554d;stroke-width:1.5;stroke-dasharray:5 4}"
     ".w{stroke:#333;stroke-width:1.2}"
-    "@media(prefers-color-scheme:dark){text{fill:#dde}.n{fill:#99a}"
+    "@media(prefers-color-scheme:dark){text{fill:#dde}.b{fill:#14181e}.n{fill:#99a}"
     ".g{stroke:#334}.a{stroke:#99a}.w{stroke:#dde}}"
 )
 
@@ -124,7 +124,7 @@ class LinePlot:
 
     def render(self) -> str:
         """Return the SVG."""
-        left, width, top, height = 70, 600, 62, 330
+        left, width, top, height = 70, 600, 70, 330
         points = [point for _, line in self.lines for point in line if self._has(point)]
         xs, x = _scale([point[0] for point in points], left, left + width, log=self.log_x)
         ys, y = _scale([point[1] for point in points], top + height, top, log=self.log_y)
@@ -202,6 +202,7 @@ class _Page:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
             f'width="{width:.0f}" height="{height:.0f}" role="img">',
             f"<title>{escape(title)}</title><style>{_STYLE}</style>",
+            '<rect width="100%" height="100%" class="b"/>',
         ]
         self.text(12, 22, title, kind="t")
 

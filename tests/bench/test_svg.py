@@ -74,11 +74,11 @@ class TestBarPlot:
         assert {"one", "other", "Basic", "Mixed", "pods/s"} <= set(texts(self.PLOT.render()))
 
     def test_a_bar_without_a_value_is_not_drawn(self) -> None:
-        legend, bars = 2, 3
-        assert len(list(parsed(self.PLOT.render()).iter(f"{SVG}rect"))) == legend + bars
+        ground, legend, bars = 1, 2, 3
+        assert len(list(parsed(self.PLOT.render()).iter(f"{SVG}rect"))) == ground + legend + bars
 
     def test_lengths_are_in_proportion(self) -> None:
-        rects = list(parsed(self.PLOT.render()).iter(f"{SVG}rect"))[2:]
+        rects = list(parsed(self.PLOT.render()).iter(f"{SVG}rect"))[3:]
         widths = [float(each.get("width", "0")) for each in rects]
         assert widths[0] / widths[1] == pytest.approx(2, rel=0.01)
         assert widths[2] / widths[0] == pytest.approx(2, rel=0.01)
