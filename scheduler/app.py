@@ -290,7 +290,7 @@ class App:
         )
         self.preemptions = PreemptionExecutor(
             loop,
-            Evictor(self.api, self.pods.get, self.waiting_pods, rng),
+            Evictor(self.api, self.pods.get, self.bindings.turn_back, rng),
             self.pods.get,
             self.queue,
             self.status_writer,

@@ -248,7 +248,8 @@ class BindingCycles:
             failure = Failure.of_status(job.decision.profile, status)
             if job.is_permitted:
                 # No event would bring such a pod back: it is tried again after its backoff.
-                failure = replace(failure, unschedulable_plugins=frozenset())
+                nobody: frozenset[str] = frozenset()
+                failure = replace(failure, unschedulable_plugins=nobody, pending_plugins=nobody)
             self._failures.handle(job.queued, failure)
         if freed:
             left = on_node(info.pod, job.decision.node_name)

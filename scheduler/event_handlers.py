@@ -119,15 +119,15 @@ class EventHandlers:
         if was is now:
             if info is not None and now is Land.ASSIGNED:
                 self._assigned_updated(old, info)
-            elif info is not None and not self._cache.is_assumed_pod(info.uid):
-                self._queue.update(old, info)
+            elif info is not None and old is not None:
+                self._waiting_updated(old, info)
             return
         if was is Land.ASSIGNED and old is not None:
             self._unassigned(old)
         elif was is Land.OURS and old is not None:
             self._queue.delete(old.metadata.uid)
-            if now is Land.FOREIGN:
-                self._given_up(old)
+            if now is Land.FOREIGN and not self._given_up(old):
+                self._left_nomination(old)
         if info is not None:
             if now is Land.ASSIGNED:
                 self._cache.add_pod(info)
@@ -146,14 +146,37 @@ class EventHandlers:
         if self._cache.remove_pod(PodInfo(old)):
             self._queue.move_all(ASSIGNED_POD_DELETE, old, None)
 
-    def _given_up(self, old: Pod) -> None:
-        """Free whatever was assumed for a pod that waited for us and is gone."""
+    def _waiting_updated(self, old: Pod, info: PodInfo) -> None:
+        """Take in an update of a pod that waits for us."""
+        if self._cache.is_assumed_pod(info.uid):
+            if info.is_terminating and old.metadata.deletion_timestamp is None:
+                self._given_up(old)
+            return
+        self._queue.update(old, info)
+        if old.status.nominated_node_name != info.pod.status.nominated_node_name:
+            self._left_nomination(old)
+
+    def _given_up(self, old: Pod) -> bool:
+        """Free whatever is assumed for a pod that waited for us and is gone, or going.
+
+        Returns whether there was anything.
+        """
         waiting = self._waiting_pods.get(old.metadata.uid)
         if waiting is not None:
             waiting.reject("", "removed")
         node_name = self._cache.assumed_node(old.metadata.uid)
-        if node_name is not None:
-            self._unassigned(on_node(old, node_name))
+        if node_name is None:
+            return False
+        self._unassigned(on_node(old, node_name))
+        return True
+
+    def _left_nomination(self, old: Pod) -> None:
+        """Wake those for whom a pod counted on the node it was nominated for, if it was."""
+        if old.status.nominated_node_name:
+            priority = old.spec.priority or 0
+            self._queue.move_all(
+                ASSIGNED_POD_DELETE, old, None, lambda pod: (pod.spec.priority or 0) <= priority
+            )
 
     # --- nodes --------------------------------------------------------------------------------
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from cache.objects import Pod
     from cache.pod_info import PodInfo
-    from scheduler.waiting_pods import WaitingPods
 
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
@@ -74,6 +73,9 @@ class Evictor:
     ----------
     live_pod
         Gives the latest version of a pod that the watch brought, by namespace and name.
+    turn_back
+        Lets go of a pod, by its UID and in a plugin's name, that is not bound yet; returns False
+        for any other.
     wall_clock
         Seconds since the epoch.
     rng, sleep
@@ -88,7 +90,7 @@ class Evictor:
         self,
         api: EvictionApi,
         live_pod: Callable[[str, str], Pod | None],
-        waiting_pods: WaitingPods,
+        turn_back: Callable[[str, str], bool],
         rng: random.Random,
         *,
         wall_clock: Callable[[], float] = time.time,
@@ -96,7 +98,7 @@ class Evictor:
     ) -> None:
         self._api = api
         self._live_pod = live_pod
-        self._waiting_pods = waiting_pods
+        self._turn_back = turn_back
         self._rng = rng
         self._wall_clock = wall_clock
         self._sleep = sleep
@@ -141,8 +143,7 @@ class Evictor:
         return await asyncio.shield(task)
 
     async def _evict(self, victim: PodInfo, plugin: str, message: str) -> Evicted:
-        waiting = self._waiting_pods.get(victim.uid)
-        if waiting is not None and waiting.reject(plugin, "preempted"):
+        if self._turn_back(victim.uid, plugin):
             return Evicted.SENT_BACK
         self._forget_those_that_left()
         if self.is_leaving(victim):

@@ -12,6 +12,7 @@ import structlog
 
 from cache.pod_info import PodInfo
 from cache.resources import MalformedObjectError
+from plugins.framework.status import Code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,10 +62,17 @@ class Failure:
     @classmethod
     def of_status(cls, profile: str, status: Status) -> Failure:
         """Return the failure of a pod that had a node: at Reserve, Permit, PreBind or Bind."""
-        blamed = (
-            frozenset({status.plugin}) if status.is_rejection and status.plugin else frozenset()
+        nobody: frozenset[str] = frozenset()
+        blamed = frozenset({status.plugin}) if status.is_rejection and status.plugin else nobody
+        pends = status.code is Code.PENDING
+        return cls(
+            profile,
+            status,
+            status.message,
+            nobody if pends else blamed,
+            blamed if pends else nobody,
+            "",
         )
-        return cls(profile, status, status.message, blamed, frozenset(), "")
 
 
 class FailureHandler:
