@@ -2,12 +2,6 @@
 
 Source: kube-scheduler 1.36, plugins/interpodaffinity/plugin.go, isSchedulableAfterPodChange and
 isSchedulableAfterNodeChange.
-
-# Differs: kube-scheduler's hints take a namespaceSelector for none unless it is empty; here it
-# reaches the namespaces that it reaches in the filter, so that a pod does not sleep through what
-# it waits for. For anti-affinity any of several terms counts, where kube-scheduler wakes the pod
-# only when all of them do; and a pod that starts to differ from what its neighbours' terms avoid
-# is reported by its own change.
 """
 
 from __future__ import annotations
@@ -15,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cache.affinity_terms import pod_terms
+from cache.objects import EMPTY_MAP
 from plugins.framework.cluster_events import Hint
 from plugins.inter_pod_affinity.pod_queries import query_of, query_of_all
 
@@ -41,11 +36,26 @@ class AffinityHints:
 
     def after_pod(self, pod: Pod, old: Any, new: Any) -> Hint:
         """Answer for a pod that came, went or was relabelled."""
-        return Hint.QUEUE if self._pod_helps(pod, old, new) else Hint.SKIP
+        return Hint.QUEUE if _pod_helps(pod, old, new) else Hint.SKIP
 
-    def _pod_helps(self, pod: Pod, old: Pod | None, new: Pod | None) -> bool:
-        if old is not None and new is not None and pod.metadata.uid == new.metadata.uid:
-            return True
+    def after_pod_of_one_term(self, pod: Pod, old: Any, new: Any) -> Hint:
+        """Answer where kube-scheduler's hint lets a pod sleep that may have become schedulable.
+
+        # Differs: kube-scheduler's hint takes a namespaceSelector for none unless no labels at
+        all satisfy it; here it reaches the namespaces that it reaches in the filter. And where
+        several terms keep pods apart, any of them may be the one that counts, while
+        kube-scheduler wakes the pod only for a pod that all of them mean.
+        """
+        terms = pod_terms(pod)
+        simple = len(terms.required_anti_affinity) < 2 and not any(
+            _selects_namespaces(each)
+            for each in (*terms.required_affinity, *terms.required_anti_affinity)
+        )
+        if simple and (new is not None or _is_simple(old)):
+            return Hint.SKIP
+        return Hint.QUEUE if self._one_term_helps(pod, old, new) else Hint.SKIP
+
+    def _one_term_helps(self, pod: Pod, old: Pod | None, new: Pod | None) -> bool:
         if any(each is not None and _is_nowhere(each) for each in (old, new)):
             return False
         terms = pod_terms(pod)
@@ -90,6 +100,48 @@ class AffinityHints:
             and before[term.topology_key] != after.get(term.topology_key)
             for term in terms.required_anti_affinity
         )
+
+
+def _pod_helps(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
+    if old is not None and new is not None and pod.metadata.uid == new.metadata.uid:
+        return True
+    if any(each is not None and _is_nowhere(each) for each in (old, new)):
+        return False
+    terms = pod_terms(pod)
+    if terms.errors:
+        return True
+    near, apart = terms.required_affinity, terms.required_anti_affinity
+    if new is None:
+        if old is None:
+            return False
+        others = pod_terms(old)
+        return (
+            bool(others.errors)
+            or _each_means(apart, old)
+            or _each_means(others.required_anti_affinity, pod)
+        )
+    if old is None:
+        return _each_means(near, new)
+    return (not _each_means(near, old) and _each_means(near, new)) or (
+        _each_means(apart, old) and not _each_means(apart, new)
+    )
+
+
+def _each_means(terms: Sequence[AffinityTerm], other: Pod) -> bool:
+    """Tell whether there are terms and all of them mean a pod whose namespace has no labels."""
+    metadata = other.metadata
+    return bool(terms) and all(
+        term.matches(metadata.namespace, metadata.labels, EMPTY_MAP) for term in terms
+    )
+
+
+def _selects_namespaces(term: AffinityTerm) -> bool:
+    return not term.namespace_selector.nothing
+
+
+def _is_simple(pod: Pod) -> bool:
+    apart = pod_terms(pod).required_anti_affinity
+    return len(apart) < 2 and not any(_selects_namespaces(each) for each in apart)
 
 
 def _is_nowhere(pod: Pod) -> bool:

@@ -152,6 +152,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         nodes = Action.ADD | Action.UPDATE_NODE_LABEL
         return (
             EventRegistration(ClusterEvent(Resource.POD, pods), self._hints.after_pod),
+            EventRegistration(ClusterEvent(Resource.POD, pods), self._hints.after_pod_of_one_term),
             EventRegistration(ClusterEvent(Resource.NODE, nodes), self._hints.after_node),
         )
 

@@ -27,6 +27,7 @@ from plugins.framework.cluster_events import (
     Resource,
     update_events,
 )
+from plugins.inter_pod_affinity.hints import AffinityHints
 from scheduler.client.codec import Decoder
 from scheduler.config import default_config, effective_profiles
 from scheduler.event_handlers import node_update, pod_update
@@ -54,6 +55,11 @@ _DECODERS: dict[str, tuple[Resource, Decoder[Any]]] = {
     "Pod": (Resource.ASSIGNED_POD, _PODS),
 }
 
+BESIDES = " besides"
+
+_OUR_OWN = frozenset({AffinityHints.after_pod_of_one_term})
+"""Hints that kube-scheduler does not have: docs/differences.md says why berth does."""
+
 _HARMLESS = frozenset({"queueSort", "preScore", "score", "bind", "postBind"})
 """Who serves only these points never rejects a pod."""
 
@@ -70,13 +76,20 @@ class Berth:
             if point not in _HARMLESS
         }
         self.registrations: dict[str, Sequence[EventRegistration]] = {
-            name: with_node_taints(wanted)
+            name: with_node_taints([each for each in wanted if not _is_our_own(each)])
             for name, wanted in framework.event_registrations().items()
             if name in refusing
         }
+        self._besides = {
+            name: [each for each in wanted if _is_our_own(each)]
+            for name, wanted in framework.event_registrations().items()
+        }
 
     def answer(self, row: Json) -> dict[str, dict[str, bool]]:
-        """Return, for each event by its label, who registered it and whether it wakes the pod."""
+        """Return, for each event by its label, who registered it and whether it wakes the pod.
+
+        What only berth has registered stands apart, under the plugin's name and ``BESIDES``.
+        """
         there = row["new"] or row["old"]
         resource, decoder = _DECODERS[there["kind"]]
         pod = _PODS.decode(_raw(row["pod"]))
@@ -94,7 +107,15 @@ class Berth:
                 if each.event.matches(event):
                     wakes = each.hint is None or each.hint(pod, old, new) is Hint.QUEUE
                     said[plugin] = said.get(plugin, False) or wakes
+        for plugin, wanted in self._besides.items():
+            for each in wanted:
+                if each.event.matches(event) and each.hint is not None and not said.get(plugin):
+                    said[plugin + BESIDES] = each.hint(pod, old, new) is Hint.QUEUE
         return said
+
+
+def _is_our_own(registration: EventRegistration) -> bool:
+    return getattr(registration.hint, "__func__", None) in _OUR_OWN
 
 
 def events(resource: Resource, old: Any, new: Any) -> Sequence[ClusterEvent]:

@@ -1,15 +1,25 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from cache.objects import Namespace, Node, ObjectMeta, Pod
+from cache.objects import (
+    Affinity,
+    LabelSelector,
+    Namespace,
+    Node,
+    ObjectMeta,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+)
 from plugins.framework.cluster_events import Action, Hint, Resource
 from plugins.inter_pod_affinity import InterPodAffinity
 from tests.builders import node, pod
 from tests.plugins.conformance import RecordingHandle
 
-HANDLE = RecordingHandle([Namespace(ObjectMeta(name="default"))])
-AFTER_POD, AFTER_NODE = (
+HANDLE = RecordingHandle([Namespace(ObjectMeta(name="default", labels={"team": "a"}))])
+AFTER_POD, AFTER_POD_OF_ONE_TERM, AFTER_NODE = (
     registration.hint for registration in InterPodAffinity(None, HANDLE).events_to_register()
 )
 
@@ -24,6 +34,7 @@ REFUSES = pod("q").pod_anti_affinity("zone", app="b").on("n").build()
 def test_it_listens_to_pods_and_nodes() -> None:
     registered = InterPodAffinity(None, HANDLE).events_to_register()
     assert [(each.event.resource, each.event.action) for each in registered] == [
+        (Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE),
         (Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE),
         (Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
     ]
@@ -49,6 +60,41 @@ def test_it_listens_to_pods_and_nodes() -> None:
 def test_pods(waiting: Pod, old: Pod | None, new: Pod | None, expected: Hint) -> None:
     assert AFTER_POD is not None
     assert AFTER_POD(waiting, old, new) is expected
+
+
+def term(namespaces: LabelSelector | None = None, **labels: str) -> PodAffinityTerm:
+    return PodAffinityTerm("zone", LabelSelector(labels), namespace_selector=namespaces)
+
+
+def apart(*terms: PodAffinityTerm) -> Pod:
+    made = pod("w").build()
+    affinity = Affinity(
+        pod_anti_affinity=PodAffinity(required_during_scheduling_ignored_during_execution=terms)
+    )
+    return replace(made, spec=replace(made.spec, affinity=affinity))
+
+
+TEAM = LabelSelector({"team": "a"})
+ANY_OF_TWO = apart(term(app="a"), term(tier="x"))
+OF_A_TEAM = apart(term(TEAM, app="a"))
+
+
+@pytest.mark.parametrize(
+    ("waiting", "old", "kube_scheduler", "expected"),
+    [
+        pytest.param(AVOIDS, MATCH, Hint.QUEUE, Hint.SKIP, id="said already"),
+        pytest.param(ANY_OF_TWO, MATCH, Hint.SKIP, Hint.QUEUE, id="one of two terms"),
+        pytest.param(ANY_OF_TWO, OTHER, Hint.SKIP, Hint.SKIP, id="neither of two terms"),
+        pytest.param(OF_A_TEAM, MATCH, Hint.SKIP, Hint.QUEUE, id="by the namespace's labels"),
+    ],
+)
+def test_any_term_may_be_the_one_that_kept_a_pod_away(
+    waiting: Pod, old: Pod, kube_scheduler: Hint, expected: Hint
+) -> None:
+    assert AFTER_POD is not None
+    assert AFTER_POD(waiting, old, None) is kube_scheduler
+    assert AFTER_POD_OF_ONE_TERM is not None
+    assert AFTER_POD_OF_ONE_TERM(waiting, old, None) is expected
 
 
 BARE = node("n").build()
