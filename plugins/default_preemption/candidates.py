@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from plugins.framework.handle import Handle, LoneVerdicts
     from plugins.framework.results import RowArray
 
-MAX_FILTER_RUNS: Final = 1000
+MAX_FILTER_RUNS: Final = 500
 """Runs of all scalar filters over one node that are cheap enough for one decision: some 20 us
 each. Until they are used up, candidates beyond the number that is wanted are looked at too."""
 
@@ -145,6 +145,8 @@ class CandidateSearch:
         has_lower = columns.derived(LOWEST_PRIORITY)[rows] < priority
         found.refuse(NO_VICTIMS, len(rows) - int(np.count_nonzero(has_lower)))
         rows = rows[has_lower]
+        if not len(rows):
+            return found
         memory: NodeMemory[Outcome] | None = None
         crowded: frozenset[int] = frozenset()
         if self._handle.what_if.judges_alone(state):
@@ -153,12 +155,14 @@ class CandidateSearch:
             # Who is nominated where changes without a sign on the node.
             crowded = self._crowded_rows(nodes)
             rows = _recall(memory, nodes, rows, crowded, found)
-        start = self._start % len(rows) if len(rows) and wanted is not None else 0
+        if not len(rows):
+            return found
+        start = 0 if wanted is None else self._start % len(rows)
         rows = np.roll(rows, -start)
         emptied = self._emptied_below(priority)
         emptied.follow(columns)
         runs = 0
-        size = max(len(rows), 1) if emptied.num_stale(rows) <= _CHUNK else _CHUNK
+        size = len(rows) if emptied.num_stale(rows) <= _CHUNK else _CHUNK
         for at in range(0, len(rows), size):
             view = emptied.view(columns, rows[at : at + size])
             verdicts = self._handle.what_if.filter_alone(state, info, view)
@@ -171,9 +175,12 @@ class CandidateSearch:
                     return found
                 row = int(rows[at + index])
                 node_info = columns.node_infos[row]
-                outcome = self._try(state, info, node_info, view.node_info(index))
+                is_alone = memory is not None and row not in crowded
+                outcome = self._try(
+                    state, info, node_info, view.node_info(index), fits_emptied=is_alone
+                )
                 found.add(node_info.name, outcome)
-                if memory is not None and row not in crowded:
+                if memory is not None and is_alone:
                     memory.put(row, outcome)
                 runs += 1 + len(node_info.pods) - len(view.node_info(index).pods)
         return found
@@ -184,11 +191,22 @@ class CandidateSearch:
         return frozenset(row_of[name] for name in names if name in row_of)
 
     def _try(
-        self, state: CycleState, info: PodInfo, node_info: NodeInfo, emptied: NodeInfo
+        self,
+        state: CycleState,
+        info: PodInfo,
+        node_info: NodeInfo,
+        emptied: NodeInfo,
+        *,
+        fits_emptied: bool,
     ) -> Outcome:
-        handle = self._handle
         outcome = select_victims(
-            handle.what_if, handle.disruption_budgets, state, info, node_info, emptied
+            self._handle.what_if,
+            self._handle.disruption_budgets,
+            state,
+            info,
+            node_info,
+            emptied,
+            fits_emptied=fits_emptied,
         )
         return outcome if isinstance(outcome, Status) else Candidate.of(outcome)
 

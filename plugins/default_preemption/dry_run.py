@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plugins.default_preemption.importance import importance
-from plugins.framework.status import Code, Status, unresolvable
+from plugins.framework.status import Code, Status, failure, unresolvable
 from plugins.framework.victims import Victims
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def select_victims(
     info: PodInfo,
     node_info: NodeInfo,
     emptied: NodeInfo,
+    *,
+    fits_emptied: bool = False,
 ) -> Victims | Status:
     """Return who has to go from a node so that a pod fits there, or why it would not help.
 
@@ -49,6 +51,8 @@ def select_victims(
         A node; stays as it is.
     emptied
         The same node without its pods of lower priority; stays as it is.
+    fits_emptied
+        Whether it is known already that the pod fits there.
 
     *Cost*: a copy of the node and one run of the filters for each pod of lower priority, some
     20 us each.
@@ -57,9 +61,12 @@ def select_victims(
     if not lower:
         return NO_VICTIMS
     try:
-        return _Trial(what_if, state.copy(), info, emptied.clone()).run(lower, budgets)
+        trial = _Trial(what_if, state.copy(), info, emptied.clone())
+        return trial.run(lower, budgets, fits_emptied=fits_emptied)
     except DryRunError as error:
         return Status(Code.ERROR, (str(error),), error=error)
+    except Exception as error:  # noqa: BLE001 - what a plugin raises spoils this node alone
+        return failure(error, f'dry run of preemption on node "{node_info.name}"')
 
 
 class _Trial:
@@ -75,12 +82,15 @@ class _Trial:
         self._info = info
         self._node_info = node_info
 
-    def run(self, lower: list[PodInfo], budgets: DisruptionBudgets) -> Victims | Status:
+    def run(
+        self, lower: list[PodInfo], budgets: DisruptionBudgets, *, fits_emptied: bool
+    ) -> Victims | Status:
         for other in lower:
             self._expect(self._what_if.remove_pod(self._state, self._info, other, self._node_info))
-        fits = self._ask()
-        if not fits.is_success:
-            return fits
+        if not fits_emptied:
+            fits = self._ask()
+            if not fits.is_success:
+                return fits
         lower.sort(key=importance)
         violating, others = split_by_budgets(lower, budgets)
         violations = [other for other in violating if not self._reprieve(other)]

@@ -18,7 +18,7 @@ from cache.objects import (
 )
 from cache.pod_info import PodInfo
 from plugins.default_preemption.candidates import MAX_FILTER_RUNS, CandidateSearch
-from plugins.framework.status import Code
+from plugins.framework.status import SUCCESS, Code, Status
 from tests.builders import NodeBuilder, PodBuilder, node, pod
 from tests.plugins.default_preemption.stage import Stage
 
@@ -275,15 +275,14 @@ def test_a_search_goes_on_until_there_is_a_candidate_that_violates_no_budget() -
 def test_a_dry_run_that_fails_spoils_no_other_node() -> None:
     stage = crowded(2, 1)
     state, statuses = stage.search(ASKED.info())
-    broken = stage.framework.points["filter"][0]
-    judge = broken.filter_one  # type: ignore[attr-defined]
+    (fit,) = (p for p in stage.framework.plugins if p.name == "NodeResourcesFit")
 
-    def fails_on_n0(state: object, info: object, node_info: object) -> object:
+    def fails_on_n0(state: object, info: object, removed: object, node_info: object) -> Status:
         if node_info.name == "n0":  # type: ignore[attr-defined]
             raise RuntimeError("no idea")
-        return judge(state, info, node_info)
+        return SUCCESS
 
-    broken.filter_one = fails_on_n0  # type: ignore[attr-defined]
+    fit.remove_pod = fails_on_n0  # type: ignore[attr-defined]
     nodes = stage.snapshot.all_nodes()
     found = stage.plugin.candidate_search.find(
         state, ASKED.info(), nodes, statuses.helpable_rows(), None
