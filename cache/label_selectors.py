@@ -304,7 +304,11 @@ class NodeTermSelector:
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
         """Return whether the node called ``name`` with ``labels`` satisfies the term."""
-        return not self.nothing and self._labels.matches(labels) and self.matches_name(name)
+        return self.matches_labels(labels) and self.matches_name(name)
+
+    def matches_labels(self, labels: Mapping[str, str]) -> bool:
+        """Return whether a node with ``labels`` satisfies all but the field requirements."""
+        return not self.nothing and self._labels.matches(labels)
 
     def matches_name(self, name: str) -> bool:
         """Return whether a node called ``name`` satisfies the field requirements."""

@@ -56,10 +56,10 @@ def compiled_affinity(affinity: VolumeNodeAffinity | None) -> NodeSelectorMatche
 def matches(matcher: NodeSelectorMatcher | None, labels: Mapping[str, str]) -> bool:
     """Tell whether a node with these labels satisfies a volume's demand.
 
-    A demand on the node's name is held against the empty name, as kube-scheduler does it: only
-    the labels of a node are looked at.
+    A demand on the node's name is passed over, as kube-scheduler does it: it makes up a node of
+    the labels alone, and fields are not looked at where a node has none.
     """
-    return matcher is None or matcher.matches(labels, "")
+    return matcher is None or any(term.matches_labels(labels) for term in matcher.terms)
 
 
 def mask(matcher: NodeSelectorMatcher | None, nodes: NodesView) -> BoolArray | None:
@@ -68,7 +68,7 @@ def mask(matcher: NodeSelectorMatcher | None, nodes: NodesView) -> BoolArray | N
         return None
     union: BoolArray = np.zeros(len(nodes), dtype=np.bool_)
     for term in matcher.terms:
-        if term.nothing or not term.matches_name(""):
+        if term.nothing:
             continue
         one = requirements_mask(term.requirements, nodes)
         if one is None:
