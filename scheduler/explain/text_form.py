@@ -1,4 +1,4 @@
-"""An explanation for people: who says no and why, then who is best and by what.
+"""An explanation for people: who says no and why, who is best and by what, who might have to go.
 
 Lists end early: what a person reads of 5 000 nodes is their number and some examples.
 """
@@ -11,6 +11,7 @@ from cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from plugins import names as plugin_names
 from plugins.framework.status import Code
 from scheduler.decision import NO_NODES_AVAILABLE
+from scheduler.explain.preemption_text import preemption_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -40,6 +41,8 @@ def as_text(explanation: Explanation, lacks: Callable[[str], Sequence[Shortfall]
         lines += ["", *_refusals(explanation, lacks)]
     if explanation.ranked:
         lines += ["", *_ranking(explanation)]
+    if explanation.room_to_make is not None:
+        lines += ["", *preemption_lines(explanation.room_to_make)]
     return "".join(f"{line}\n" for line in lines)
 
 
