@@ -59,109 +59,115 @@ class StorageEvents:
     """
 
     def __init__(self, storage: Storage, queue: SchedulingQueue, metrics: Metrics) -> None:
-        self._storage = storage
         self._queue = queue
         self._metrics = metrics
+        self._kinds = {
+            kind.name: _Kind(kind.name, resource, take, amounts)
+            for kind, resource, take, amounts in (
+                (
+                    PERSISTENT_VOLUMES,
+                    Resource.PERSISTENT_VOLUME,
+                    storage.volume_changed,
+                    _capacity_of_volume,
+                ),
+                (
+                    PERSISTENT_VOLUME_CLAIMS,
+                    Resource.PERSISTENT_VOLUME_CLAIM,
+                    storage.claim_changed,
+                    _request_of_claim,
+                ),
+                (
+                    STORAGE_CLASSES,
+                    Resource.STORAGE_CLASS,
+                    storage.storage_class_changed,
+                    _no_amounts,
+                ),
+                (CSI_NODES, Resource.CSI_NODE, storage.csi_node_changed, _no_amounts),
+                (CSI_DRIVERS, Resource.CSI_DRIVER, storage.csi_driver_changed, _no_amounts),
+                (
+                    CSI_STORAGE_CAPACITIES,
+                    Resource.CSI_STORAGE_CAPACITY,
+                    storage.capacity_changed,
+                    _amounts_of_capacity,
+                ),
+                (
+                    VOLUME_ATTACHMENTS,
+                    Resource.VOLUME_ATTACHMENT,
+                    storage.attachment_changed,
+                    _no_amounts,
+                ),
+            )
+        }
 
     def watch(self, informers: InformerFactory) -> tuple[Informer[Any], ...]:
         """Make the informers of all kinds, and have them tell us of each change."""
-        storage = self._storage
+        made = tuple(informers.informer(kind) for kind in STORAGE_KINDS)
+        for informer, kind in zip(made, STORAGE_KINDS, strict=True):
+            informer.add_handler(self.handler(kind))
+        return made
 
-        def informer(
-            kind: ResourceKind[Any],
-            resource: Resource,
-            take: Callable[[Any, Any], None],
-            amounts: Callable[[Any], Iterable[Quantity | None]] = _no_amounts,
-        ) -> Informer[Any]:
-            made = informers.informer(kind)
-            made.add_handler(_Handler(self, kind.name, resource, take, amounts).on_deltas)
-            return made
+    def handler(self, kind: ResourceKind[Any]) -> Callable[[Sequence[Delta[Any]]], None]:
+        """Return what takes in the changes of one kind; one that cannot be read costs only itself.
 
-        return (
-            informer(
-                PERSISTENT_VOLUMES,
-                Resource.PERSISTENT_VOLUME,
-                storage.volume_changed,
-                _capacity_of_volume,
-            ),
-            informer(
-                PERSISTENT_VOLUME_CLAIMS,
-                Resource.PERSISTENT_VOLUME_CLAIM,
-                storage.claim_changed,
-                _request_of_claim,
-            ),
-            informer(STORAGE_CLASSES, Resource.STORAGE_CLASS, storage.storage_class_changed),
-            informer(CSI_NODES, Resource.CSI_NODE, storage.csi_node_changed),
-            informer(CSI_DRIVERS, Resource.CSI_DRIVER, storage.csi_driver_changed),
-            informer(
-                CSI_STORAGE_CAPACITIES,
-                Resource.CSI_STORAGE_CAPACITY,
-                storage.capacity_changed,
-                _amounts_of_capacity,
-            ),
-            informer(VOLUME_ATTACHMENTS, Resource.VOLUME_ATTACHMENT, storage.attachment_changed),
-        )
+        Raises
+        ------
+        KeyError
+            When the kind has nothing to do with volumes.
+        """
+        of_kind = self._kinds[kind.name]
 
-    def moved(self, event: ClusterEvent, old: object, new: object) -> None:
-        """Wake the pods that an event concerns."""
-        self._queue.move_all(event, old, new)
+        def on_deltas(deltas: Sequence[Delta[Any]]) -> None:
+            for delta in deltas:
+                old, new = delta.old, delta.new
+                if new is not None:
+                    try:
+                        of_kind.check(new)
+                    except QuantityError as error:
+                        self._unreadable(of_kind.name, new, error)
+                        continue
+                of_kind.take(old, new)
+                if old is None:
+                    self._queue.move_all(of_kind.added, None, new)
+                elif new is None:
+                    self._queue.move_all(of_kind.deleted, old, None)
+                else:
+                    self._queue.move_all(of_kind.updated, old, new)
 
-    def unreadable(self, kind: str, changed: Any, error: QuantityError) -> None:
-        """Tell of an object that is left as it was known."""
+        return on_deltas
+
+    def _unreadable(self, kind: str, changed: Any, error: QuantityError) -> None:
         self._metrics.malformed(kind)
-        metadata = changed.metadata
         log.warning(
             "object cannot be read and is left as it was known",
             resource=kind,
-            namespace=metadata.namespace,
-            name=metadata.name,
+            namespace=changed.metadata.namespace,
+            name=changed.metadata.name,
             error=str(error),
         )
 
 
-class _Handler:
-    """The changes of one kind."""
+class _Kind:
+    """What becomes of the changes of one kind."""
 
     def __init__(
         self,
-        events: StorageEvents,
-        kind: str,
+        name: str,
         resource: Resource,
         take: Callable[[Any, Any], None],
         amounts: Callable[[Any], Iterable[Quantity | None]],
     ) -> None:
-        self._events = events
-        self._kind = kind
-        self._take = take
+        self.name = name
+        self.take = take
         self._amounts = amounts
-        self._added, self._updated, self._deleted = (
-            ClusterEvent(resource, action, f"{resource.value}{title}")
-            for action, title in (
-                (Action.ADD, "Add"),
-                (Action.UPDATE, "Update"),
-                (Action.DELETE, "Delete"),
-            )
-        )
+        self.added = ClusterEvent(resource, Action.ADD, f"{resource.value}Add")
+        self.updated = ClusterEvent(resource, Action.UPDATE, f"{resource.value}Update")
+        self.deleted = ClusterEvent(resource, Action.DELETE, f"{resource.value}Delete")
 
-    def on_deltas(self, deltas: Sequence[Delta[Any]]) -> None:
-        """Take in changes; one that cannot be read costs only itself."""
-        for delta in deltas:
-            old, new = delta.old, delta.new
-            if new is not None:
-                try:
-                    for amount in self._amounts(new):
-                        if amount is not None:
-                            exact_value(amount)
-                except QuantityError as error:
-                    self._events.unreadable(self._kind, new, error)
-                    continue
-            self._take(old, new)
-            if old is None:
-                self._events.moved(self._added, None, new)
-            elif new is None:
-                self._events.moved(self._deleted, old, None)
-            else:
-                self._events.moved(self._updated, old, new)
+    def check(self, changed: Any) -> None:
+        """Raise QuantityError when an amount that scheduling compares is none."""
+        for amount in self._amounts(changed):
+            if amount is not None:
+                exact_value(amount)
 
 
 def _no_amounts(_: object) -> Iterable[Quantity | None]:
