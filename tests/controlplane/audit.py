@@ -72,6 +72,17 @@ class BindRecord:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class DeleteRecord:
+    """A DELETE of one object that the API server accepted."""
+
+    resource: str
+    namespace: str
+    name: str
+    user: str
+    time: dt.datetime
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ForbiddenRequest:
     """A request that RBAC refused."""
 
@@ -171,6 +182,26 @@ def check_binds(
             if record.accepted and record.node != node
         )
     return violations
+
+
+def accepted_deletes(
+    events: Iterable[Mapping[str, Any]], *, user: str | None = None
+) -> list[DeleteRecord]:
+    """Return the DELETEs of single objects (of `user`, if given) that were accepted."""
+    return [
+        DeleteRecord(
+            resource=target.get("resource", ""),
+            namespace=target.get("namespace", ""),
+            name=target["name"],
+            user=_user(event),
+            time=_time(event),
+        )
+        for event in events
+        if event.get("verb") == "delete"
+        and (target := event.get("objectRef") or {}).get("name")
+        and 200 <= _code(event) < 300
+        and user in (None, _user(event))
+    ]
 
 
 def forbidden_requests(
