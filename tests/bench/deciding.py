@@ -3,23 +3,81 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections import deque
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from cache.disruption_budgets import DisruptionBudgets
+from cache.namespaces import Namespaces
 from cache.pod_info import PodInfo
+from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
+from cache.storage import Storage
+from cache.workloads import Workloads
 from plugins.framework.cycle_state import CycleState
+from plugins.registry import PLUGINS
+from scheduler.config import default_config, running_profiles
+from scheduler.event_handlers import EventHandlers
 from scheduler.host_selection import HostSelector
+from scheduler.metrics import Metrics
+from scheduler.plugin_handle import PluginHandle
+from scheduler.profile_builder import build_profiles
+from scheduler.queueing import SchedulingQueue
 from scheduler.scheduling_cycle import SchedulingCycle
+from scheduler.waiting_pods import WaitingPods
 from tests.bench.large_clusters import renamed
-from tests.scheduler.parts import Parts
 
 if TYPE_CHECKING:
     from cache.objects import Pod
 
 STAY = 8
 """Cycles for which a pod stays."""
+
+
+class _Nobody:
+    """Does what is never asked for here: nothing is bound, written or evicted."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"{name} in a benchmark of decisions")
+
+
+class Parts:
+    """Cache, default profile, queue and handlers, put together as the scheduler does it.
+
+    Attributes
+    ----------
+    cache, handlers
+        What knows of nodes and pods, and what tells it.
+    framework
+        The default profile.
+    """
+
+    def __init__(self) -> None:
+        metrics, waiting_pods, nobody = Metrics(), WaitingPods(), _Nobody()
+        handle = PluginHandle(
+            binder=nobody,
+            namespaces=Namespaces(),
+            workloads=Workloads(),
+            disruption_budgets=DisruptionBudgets(),
+            storage=Storage(),
+            storage_writer=nobody,
+            waiting_pods=waiting_pods,
+            live_node=lambda name: None,
+        )
+        profiles = build_profiles(running_profiles(default_config("berth")), PLUGINS, handle)
+        queue = SchedulingQueue(
+            clock=time.monotonic,
+            sort_key=profiles.sort_key,
+            pre_enqueue=profiles.pre_enqueue,
+            registrations=profiles.registrations,
+        )
+        handle.start(preemption=nobody, queue=queue, live_pod=lambda namespace, name: None)
+        framework = profiles.get("berth")
+        assert framework is not None
+        self.framework = framework
+        self.cache = SchedulerCache()
+        self.handlers = EventHandlers(self.cache, queue, profiles, waiting_pods, metrics)
 
 
 class Deciding:
@@ -37,9 +95,7 @@ class Deciding:
 
     def __init__(self) -> None:
         self.parts = Parts()
-        framework = self.parts.profiles.get("berth")
-        assert framework is not None
-        self._framework = framework
+        self._framework = self.parts.framework
         self._cycle = SchedulingCycle(Snapshot(), HostSelector(1))
         self._number = 0
         self._placed: deque[PodInfo] = deque()

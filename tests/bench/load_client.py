@@ -104,6 +104,8 @@ class BoundWatch:
     ----------
     bound_s
         By name of the pod: `time.monotonic` when the chunk with its event had arrived.
+    begun
+        Set with the first of them.
     restarts
         How often the server has ended the watch.
     """
@@ -115,6 +117,7 @@ class BoundWatch:
         self.restarts = 0
         self._wanted = 0
         self._reached = asyncio.Event()
+        self.begun = asyncio.Event()
         self._version = ""
 
     async def open(self) -> None:
@@ -173,6 +176,7 @@ class BoundWatch:
         if line.startswith(b'{"type":"ADDED"'):
             metadata = _LINE.decode(line).object.metadata
             self.bound_s.setdefault(metadata.name, now_s)
+            self.begun.set()
             self._version = metadata.resource_version
         elif line.startswith(b'{"type":"ERROR"'):
             raise RuntimeError(f"the watch has failed: {line[:300]!r}")

@@ -168,7 +168,7 @@ class Stage:
             following = asyncio.ensure_future(watch.run())
             tasks: list[asyncio.Future[Any]] = [following]
             if workload.churn is not None:
-                going = stir(client, workload.churn, workload.counts(nodes)[0])
+                going = stir(client, watch, workload.churn, workload.counts(nodes)[0])
                 tasks.append(asyncio.ensure_future(going))
             try:
                 await until_bound(watch, pods, process, tasks, limits)
@@ -218,8 +218,12 @@ async def until_bound(
             return
 
 
-async def stir(client: LoadClient, churn: Churn, before: int) -> None:
-    """Let things come and go at a steady pace until cancelled."""
+async def stir(client: LoadClient, watch: BoundWatch, churn: Churn, before: int) -> None:
+    """Let things come and go at a steady pace until cancelled.
+
+    It begins with the first binding: who takes longer to start finds no more of them.
+    """
+    await watch.begun.wait()
     loop = asyncio.get_running_loop()
     begun = loop.time()
     number = 0

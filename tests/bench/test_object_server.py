@@ -8,10 +8,10 @@ from scheduler.client.codec import NODES, PODS
 from scheduler.informers.object_reader import ObjectReader
 from scheduler.informers.watch_events import BookmarkEvent, ObjectEvent
 from scheduler.informers.watch_stream import WatchDecoder
+from tests.bench.deciding import Parts
 from tests.bench.large_clusters import node_name
 from tests.bench.object_server import end_of_list, node_line, pod_line
 from tests.bench.watching import Watching, object_server
-from tests.scheduler.parts import Parts
 
 
 def pod_events(*lines: bytes) -> list[Any]:

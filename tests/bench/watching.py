@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scheduler.informers import Informer
-    from tests.scheduler.parts import Parts
+    from tests.bench.deciding import Parts
 
 _DEADLINE_S = 600.0
 _POLL_S = 0.05

@@ -66,7 +66,7 @@ class Ground:
 
 @dataclass(frozen=True)
 class Churn:
-    """What comes and goes while the pods are placed.
+    """What comes and goes while the pods are placed, from the first binding on.
 
     Parameters
     ----------
