@@ -16,15 +16,17 @@ import numpy as np
 
 from plugins.default_preemption.choice import Candidate
 from plugins.default_preemption.dry_run import NO_VICTIMS, select_victims
-from plugins.default_preemption.dry_run_memory import DryRunMemory
+from plugins.default_preemption.dry_run_memory import NOBODY, DryRunMemory, Remembered
 from plugins.default_preemption.emptied_nodes import LOWEST_PRIORITY, EmptiedNodes
 from plugins.framework.status import Code, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
-    from plugins.default_preemption.dry_run_memory import Outcome
+    from plugins.default_preemption.dry_run_memory import Crowd, Outcome
     from plugins.default_preemption.node_memory import NodeMemory
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.handle import Handle, LoneVerdicts
@@ -147,14 +149,14 @@ class CandidateSearch:
         rows = rows[has_lower]
         if not len(rows):
             return found
-        memory: NodeMemory[Outcome] | None = None
-        crowded: frozenset[int] = frozenset()
+        memory: NodeMemory[Remembered] | None = None
+        crowds: Mapping[int, Crowd] = {}
         if self._handle.what_if.judges_alone(state):
             memory = self._memory.of(info.pod, self._handle.disruption_budgets.version)
             memory.follow(columns)
             # Who is nominated where changes without a sign on the node.
-            crowded = self._crowded_rows(nodes)
-            rows = _recall(memory, nodes, rows, crowded, found)
+            crowds = self._crowds(info, nodes)
+            rows = _recall(memory, nodes, rows, crowds, found)
         if not len(rows):
             return found
         start = 0 if wanted is None else self._start % len(rows)
@@ -175,20 +177,26 @@ class CandidateSearch:
                     return found
                 row = int(rows[at + index])
                 node_info = columns.node_infos[row]
-                is_alone = memory is not None and row not in crowded
+                is_alone = memory is not None and row not in crowds
                 outcome = self._try(
                     state, info, node_info, view.node_info(index), fits_emptied=is_alone
                 )
                 found.add(node_info.name, outcome)
-                if memory is not None and is_alone:
-                    memory.put(row, outcome)
+                if memory is not None:
+                    memory.put(row, Remembered(crowds.get(row, NOBODY), outcome))
                 runs += 1 + len(node_info.pods) - len(view.node_info(index).pods)
         return found
 
-    def _crowded_rows(self, nodes: NodesView) -> frozenset[int]:
+    def _crowds(self, info: PodInfo, nodes: NodesView) -> dict[int, Crowd]:
+        """Return who else is nominated, by row."""
         row_of = nodes.columns.row_of
-        names = self._handle.nominated_node_names()
-        return frozenset(row_of[name] for name in names if name in row_of)
+        crowds = {}
+        for name in self._handle.nominated_node_names():
+            row = row_of.get(name)
+            if row is not None:
+                nominated = self._handle.nominated_pods(name)
+                crowds[row] = tuple(each for each in nominated if each.uid != info.uid)
+        return crowds
 
     def _try(
         self,
@@ -221,19 +229,22 @@ class CandidateSearch:
 
 
 def _recall(
-    memory: NodeMemory[Outcome],
+    memory: NodeMemory[Remembered],
     nodes: NodesView,
     rows: RowArray,
-    crowded: frozenset[int],
+    crowds: Mapping[int, Crowd],
     found: Findings,
 ) -> RowArray:
     """Take in what is remembered, and return the rows that have to be looked at."""
     known = memory.known(rows)
-    if crowded:
-        known &= ~np.isin(rows, list(crowded))
     infos, values = nodes.columns.node_infos, memory.values
-    for row in rows[known].tolist():
-        outcome = values[row]
-        if outcome is not None:
-            found.add(infos[row].name, outcome)
+    changed = []
+    for index in np.flatnonzero(known).tolist():
+        row = int(rows[index])
+        remembered = values[row]
+        if remembered is None or remembered.crowd != crowds.get(row, NOBODY):
+            changed.append(index)
+        else:
+            found.add(infos[row].name, remembered.outcome)
+    known[changed] = False
     return rows[~known]

@@ -7,7 +7,7 @@ same, and every filter that has a say judges nodes by themselves.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -19,8 +19,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cache.objects import Pod, Volume
+    from cache.pod_info import PodInfo
 
 Outcome: TypeAlias = Candidate | Status
+
+Crowd: TypeAlias = "tuple[PodInfo, ...]"
+"""The pods that are nominated for a node, but for the one that is asked about."""
+
+NOBODY: Final[Crowd] = ()
+
+
+class Remembered(NamedTuple):
+    """What came of a dry run, and who was nominated for the node then."""
+
+    crowd: Crowd
+    outcome: Outcome
+
 
 MAX_SHAPES: Final = 8
 """More than the workloads that preempt at one time."""
@@ -35,10 +49,10 @@ class DryRunMemory:
     """
 
     def __init__(self) -> None:
-        self._shapes: list[tuple[tuple[Any, ...], NodeMemory[Outcome]]] = []
+        self._shapes: list[tuple[tuple[Any, ...], NodeMemory[Remembered]]] = []
         self._budgets_version = -1
 
-    def of(self, pod: Pod, budgets_version: int) -> NodeMemory[Outcome]:
+    def of(self, pod: Pod, budgets_version: int) -> NodeMemory[Remembered]:
         """Return what is remembered for pods like this one, nothing when there was none.
 
         Everything is forgotten when a budget changed.
@@ -51,7 +65,7 @@ class DryRunMemory:
             if known == shape:
                 self._shapes.insert(0, self._shapes.pop(index))
                 return memory
-        memory = NodeMemory[Outcome]()
+        memory = NodeMemory[Remembered]()
         self._shapes.insert(0, (shape, memory))
         del self._shapes[MAX_SHAPES:]
         return memory
