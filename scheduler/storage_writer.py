@@ -1,11 +1,13 @@
 """Writes volumes and claims: which claim a volume is kept for, for which node one is to be made.
 
 Each write is a merge patch of the one field and the annotations, over the version that was read:
-what we do not know of an object is never lost, and a change that came between is found out. An
-answer that leaves open whether the write was made is settled by asking for the object.
+what we do not know of an object is never lost, and a change that came between is found out.
 
-Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, bindAPIUpdate (1.36), which writes
-the whole objects.
+Differs: kube-scheduler writes the whole object and gives the attempt up at the first error. Here a
+write that the server was too busy for is sent again, and an answer that leaves open whether the
+write was made is settled by asking for the object.
+
+Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, bindAPIUpdate (1.36).
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """From a decision to volumes that are bound: assume, write, wait, or take back.
 
-Nobody is asked again and again: the wait looks at the claims and volumes when the watch has
-brought one of them, and now and then at the pod and the node, whose changes bring no call here.
+Differs: kube-scheduler looks once a second, and first after a second; whether the pod is there it
+asks by name. Here the watch wakes whoever waits for a claim or a volume, the first look comes at
+once, and a pod that was made again under its name is another one. Only the pod and the node, whose
+changes bring no call here, are looked at once a second.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, AssumePodVolumes, BindPodVolumes
 and checkBindings (1.36); k8s.io/component-helpers storage/volume/pv_helpers.go,
@@ -36,7 +38,7 @@ BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 """The annotation of a volume whose claim was chosen by a machine."""
 
 LOOK_AGAIN_S: Final = 1.0
-"""How often a waiting pod and its node are looked at; kube-scheduler looks at all that often."""
+"""How often a waiting pod and its node are looked at."""
 
 
 class VolumeBindingError(Exception):
