@@ -73,7 +73,7 @@ class CrowdedFilter:
         for plugin in filters:
             if plugin.name in state.skip_filter:
                 continue
-            verdicts = run_vector_filter(plugin, state, info, nodes)
+            verdicts = run_vector_filter(plugin, state, info, nodes, self._counting(outcome))
             go_on = outcome.add(plugin.name, verdicts)
             for crowd, alive in self._crowds:
                 if alive.any():
@@ -85,13 +85,23 @@ class CrowdedFilter:
             self._combine(outcome)
         return outcome
 
+    def _counting(self, outcome: FilterOutcome) -> BoolArray:
+        """Return the nodes that are alive: crowded ones with the pods nominated for them."""
+        if outcome.feasible is None:
+            counting: BoolArray = np.ones(len(self._nodes), dtype=np.bool_)
+        else:
+            counting = outcome.feasible.copy()
+        for crowd, alive in self._crowds:
+            counting[crowd.at] = alive
+        return counting
+
     def _judge(
         self, plugin: FilterPlugin, as_is: NodeVerdicts, crowd: CrowdedNodes, alive: BoolArray
     ) -> None:
         """Judge the crowded nodes; what does not pass is dead afterwards."""
         verdicts, source = as_is, crowd.at
         if plugin.reads_pods:
-            verdicts = run_vector_filter(plugin, self._state, self._info, crowd.view)
+            verdicts = run_vector_filter(plugin, self._state, self._info, crowd.view, alive)
             source = np.arange(len(crowd.at))
         passed: BoolArray = (
             np.ones(len(crowd.at), dtype=np.bool_)

@@ -6,15 +6,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from plugins.framework.results import NodeVerdicts
 from plugins.framework.status import SUCCESS, Code, Status, failure
 from scheduler.decision import RejectedNodes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
     from cache.columns import NodesView
     from cache.pod_info import PodInfo
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.interfaces import FilterPlugin
-    from plugins.framework.results import BoolArray, NodeVerdicts, RowArray
+    from plugins.framework.results import BoolArray, RowArray
 
 
 class PluginError(Exception):
@@ -98,11 +103,49 @@ class FilterOutcome:
 
 
 def run_vector_filter(
-    plugin: FilterPlugin, state: CycleState, info: PodInfo, nodes: NodesView
+    plugin: FilterPlugin,
+    state: CycleState,
+    info: PodInfo,
+    nodes: NodesView,
+    feasible: BoolArray | None = None,
 ) -> NodeVerdicts:
-    """Let one filter judge all nodes of a view; raises PluginError when it fails."""
+    """Let one filter judge all nodes of a view.
+
+    Parameters
+    ----------
+    feasible
+        bool, shape (n_nodes,): the nodes whose verdicts count, None for all of them. Where the
+        filter fails, it is asked about these alone.
+
+    Raises
+    ------
+    PluginError
+        When it fails for nodes that count.
+    """
     try:
         return plugin.filter(state, info, nodes)
     except Exception as error:
+        if feasible is not None and not feasible.all():
+            return _judge_some(plugin, state, info, nodes, feasible)
         status = failure(error, f'running "{plugin.name}" filter plugin')
         raise PluginError(status.by(plugin.name)) from error
+
+
+def _judge_some(
+    plugin: FilterPlugin, state: CycleState, info: PodInfo, nodes: NodesView, counts: BoolArray
+) -> NodeVerdicts:
+    """Return verdicts of which only those on the nodes that count have a meaning."""
+    rows = np.flatnonzero(counts)
+    some = run_vector_filter(plugin, state, info, nodes.subset(rows))
+    if some.passed is None:
+        return some
+    passed = np.ones(len(nodes), dtype=np.bool_)
+    passed[rows] = some.passed
+
+    def detail() -> tuple[npt.NDArray[np.integer], Sequence[Status]]:
+        which_of_some, statuses = some.statuses()
+        which = np.zeros(len(nodes), dtype=np.intp)
+        which[rows] = which_of_some
+        return which, statuses
+
+    return NodeVerdicts(passed, detail=detail)

@@ -248,7 +248,8 @@ class FrameworkRunner:
         for plugin in self._filter:
             if plugin.name in state.skip_filter:
                 continue
-            if not outcome.add(plugin.name, run_vector_filter(plugin, state, info, nodes)):
+            verdicts = run_vector_filter(plugin, state, info, nodes, outcome.feasible)
+            if not outcome.add(plugin.name, verdicts):
                 break
         return outcome
 

@@ -79,6 +79,17 @@ class Broken(FilterPlugin):
         raise RuntimeError("it fell over")
 
 
+class BrokenOn(ByName):
+    """Fails when it is asked about one of the nodes in ``names``, and rejects ``b``."""
+
+    name = "BrokenOn"
+
+    def filter_one(self, state, info, node_info):
+        if node_info.name in self.names:
+            raise RuntimeError("it fell over")
+        return NOT_LISTED if node_info.name == "b" else Status(Code.SUCCESS)
+
+
 def framework(*plugins: Plugin, weights=None, percentage: int = 0) -> FrameworkRunner:
     every = [PrioritySort(None, Handle()), *plugins, DefaultBinder(None, Handle())]
     points = {point: [p for p in every if point in points_of(type(p))] for point in POINTS}
@@ -187,6 +198,15 @@ class TestPreFilters:
 
 
 class TestFailures:
+    def test_a_filter_may_fail_on_nodes_that_are_out_already(self):
+        decision = decide(cycle_over("a", "b"), framework(ByName("b"), BrokenOn("a")))
+        who = {each.status.plugin: each.node_names for each in decision.diagnosis.rejected}
+        assert who == {"ByName": ("a",), "BrokenOn": ("b",)}
+
+    def test_a_filter_that_fails_on_a_node_that_counts_ends_the_cycle(self):
+        decision = decide(cycle_over("a", "b", "c"), framework(ByName("a", "b"), BrokenOn("a")))
+        assert decision.status.code is Code.ERROR
+
     def test_a_filter_that_raises_is_an_error_of_ours(self):
         decision = decide(cycle_over("a"), framework(Broken(None, Handle())))
         assert decision.status.code is Code.ERROR
