@@ -29,6 +29,8 @@ from scheduler.waiting_pods import WaitingPods
 from tests.bench.large_clusters import renamed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cache.objects import Pod
 
 STAY = 8
@@ -102,7 +104,7 @@ class Deciding:
         self.wall_us: list[float] = []
         self.thread_us: list[float] = []
 
-    def begin(self, kind: Pod, cycles: int = 20) -> None:
+    def begin(self, kind: Sequence[Pod], cycles: int = 20) -> None:
         """Let what is kept between cycles be built; forget the times of that."""
         self.decide(kind, cycles, 60.0)
         self.wall_us.clear()
@@ -110,8 +112,8 @@ class Deciding:
         gc.collect()
         gc.freeze()
 
-    def decide(self, kind: Pod, cycles: int, seconds: float) -> None:
-        """Decide for so many pods, or as long as the time lasts.
+    def decide(self, kind: Sequence[Pod], cycles: int, seconds: float) -> None:
+        """Decide for so many pods of a kind, or as long as the time lasts.
 
         Each pod goes again a few cycles later, outside the measured time: the cluster stays as
         full as it is, and each snapshot has a pod that came and one that went.
@@ -125,7 +127,7 @@ class Deciding:
         ends_s = perf_counter() + seconds
         for _ in range(cycles):
             self._number += 1
-            info = PodInfo(renamed(kind, f"pod-{self._number}"))
+            info = PodInfo(renamed(kind[self._number % len(kind)], f"pod-{self._number}"))
             cpu_s, begun_s = thread_time(), perf_counter()
             cache.update_snapshot(cycle.snapshot)
             decision = cycle.decide(framework, CycleState(), info)

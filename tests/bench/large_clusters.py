@@ -25,6 +25,9 @@ ZONES = 3
 APPS = 20
 """Label sets of the pods that run, as far as they have no terms."""
 
+UNLIKE = 1000
+"""Different requests of pods that are not like each other."""
+
 WITH_TERMS = 10
 """One of so many pods that run has a term, if there are any."""
 
@@ -71,8 +74,11 @@ def renamed(base: Pod, name: str, host: str = "") -> Pod:
     return replace(base, metadata=meta, spec=spec)
 
 
-def kinds() -> dict[str, Pod]:
-    """Return one pod of each kind that decisions are measured with."""
+def kinds() -> dict[str, tuple[Pod, ...]]:
+    """Return the pods of each kind that decisions are measured with, to be taken in turn.
+
+    Of most kinds there is one, which all that follow are like; ``unlike requests`` has a thousand.
+    """
     small = pod().request(cpu="10m", memory="16Mi").default_tolerations().label("app", "app-1")
     made: dict[str, PodBuilder] = {
         "nothing": small,
@@ -84,4 +90,10 @@ def kinds() -> dict[str, Pod]:
             HOSTNAME, when_unsatisfiable="ScheduleAnyway", app="app-1"
         ),
     }
-    return {name: each.build() for name, each in made.items()}
+    return {
+        **{name: (each.build(),) for name, each in made.items()},
+        "unlike requests": tuple(
+            small.request(cpu="10m", memory=f"{16384 + number}Ki").build()
+            for number in range(UNLIKE)
+        ),
+    }

@@ -284,6 +284,10 @@ class Results(msgspec.Struct):
         self.sessions.append(today(started))
         return len(self.sessions) - 1
 
+    def sessions_used(self) -> list[int]:
+        """Return the numbers of the sessions that figures are left from."""
+        return sorted({each.session for name in _SERIES for each in getattr(self, name)})
+
     def holds(self, key: tuple[Any, ...]) -> bool:
         """Whether there is a round, or a point, with that key."""
         return any(each.key == key for name in _SERIES for each in getattr(self, name))

@@ -40,7 +40,7 @@ def sections(results: Results, *, ours: str) -> Iterator[str]:
 def conditions(results: Results) -> str:
     """Return under which conditions all of it was measured."""
     lines = ["## Conditions", ""]
-    different = list(dict.fromkeys(_condition(results, n) for n in range(len(results.sessions))))
+    different = list(dict.fromkeys(_condition(results, n) for n in results.sessions_used()))
     lines += [f"- {each}" for each in different]
     lines += [
         "- Contenders in turn, each round from the same saved state: the same nodes, the same "

@@ -61,7 +61,7 @@ def a_point(nodes: int, cycle_us: float) -> Decisions:
 
 EVERYTHING = Results(
     [a_session(), a_session(cores=8)],
-    in_turn([1500.0], [500.0]).rounds,
+    [*in_turn([1500.0], [500.0]).rounds, a_round(number=2, session=1)],
     [a_latency("berth", 10.0), a_latency("kube-scheduler", 20.0)],
     [a_point(1000, 100.0), a_point(10_000, 1000.0)],
     [
@@ -152,8 +152,13 @@ class TestSections:
         assert "different conditions" in tables.conditions(EVERYTHING)
 
     def test_equal_conditions_are_told_once(self) -> None:
-        results = Results([a_session(started="a"), a_session(started="b")])
+        rounds = [a_round(), a_round(number=2, session=1)]
+        results = Results([a_session(started="a"), a_session(started="b")], rounds)
         assert tables.conditions(results).count("2 cores") == 1
+
+    def test_conditions_of_which_no_figures_are_left_are_not_told(self) -> None:
+        results = Results([a_session(cores=2), a_session(cores=8)], [a_round(session=1)])
+        assert "2 cores" not in tables.conditions(results)
 
     def test_only_what_was_measured_is_told(self) -> None:
         results = Results([a_session()], memory=EVERYTHING.memory)
