@@ -230,9 +230,8 @@ class VolumeUsage:
     def _update(self, name: str, row: int, info: NodeInfo) -> None:
         limits = volume_limits(self._storage.csi_node(name))
         if not limits:
-            if name in self._nodes:
-                self._forget(name)
-                self._write(row, _Node())
+            self._forget(name)
+            self._write(row, _Node())
             return
         node = self._nodes.setdefault(name, _Node())
         node.limits = limits
