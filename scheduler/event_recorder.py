@@ -43,6 +43,9 @@ MAX_TRIES: Final = 12
 backoff they take about two minutes, as they do there."""
 
 _HOLD_BACK_S: Final = 0.01
+_PRESSED_WORKERS: Final = 4
+"""So many go on at most while binds press."""
+
 _SWEEP_S: Final = 30.0
 _COMPLAINT_S: Final = 60.0
 
@@ -89,7 +92,8 @@ class EventRecorder:
     capacity
         Events that may wait; when there are more, the newest are dropped.
     workers
-        Requests under way at one time.
+        Requests under way at one time. Answers that come together cost less than one by one: an
+        Event took 170 us of CPU with 4 workers, 115 us with 16.
     clock, wall_clock
         Monotonic seconds, and seconds since the epoch.
     pressure
@@ -114,7 +118,7 @@ class EventRecorder:
         component: str = "berth",
         instance: str,
         capacity: int = 5_000,
-        workers: int = 4,
+        workers: int = 16,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
         pressure: Callable[[], bool] = lambda: False,
@@ -280,7 +284,8 @@ class EventRecorder:
             is_written = False
             try:
                 while self._holds_back(index):
-                    await self._sleep(_HOLD_BACK_S)
+                    # The last to be let on looks up least often: to look costs time, too.
+                    await self._sleep(_HOLD_BACK_S * index)
                 is_written = await self._write(series)
             except Exception:
                 # Reached only by a mistake of ours, which shall not end the worker.
@@ -303,7 +308,8 @@ class EventRecorder:
             return False
         # Of four workers, the second goes on in spite of it once a quarter of the capacity is
         # taken, the last one at three quarters.
-        return index * self._capacity > self._queue.qsize() * self._workers
+        pressed = min(self._workers, _PRESSED_WORKERS)
+        return index * self._capacity > self._queue.qsize() * pressed
 
     async def _write(self, series: EventSeries) -> bool:
         """Create the Event or bring its count up to date; return False when that is given up."""

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING, Final
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduler.client.connection import Connection, ExchangeError
 from scheduler.client.connector import CONNECT_TIMEOUT_S
 from scheduler.client.http1 import ResponseParser
-from scheduler.client.limiter import InFlightLimiter
 
 if TYPE_CHECKING:
     import ssl
@@ -33,6 +33,14 @@ KEEP_ALIVE_S: Final = 45.0
 
 _CLOSE_TIMEOUT_S: Final = 2.0
 _TICK_S: Final = 0.001
+
+
+class _Waiter(NamedTuple):
+    """A request in line for a connection."""
+
+    turn: asyncio.Future[None]
+    deadline_s: float
+    timeout_s: float
 
 
 class ConnectionPool:
@@ -58,7 +66,8 @@ class ConnectionPool:
     ) -> None:
         self._connector = connector
         self._ssl_context = ssl_context
-        self._slots = InFlightLimiter(max_connections)
+        self._free = max_connections
+        self._line: deque[_Waiter] = deque()
         # Lent from the end: the connection used last is the one most surely alive, and those
         # that are not needed are left alone long enough to be closed.
         self._idle: list[Connection] = []
@@ -96,8 +105,10 @@ class ConnectionPool:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
-        if not self._slots.try_acquire():
-            await self._wait_for_slot(timeout_s)
+        if self._free > 0:
+            self._free -= 1
+        else:
+            await self._wait_in_line(deadline, timeout_s, loop)
         try:
             connection = self._take_idle()
             may_resend = may_resend and connection is not None
@@ -121,7 +132,7 @@ class ConnectionPool:
                     self._give_back(connection, loop)
                 connection = None
         finally:
-            self._slots.release()
+            self._release()
 
     async def close(self) -> None:
         """Close all connections; exchanges under way fail with ``"Disconnected"``."""
@@ -144,14 +155,29 @@ class ConnectionPool:
 
     # --- loans --------------------------------------------------------------------------------
 
-    async def _wait_for_slot(self, timeout_s: float) -> None:
+    async def _wait_in_line(
+        self, deadline_s: float, timeout_s: float, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """Return once a connection may be used; who came first is served first."""
+        turn: asyncio.Future[None] = loop.create_future()
+        self._line.append(_Waiter(turn, deadline_s, timeout_s))
+        if deadline_s < self._alarm_s:
+            self._set_alarm(deadline_s, loop)
         try:
-            async with asyncio.timeout(timeout_s):
-                await self._slots.acquire()
-        except TimeoutError:
-            raise ExchangeError(
-                "Timeout", f"no connection became free within {timeout_s:.4g} s", sent=False
-            ) from None
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._release()  # it had become ours at the same moment
+            raise
+
+    def _release(self) -> None:
+        """Let the next one in line use a connection."""
+        while self._line:
+            turn = self._line.popleft().turn
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
 
     def _take_idle(self) -> Connection | None:
         idle = self._idle
@@ -191,7 +217,7 @@ class ConnectionPool:
         self._alarm = loop.call_at(at_s, self._give_up_late)
 
     def _give_up_late(self) -> None:
-        """Give up on the answers that are due, and come back when the next one is."""
+        """Give up on what is due, answers and turns in line, and come back for the next."""
         loop = asyncio.get_running_loop()
         # Whoever is due within the clock's resolution is due now, as timers of the loop are.
         now = loop.time() + _TICK_S
@@ -201,6 +227,14 @@ class ConnectionPool:
                 connection.give_up(timeout_s)
             elif connection.deadline_s < self._alarm_s:
                 self._alarm_s = connection.deadline_s
+        for waiter in self._line:
+            if waiter.turn.done():
+                continue
+            if waiter.deadline_s <= now:
+                message = f"no connection became free within {waiter.timeout_s:.4g} s"
+                waiter.turn.set_exception(ExchangeError("Timeout", message, sent=False))
+            elif waiter.deadline_s < self._alarm_s:
+                self._alarm_s = waiter.deadline_s
         if self._alarm_s < math.inf:
             self._set_alarm(self._alarm_s, loop)
 

@@ -341,10 +341,10 @@ async def test_events_from_other_threads_are_all_sent_or_dropped():
 @pytest.mark.parametrize(
     ("waiting", "pressure", "in_flight"),
     [
-        pytest.param(20, False, 4, id="no pressure: all workers"),
+        pytest.param(20, False, 16, id="no pressure: all workers"),
         pytest.param(20, True, 1, id="pressure, short queue: one worker"),
         pytest.param(35, True, 2, id="pressure, a third full: two workers"),
-        pytest.param(90, True, 4, id="pressure, nearly full: all workers"),
+        pytest.param(90, True, 4, id="pressure, nearly full: four workers"),
     ],
 )
 def test_how_many_workers_go_on(waiting, pressure, in_flight):

@@ -220,3 +220,50 @@ def test_each_request_is_observed_with_its_resource_and_status(run: Run) -> None
         ("PATCH", "pods", None),
         ("GET", "pods", 200),
     ]
+
+
+# --- the line for a connection ----------------------------------------------------------------
+
+
+def test_a_request_that_gets_no_connection_in_time_was_not_sent(run: Run) -> None:
+    async def main() -> ApiError:
+        async def handler(request: web.Request) -> web.Response:
+            await server.hang()
+            return json_answer({})
+
+        server = Loopback(handler)
+        async with server, transport_to(server.url, max_connections=1) as transport:
+            first = asyncio.ensure_future(transport.request("POST", "/x"))
+            await until(lambda: server.received)
+            with pytest.raises(ApiError) as caught:
+                await transport.request("POST", "/x", timeout_s=0.05)
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+        return caught.value
+
+    error = run(main())
+    assert (error.reason, error.ambiguous) == ("Timeout", False)
+
+
+def test_whoever_leaves_the_line_takes_no_connection_with_him(run: Run) -> None:
+    async def main() -> int:
+        answered = asyncio.Event()
+
+        async def handler(request: web.Request) -> web.Response:
+            await answered.wait()
+            return json_answer({})
+
+        async with (
+            Loopback(handler) as server,
+            transport_to(server.url, max_connections=1) as transport,
+        ):
+            first, second, third = (
+                asyncio.ensure_future(transport.request("GET", "/x")) for _ in range(3)
+            )
+            await until(lambda: server.received)
+            second.cancel()
+            answered.set()
+            await asyncio.gather(first, second, return_exceptions=True)
+            return (await third).status
+
+    assert run(main()) == 200
