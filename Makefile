@@ -3,7 +3,7 @@ SHELL := /bin/bash
 UV := $(or $(shell command -v uv),.uv/bin/uv)
 RUN := $(UV) run --frozen --quiet
 .DEFAULT_GOAL := help
-.PHONY: help install demo test parity schedules lint types imports bench bench-quick bench-report e2e image
+.PHONY: help install demo test parity hints schedules lint types imports bench bench-quick bench-report e2e image
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,13 +18,18 @@ demo: install ## Run berth against a real etcd and kube-apiserver and watch it p
 	@$(RUN) python -m tests.demo $(ARGS)
 
 test: install ## Run all tests, those against a real control plane included
-	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle >/dev/null
+	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle hints \
+	  >/dev/null
 	@$(RUN) pytest $(ARGS)
 
 parity: install ## Compare N (20000) verdicts, volumes or preemption (KIND) with kube-scheduler's plugins
 	@$(RUN) python -m tests.controlplane.binaries oracle >/dev/null
 	@$(RUN) python -m tests.parity --kind $(or $(KIND),verdicts) --cases $(or $(N),20000) \
 	  $(if $(SEED),--seed $(SEED))
+
+hints: install ## Compare whom N random changes wake (5000) with kube-scheduler's hints; SEED=... repeats
+	@$(RUN) python -m tests.controlplane.binaries hints >/dev/null
+	@$(RUN) python -m tests.parity.hints --cases $(or $(N),5000) $(if $(SEED),--seed $(SEED))
 
 schedules: install ## Let berth and kube-scheduler place pods on N random clusters (200), step by step
 	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle >/dev/null

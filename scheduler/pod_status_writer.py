@@ -172,20 +172,24 @@ class PodStatusWriter:
         Source: pkg/scheduler/schedule_one.go, bindingCycle (1.36): that it fails is no reason not
         to bind.
         """
-        metadata = pod.metadata
-        if pod.status.nominated_node_name == node_name:
+        wanted, metadata = WantedStatus(pod, "", "", node_name), pod.metadata
+        shown = self._written_lately.shown_by(pod, self._clock())
+        patch, will_show = status_patch(wanted, shown, self._wall_clock())
+        if not patch:
             return
         try:
-            await self._api.patch_pod_status(
-                metadata.namespace, metadata.name, metadata.uid, {"nominatedNodeName": node_name}
-            )
+            await self._api.patch_pod_status(metadata.namespace, metadata.name, metadata.uid, patch)
         except ApiError as error:
+            self._written_lately.forget(metadata.uid)
             log.warning(
                 "nominated node name could not be written",
-                pod=f"{metadata.namespace}/{metadata.name}",
+                pod=wanted.key,
                 node=node_name,
                 error=str(error),
             )
+        else:
+            # The watch may tell of it later than the binding fails: it must be known then.
+            self._written_lately.remember(metadata.uid, will_show, self._clock())
 
     def discard(self, uid: str) -> None:
         """Send nothing more about a pod: it is about to be bound.

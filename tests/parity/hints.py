@@ -46,7 +46,7 @@ class Hints:
     def __enter__(self) -> Self:
         program = find_or_build(["hints"])["hints"]
         self._oracle = LineProcess("the hints", [str(program)])
-        self._berth = Berth()
+        self.berth = Berth()
         return self
 
     def __exit__(
@@ -60,11 +60,11 @@ class Hints:
     def ask(self, row: Json) -> tuple[Json, dict[str, dict[str, bool]]]:
         """Return the oracle's answer and berth's."""
         self._oracle.send(json.dumps(row).encode() + b"\n")
-        return self._oracle.receive(), self._berth.answer(row)
+        return self._oracle.receive(), self.berth.answer(row)
 
     def plugins(self) -> frozenset[str]:
         """Return the plugins that are compared."""
-        return frozenset(self._berth.registrations)
+        return frozenset(self.berth.registrations)
 
     def differences(self, row: Json, counts: Counter[str]) -> list[str]:
         """Return what differs in the answers to a row, and count what was reached."""

@@ -8,12 +8,12 @@ import pytest
 from cache.columns import NodesView
 from cache.resources import MalformedObjectError
 from plugins.framework.args import ArgsError
-from plugins.framework.cluster_events import Action, ClusterEvent, Resource
+from plugins.framework.cluster_events import Action, ClusterEvent, Hint, Resource
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import SKIP, SUCCESS, Status, unresolvable
 from plugins.node_affinity import NodeAffinity
 from plugins.node_affinity_args import NodeAffinityArgs
-from tests.builders import PodBuilder, names_term, node, pod, requirement, term
+from tests.builders import NodeBuilder, PodBuilder, names_term, node, pod, requirement, term
 from tests.plugins.conformance import RecordingHandle, ask
 
 BY_POD = unresolvable("node(s) didn't match Pod's node affinity/selector")
@@ -241,3 +241,49 @@ def test_events() -> None:
     assert [registered.event for registered in plugin_with().events_to_register()] == [
         ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
     ]
+
+
+A, B, BARE = node().label("zone", "a"), node().label("zone", "b"), node()
+BROKEN = term(requirement("zone", "In"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "old", "new", "expected"),
+    [
+        pytest.param(pod().node_affinity(IN_A), None, A, Hint.QUEUE, id="a new node that suits"),
+        pytest.param(pod().node_affinity(IN_A), None, B, Hint.SKIP, id="a new node that does not"),
+        pytest.param(pod().node_affinity(IN_A), B, A, Hint.QUEUE, id="a label makes it suit"),
+        pytest.param(pod().node_affinity(IN_A), A, B, Hint.SKIP, id="it suits no more"),
+        pytest.param(
+            pod().node_affinity(IN_A), A, A.label("x", "y"), Hint.SKIP, id="it suited before"
+        ),
+        pytest.param(pod().node_selector("zone", "a"), B, A, Hint.QUEUE, id="by its selector"),
+        pytest.param(
+            pod().node_affinity(BROKEN), A, B, Hint.QUEUE, id="nobody can say: a malformed term"
+        ),
+    ],
+)
+def test_a_node_wakes_whom_it_suits_now(
+    asked: PodBuilder, old: NodeBuilder | None, new: NodeBuilder, expected: Hint
+) -> None:
+    (registered,) = plugin_with().events_to_register()
+    assert registered.hint is not None
+    before = None if old is None else old.build()
+    assert registered.hint(asked.build(), before, new.build()) is expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param(None, BARE, Hint.SKIP, id="a new node without the label"),
+        pytest.param(None, A, Hint.QUEUE, id="a new node with it"),
+        pytest.param(BARE, A, Hint.QUEUE, id="a node gets it"),
+    ],
+)
+def test_a_node_wakes_when_it_meets_what_the_profile_adds(
+    old: NodeBuilder | None, new: NodeBuilder, expected: Hint
+) -> None:
+    (registered,) = plugin_with(adding("zone")).events_to_register()
+    assert registered.hint is not None
+    before = None if old is None else old.build()
+    assert registered.hint(pod().build(), before, new.build()) is expected

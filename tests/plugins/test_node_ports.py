@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cache.columns import Columns, NodesView
 from cache.host_ports import ALL_ADDRESSES, HostPort, UsedHostPorts
-from plugins.framework.cluster_events import Action, ClusterEvent, Resource
+from plugins.framework.cluster_events import Action, ClusterEvent, Hint, Resource
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import SKIP, SUCCESS, unschedulable
 from plugins.node_ports import NodePorts
@@ -122,3 +122,23 @@ def test_events(plugin: NodePorts) -> None:
         ClusterEvent(Resource.POD, Action.DELETE),
         ClusterEvent(Resource.NODE, Action.ADD),
     ]
+
+
+@pytest.mark.parametrize(
+    ("gone", "expected"),
+    [
+        pytest.param(pod().host_port(80).on("n"), Hint.QUEUE, id="the same port"),
+        pytest.param(pod().host_port(80).nominated("n"), Hint.QUEUE, id="it was nominated"),
+        pytest.param(pod().host_port(80), Hint.SKIP, id="it was nowhere"),
+        pytest.param(pod().host_port(81).on("n"), Hint.SKIP, id="another port"),
+        pytest.param(pod().on("n"), Hint.SKIP, id="no port"),
+        pytest.param(pod().host_port(80, protocol="UDP").on("n"), Hint.SKIP, id="other protocol"),
+        pytest.param(pod().host_port(80, ip="10.0.0.1").on("n"), Hint.QUEUE, id="of one address"),
+    ],
+)
+def test_a_pod_that_goes_wakes_who_wants_its_port(
+    plugin: NodePorts, gone: PodBuilder, expected: Hint
+) -> None:
+    after_pod = plugin.events_to_register()[0].hint
+    assert after_pod is not None
+    assert after_pod(pod("asked").host_port(80).build(), gone.build(), None) is expected

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from plugins.framework.cluster_events import Action, ClusterEvent, Resource
+from plugins.framework.cluster_events import Action, ClusterEvent, Hint, Resource
 from plugins.framework.status import SUCCESS, Status, unresolvable
 from plugins.scheduling_gates import SchedulingGates
 from tests.builders import PodBuilder, pod
@@ -32,6 +32,21 @@ def test_a_pod_waits_for_its_gates(
     plugin: SchedulingGates, asked: PodBuilder, expected: Status
 ) -> None:
     assert plugin.pre_enqueue(asked.build()) == expected
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        pytest.param(pod("p"), Hint.QUEUE, id="its own"),
+        pytest.param(pod("q"), Hint.SKIP, id="another's"),
+    ],
+)
+def test_only_its_own_gates_matter(
+    plugin: SchedulingGates, changed: PodBuilder, expected: Hint
+) -> None:
+    (registered,) = plugin.events_to_register()
+    assert registered.hint is not None
+    assert registered.hint(pod("p").build(), None, changed.build()) is expected
 
 
 def test_the_removal_of_gates_is_the_only_event(plugin: SchedulingGates) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cache.columns import NodesView
-from plugins.framework.cluster_events import Action, ClusterEvent, Resource
+from plugins.framework.cluster_events import Action, ClusterEvent, Hint, Resource
 from plugins.framework.status import SUCCESS, unresolvable
 from plugins.taint_toleration import TaintToleration
 from tests.builders import NodeBuilder, PodBuilder, node, pod
@@ -107,3 +107,44 @@ def test_events(plugin: TaintToleration) -> None:
         ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
         ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION),
     ]
+
+
+TOLERANT = pod("p").toleration("k", operator="Exists")
+
+
+@pytest.mark.parametrize(
+    ("asked", "old", "new", "expected"),
+    [
+        pytest.param(pod("p"), None, node(), Hint.QUEUE, id="a new node"),
+        pytest.param(pod("p"), None, node().taint("k"), Hint.SKIP, id="a new node that rejects"),
+        pytest.param(TOLERANT, None, node().taint("k"), Hint.QUEUE, id="a new node, tolerated"),
+        pytest.param(pod("p"), node().taint("k"), node(), Hint.QUEUE, id="the taint goes"),
+        pytest.param(pod("p"), node(), node().taint("k"), Hint.SKIP, id="a taint comes"),
+        pytest.param(
+            pod("p"), node().taint("k"), node().taint("l"), Hint.SKIP, id="one goes, one comes"
+        ),
+        pytest.param(TOLERANT, node().taint("k"), node(), Hint.SKIP, id="it never minded"),
+        pytest.param(
+            pod("p"), node().taint("k", effect="PreferNoSchedule"), node(), Hint.SKIP, id="soft"
+        ),
+    ],
+)
+def test_a_node_wakes_whom_it_no_longer_rejects(
+    asked: PodBuilder, old: NodeBuilder | None, new: NodeBuilder, expected: Hint
+) -> None:
+    after_node = TaintToleration(None, RecordingHandle()).events_to_register()[0].hint
+    assert after_node is not None
+    assert after_node(asked.build(), None if old is None else old.build(), new.build()) is expected
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        pytest.param(TOLERANT, Hint.QUEUE, id="its own toleration"),
+        pytest.param(pod("q").toleration("k"), Hint.SKIP, id="another's"),
+    ],
+)
+def test_only_its_own_tolerations_matter(changed: PodBuilder, expected: Hint) -> None:
+    after_pod = TaintToleration(None, RecordingHandle()).events_to_register()[1].hint
+    assert after_pod is not None
+    assert after_pod(pod("p").build(), pod("p").build(), changed.build()) is expected

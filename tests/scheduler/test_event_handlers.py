@@ -168,6 +168,35 @@ class TestWakeUps:
         parts.handlers.on_pods([deleted(binding.info.pod)])
         assert not self.waits(parts)
 
+    @pytest.mark.parametrize(
+        ("priority", "stays"),
+        [
+            pytest.param(5, False, id="of higher priority"),
+            pytest.param(0, False, id="of the same priority"),
+            pytest.param(-5, True, id="of lower priority: it did not count"),
+        ],
+    )
+    @pytest.mark.parametrize("how", ["deleted", "cleared", "moved"])
+    def test_a_pod_that_leaves_its_nomination_wakes_it(self, refused, priority, stays, how):
+        nominated = ours("nominated").priority(priority).nominated("n1")
+        refused.handlers.on_pods([added(nominated.build())])
+        gone = {
+            "deleted": deleted(nominated.build()),
+            "cleared": changed(nominated.build(), nominated.nominated("").build()),
+            "moved": changed(nominated.build(), nominated.nominated("n2").build()),
+        }
+        refused.handlers.on_pods([gone[how]])
+        assert self.waits(refused) is stays
+
+    def test_an_assumed_pod_gives_back_its_room_as_soon_as_it_is_to_be_deleted(self, parts):
+        made = ours()
+        parts.handlers.on_pods([added(made.build())])
+        queued = parts.queue.pop(timeout_s=0)
+        assert queued is not None
+        parts.cache.assume_pod(queued.info, "n1")
+        parts.handlers.on_pods([changed(made.build(), made.terminating().build())])
+        assert parts.milli_cpu_on("n1") == 0
+
 
 class TestMalformedObjects:
     def test_a_malformed_pod_costs_only_itself(self, parts):

@@ -316,6 +316,96 @@ def test_what_fails_after_permit_is_tried_again_whoever_refused():
     assert not waiting.unschedulable_plugins
 
 
+class Slow(PreBindPlugin):
+    """A PreBind that ends once the other one has begun."""
+
+    def __init__(self, name: str, mine: asyncio.Event, other: asyncio.Event, flight: PreFlight):
+        super().__init__(None, None)  # type: ignore[arg-type]
+        self.name = name  # type: ignore[misc]
+        self.mine, self.other, self.flight = mine, other, flight
+
+    def pre_bind_pre_flight(self, state, info, node_name):
+        return self.flight
+
+    async def pre_bind(self, state, info, node_name):
+        self.mine.set()
+        await self.other.wait()
+        return SUCCESS
+
+
+def test_pre_binds_that_allow_it_run_side_by_side():
+    one, other = asyncio.Event(), asyncio.Event()
+    parallel = PreFlight(allow_parallel=True)
+    stage = play(
+        FITS.build(), [None], Slow("A", one, other, parallel), Slow("B", other, one, parallel)
+    )
+    assert stage.events == ["Scheduled"]
+
+
+def test_a_pre_bind_that_fails_stops_those_beside_it():
+    never = asyncio.Event()
+    slow = Slow("A", asyncio.Event(), never, PreFlight(allow_parallel=True))
+    stage = play(FITS.build(), [], slow, Hasty(NO))
+    assert [c["message"] for c in stage.conditions] == ["not today"]
+
+
+class Hasty(Preparer):
+    name = "Hasty"
+
+    def pre_bind_pre_flight(self, state, info, node_name):
+        return PreFlight(allow_parallel=True)
+
+
+@pytest.mark.parametrize(
+    "flight",
+    [
+        pytest.param(Status(Code.ERROR, ("no",)), id="error"),
+        pytest.param(NO, id="a rejection has no meaning there"),
+    ],
+)
+def test_a_pre_flight_that_fails_is_an_error_of_ours(flight):
+    stage = play(FITS.build(), [], Preparer(SUCCESS, flight), Doorman(Status(Code.WAIT), 60))
+    assert [c["reason"] for c in stage.conditions] == ["SchedulerError"]
+    assert len(stage.parts.waiting_pods) == 0
+
+
+@pytest.mark.parametrize(
+    ("plugins", "nominated"),
+    [
+        pytest.param((), [], id="nothing to wait for"),
+        pytest.param((Preparer(SUCCESS, Status(Code.SKIP)),), [], id="nothing to prepare"),
+        pytest.param((Preparer(SUCCESS),), ["n1"], id="PreBind has something to do"),
+        pytest.param((Doorman(Status(Code.WAIT), 0),), ["n1", None], id="Permit waits"),
+    ],
+)
+def test_the_world_is_told_where_a_pod_is_going_that_has_to_wait(plugins, nominated):
+    stage = play(FITS.build(), [None], *plugins)
+    told = [call.body for call in stage.writes.calls if call.verb == "status"]
+    assert [body["nominatedNodeName"] for body in told if "nominatedNodeName" in body] == nominated
+
+
+def test_a_victim_that_is_not_bound_yet_is_tried_again():
+    class Victim(Preparer):
+        name = "Victim"
+
+        async def pre_bind(self, state, info, node_name):
+            assert stage.bindings.turn_back(info.uid, "DefaultPreemption")
+            await asyncio.Event().wait()
+
+    stage = Stage(FITS.build(), [], Victim(SUCCESS))
+    asyncio.run(stage.play())
+    assert stage.api.bound_to == []
+    assert [c["message"] for c in stage.conditions] == ["preempted by DefaultPreemption"]
+    assert stage.parts.queue.counts().backoff == 1
+
+
+def test_a_pending_answer_of_permit_lets_the_plugin_call_the_pod_back():
+    stage = play(FITS.build(), [], Doorman(Status(Code.PENDING, ("later",))))
+    (waiting,) = stage.parts.queue.pending().unschedulable
+    assert set(waiting.pending_plugins) == {"Doorman"}
+    assert not waiting.unschedulable_plugins
+
+
 def test_a_skipped_pre_bind_is_not_run():
     stage = play(FITS.build(), [None], Preparer(NO, flight=Status(Code.SKIP)))
     assert stage.events == ["Scheduled"]

@@ -252,6 +252,23 @@ class TestWaking:
         assert stage.room(POD) is room
         assert moved == (room is not Room.UNSCHEDULABLE)
 
+    @pytest.mark.parametrize(
+        ("event", "room"),
+        [
+            pytest.param(NODE_TAINT, Room.BACKOFF, id="who wants new nodes hears of taints"),
+            pytest.param(NODE_LABEL, Room.UNSCHEDULABLE, id="but not of labels"),
+        ],
+    )
+    def test_a_new_node_may_lose_a_taint_later(self, stage, event, room):
+        stage.refused(POD, "Fit")
+        stage.queue.move_all(event, None, None)
+        assert stage.room(POD) is room
+
+    def test_only_those_that_the_event_can_concern_are_asked(self, stage):
+        stage.refused(POD, "Fit")
+        assert stage.queue.move_all(NODE_ADD, None, None, lambda one: False) == 0
+        assert stage.room(POD) is Room.UNSCHEDULABLE
+
     def test_once_its_pause_is_over_a_woken_pod_is_active(self, stage):
         stage.refused(POD, "Fit")
         stage.now_s += 60
