@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -10,10 +11,12 @@ from msgspec.structs import replace
 from cache.objects import (
     Container,
     ContainerRestartRule,
+    GCEPersistentDiskVolumeSource,
     Namespace,
     ObjectMeta,
     Service,
     ServiceSpec,
+    Volume,
     WorkloadMeta,
 )
 from cache.pod_info import PodInfo
@@ -23,12 +26,14 @@ from plugins import names
 from plugins.registry import PLUGINS
 from tests.builders import names_term, node, pod, requirement, term
 from tests.plugins.conformance import Recipe, RecordingHandle
+from tests.storage_builders import claim, csi_node, storage_class, storage_of, volume
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cache.objects import Node, Pod
     from tests.builders import PodBuilder
+    from tests.storage_builders import StorageObject
 
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"
@@ -38,6 +43,9 @@ PODS_PER_NODE = 2
 _ZONES = 3
 _APPS = 20
 _IMAGES = 20
+_FREE_VOLUMES = 60
+_DISKS = 20
+_DRIVER = "ebs.csi.aws.com"
 _MIB = 2**20
 
 
@@ -62,16 +70,47 @@ class Case:
     pod: PodBuilder
     args: dict[str, Any] | None = None
 
-    def recipe(self) -> Recipe:
-        return Recipe(PLUGINS[self.plugin], self.args, told_handle)
+    def recipe(self, num_nodes: int) -> Recipe:
+        """Return how to make the plugin in a cluster of so many nodes."""
+        return Recipe(PLUGINS[self.plugin], self.args, partial(told_handle, num_nodes))
 
 
-def told_handle() -> RecordingHandle:
-    """Lend a namespace and a Service in front of the pods of one app."""
+def told_handle(num_nodes: int) -> RecordingHandle:
+    """Lend a namespace, a Service in front of the pods of one app, and storage."""
     workloads = Workloads()
     meta = WorkloadMeta("web", "default", "uid-web")
     workloads.service_changed(None, Service(meta, ServiceSpec({"app": "app-1"})))
-    return RecordingHandle([Namespace(ObjectMeta(name="default", labels={"team": "a"}))], workloads)
+    namespace = Namespace(ObjectMeta(name="default", labels={"team": "a"}))
+    return RecordingHandle([namespace], workloads, storage_of(*_storage(num_nodes)))
+
+
+def _storage(num_nodes: int) -> Iterator[StorageObject]:
+    """Yield a bound claim for each app, volumes that wait for a claim, and the nodes' limits."""
+    for app in range(_APPS):
+        yield claim(_claim(app)).bound_to(f"pv-{app}").build()
+        yield volume(f"pv-{app}").csi(_DRIVER).bound_to(_claim(app)).build()
+    zone = term(requirement(ZONE, "In", "zone-1"))
+    yield claim("in-zone").bound_to("pv-in-zone").build()
+    in_zone = volume("pv-in-zone").csi(_DRIVER).bound_to("in-zone").zone("zone-1")
+    yield in_zone.node_affinity(zone).build()
+    yield storage_class("local")
+    yield claim("waiting").of_class("local").build()
+    for index in range(_FREE_VOLUMES):
+        reach = term(requirement(ZONE, "In", f"zone-{index % _ZONES}"))
+        free = volume(f"free-{index}").of_class("local").size(f"{index + 1}Gi")
+        yield free.node_affinity(reach).build()
+    yield claim("alone").access("ReadWriteOncePod").bound_to("pv-alone").build()
+    yield volume("pv-alone").access("ReadWriteOncePod").csi(_DRIVER).bound_to("alone").build()
+    for index in range(num_nodes):
+        yield csi_node(node_name(index)).driver(_DRIVER, limit=39).build()
+
+
+def _claim(app: int) -> str:
+    return f"data-{app}"
+
+
+def _disk(number: int) -> Volume:
+    return Volume(f"disk-{number}", gce_persistent_disk=GCEPersistentDiskVolumeSource(f"{number}"))
 
 
 def cluster(num_nodes: int) -> SchedulerCache:
@@ -123,6 +162,12 @@ def placed(index: int, host: str) -> Pod:
             made = made.host_port(8000 + index % 5)
         case 4:
             made = made.pod_affinity(ZONE, app=app)
+        case 5:
+            made = made.claim(_claim(index // 10 % _APPS))
+        case 6:
+            made = made.volume(_disk(index // 10 % _DISKS))
+        case 7 if index == 7:
+            made = made.claim("alone")
     return made.build()
 
 
@@ -162,4 +207,10 @@ def cases() -> Iterator[Case]:
     sidecar = Container(name="restarting", image="pause", restart_policy_rules=rules)
     restarting = plain.container(sidecar)
     yield Case("NodeDeclaredFeatures", names.NODE_DECLARED_FEATURES, restarting)
+    yield Case("VolumeRestrictions, disk", names.VOLUME_RESTRICTIONS, plain.volume(_disk(7)))
+    yield Case("VolumeRestrictions, one pod", names.VOLUME_RESTRICTIONS, plain.claim("alone"))
+    yield Case("NodeVolumeLimits", names.NODE_VOLUME_LIMITS, plain.claim(_claim(3)))
+    yield Case("VolumeBinding, bound", names.VOLUME_BINDING, plain.claim("in-zone"))
+    yield Case("VolumeBinding, waiting", names.VOLUME_BINDING, plain.claim("waiting"))
+    yield Case("VolumeZone", names.VOLUME_ZONE, plain.claim("in-zone"))
     yield Case("UnsupportedRequests", names.UNSUPPORTED_REQUESTS, plain)

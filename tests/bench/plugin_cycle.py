@@ -50,7 +50,7 @@ class Cycles:
     """
 
     def __init__(self, case: Case, num_nodes: int) -> None:
-        self.plugin: Plugin = case.recipe().make()
+        self.plugin: Plugin = case.recipe(num_nodes).make()
         self._pod = case.pod
         self._num_nodes = num_nodes
         self._cache = cluster(num_nodes)

@@ -88,7 +88,7 @@ def test_every_plugin_that_looks_at_nodes_has_a_case() -> None:
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in cases()])
 def test_no_case_is_skipped_by_its_plugin(case: Any) -> None:
     """Else a benchmark would measure how quickly nothing is done."""
-    plugin = case.recipe().make()
+    plugin = case.recipe(60).make()
     going = Cycles(case, 60)
     info, nodes = going.go_on()
     state = CycleState()
