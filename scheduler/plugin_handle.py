@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -96,8 +98,19 @@ class PluginHandle:
         self._live_pod = live_pod
 
     def live_pod(self, namespace: str, name: str) -> Pod | None:
-        """Return the latest version of a pod that the watch brought, or None."""
-        return self._live_pod(namespace, name)
+        """Return the latest version of a pod that the watch brought, or None.
+
+        A pending one shows the node that it is nominated for here: what its status says lags
+        behind, and a pod that was nominated a moment ago must not preempt once more elsewhere.
+        """
+        pod = self._live_pod(namespace, name)
+        if pod is None or pod.spec.node_name or self._nominator is None:
+            return pod
+        nominated = self._nominator.node_of(pod.metadata.uid) or ""
+        if nominated == pod.status.nominated_node_name:
+            return pod
+        status = msgspec.structs.replace(pod.status, nominated_node_name=nominated)
+        return msgspec.structs.replace(pod, status=status)
 
     def nominated_pods(self, node_name: str) -> Sequence[PodInfo]:
         """Return the pods that are nominated for a node."""
