@@ -10,13 +10,13 @@ from scheduler.nominated_nodes import NominatedNodes
 from scheduler.profile_builder import build_framework
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cache.node_info import NodeInfo
     from cache.objects import Node, Pod
     from cache.pod_info import PodInfo
     from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
-    from plugins.framework.handle import Handle, Preemption
+    from plugins.framework.handle import Handle, Preemption, WaitingPod
     from plugins.framework.victims import Victims
     from scheduler.config import EffectiveProfile
     from scheduler.explain.cluster import Cluster
@@ -90,6 +90,16 @@ class OfflineHandle:
     def nominated_node_names(self) -> Sequence[str]:
         """Return the nodes that pods are nominated for."""
         return self._cluster.nominator.node_names()
+
+    def waiting_pod(self, uid: str) -> None:
+        """Return None: nothing is held here."""
+
+    def waiting_pods(self) -> Sequence[WaitingPod]:
+        """Return nothing: nothing is held here."""
+        return ()
+
+    def activate_pods(self, uids: Iterable[str]) -> None:
+        """Do nothing: nobody waits here."""
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
         """Refuse: whoever explains does not bind."""
