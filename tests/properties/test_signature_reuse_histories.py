@@ -10,32 +10,24 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from cache.namespaces import Namespaces
 from cache.objects import ContainerImage
 from cache.pod_info import PodInfo, on_node
 from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
-from cache.workloads import Workloads
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import Code
 from plugins.registry import PLUGINS
 from scheduler.config import default_config, running_profiles
-from scheduler.framework_runner import PluginError
 from scheduler.host_selection import HostSelector
 from scheduler.nominated_nodes import NominatedNodes
 from scheduler.profile_builder import build_framework
 from scheduler.queueing.nominator import Nominator
 from scheduler.reuse import SignatureReuse
 from tests.builders import names_term, node, pod, requirement, term
+from tests.scheduler.parts import NoBinding
 
 NODE_NAMES = [f"node-{index}" for index in range(5)]
 IMAGES = [ContainerImage((f"registry/image-{size}:1",), size * 1_000_000) for size in (20, 90, 700)]
-
-
-class Handle:
-    def __init__(self) -> None:
-        self.namespaces = Namespaces()
-        self.workloads = Workloads()
 
 
 @st.composite
@@ -92,28 +84,26 @@ WISHES = sorted(_WITH)
 
 
 def framework():
-    return build_framework(running_profiles(default_config("berth"))[0], 0, PLUGINS, Handle())
+    return build_framework(running_profiles(default_config("berth"))[0], 0, PLUGINS, NoBinding())
 
 
 def by_looking_at_every_node(runner, snapshot, info):
     """Return the best rows, their score and the number of feasible nodes.
 
-    None when the pod is rejected, when the search is narrowed or when a plugin fails.
+    None when the pod is rejected or the search is narrowed. No plugin may fail.
     """
     state, nodes = CycleState(), snapshot.all_nodes()
     pre = runner.run_pre_filter(state, info, nodes)
+    assert pre.status.code is not Code.ERROR
     if pre.status.code is not Code.SUCCESS or pre.node_names is not None:
         return None
-    try:
-        mask = runner.run_filter(state, info, nodes).feasible
-        rows = np.arange(len(nodes)) if mask is None else np.flatnonzero(mask)
-        if len(rows) == 0:
-            return None
-        if len(rows) == 1:
-            return {int(rows[0])}, None, 1
-        total = runner.run_score(state, info, nodes.subset(rows)).total
-    except PluginError:
+    mask = runner.run_filter(state, info, nodes).feasible
+    rows = np.arange(len(nodes)) if mask is None else np.flatnonzero(mask)
+    if len(rows) == 0:
         return None
+    if len(rows) == 1:
+        return {int(rows[0])}, None, 1
+    total = runner.run_score(state, info, nodes.subset(rows)).total
     best = int(total.max())
     return set(rows[total == best].tolist()), best, len(rows)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cache.disruption_budgets import DisruptionBudgets
 from cache.namespaces import Namespaces
 from cache.scheduler_cache import SchedulerCache
+from cache.storage import Storage
 from cache.workloads import Workloads
 from plugins.registry import PLUGINS
 from scheduler.config import default_config, effective_profiles
@@ -30,6 +32,8 @@ class NoBinding:
         self.namespaces = Namespaces()
         self.workloads = Workloads()
         self.preemption = IdlePreemption()
+        self.storage = Storage()
+        self.disruption_budgets = DisruptionBudgets()
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
         raise AssertionError("nothing is bound here")

@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from cache.namespaces import Namespaces
 from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
-from cache.workloads import Workloads
 from plugins.default_binder import DefaultBinder
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.interfaces import FilterPlugin, ReservePlugin, ScorePlugin
@@ -19,12 +17,7 @@ from scheduler.profile_builder import build_framework
 from scheduler.reuse import SignatureReuse, signature_reuse
 from scheduler.scheduling_cycle import SchedulingCycle
 from tests.builders import node, pod
-
-
-class Handle:
-    def __init__(self):
-        self.namespaces = Namespaces()
-        self.workloads = Workloads()
+from tests.scheduler.parts import NoBinding
 
 
 class Counting(ScorePlugin):
@@ -33,7 +26,7 @@ class Counting(ScorePlugin):
     name = "Counting"
 
     def __init__(self):
-        super().__init__(None, Handle())
+        super().__init__(None, NoBinding())
         self.asked = 0
         self.points = 7
 
@@ -51,7 +44,7 @@ class FirstOnly(FilterPlugin):
     name = "FirstOnly"
 
     def __init__(self):
-        super().__init__(None, Handle())
+        super().__init__(None, NoBinding())
 
     def filter_one(self, state, info, node_info):
         return SUCCESS if node_info.name == "node-0" else unschedulable("not the first")
@@ -61,7 +54,7 @@ class Reserving(FilterPlugin, ReservePlugin):
     name = "Reserving"
 
     def __init__(self):
-        super().__init__(None, Handle())
+        super().__init__(None, NoBinding())
         self.asked = 0
 
     def signature(self, info):
@@ -79,7 +72,7 @@ class Reserving(FilterPlugin, ReservePlugin):
 
 
 def runner(*plugins):
-    chosen = (PrioritySort(None, Handle()), DefaultBinder(None, Handle()), *plugins)
+    chosen = (PrioritySort(None, NoBinding()), DefaultBinder(None, NoBinding()), *plugins)
     points = {point: [p for p in chosen if point in points_of(type(p))] for point in POINTS}
     weights = {p.name: 2 for p in points["score"]}
     return FrameworkRunner("berth", points, weights)
@@ -224,4 +217,4 @@ def test_many_changes_at_once_are_followed_in_the_vector_form(cache):
 
 
 def default_profile():
-    return build_framework(running_profiles(default_config("berth"))[0], 0, PLUGINS, Handle())
+    return build_framework(running_profiles(default_config("berth"))[0], 0, PLUGINS, NoBinding())
