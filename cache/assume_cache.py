@@ -64,11 +64,10 @@ class AssumeCache(Generic[K, T]):
         index: Callable[[T], Hashable] | None = None,
     ) -> None:
         self.kind = kind
-        self.version = 0
-        """Grows with every change of what :meth:`get` and :meth:`by_index` return."""
         self._key = key
         self._index = index
         self._journal: ChangeJournal[K] = ChangeJournal()
+        self._latest_journal: ChangeJournal[K] = ChangeJournal()
         self._lock = threading.Lock()
         self._api: dict[K, T] = {}
         self._assumed: dict[K, T] = {}
@@ -103,6 +102,21 @@ class AssumeCache(Generic[K, T]):
         """
         with self._lock:
             return self._journal.version, self._journal.since(since)
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of what :meth:`get` and :meth:`by_index` return."""
+        return self._latest_journal.version
+
+    def changes(self, since: int) -> tuple[int, frozenset[K] | None]:
+        """Return the :attr:`version` now, and what is seen otherwise than at ``since``.
+
+        The keys are None when that is too long ago.
+
+        *Cost*: proportional to the changes since.
+        """
+        with self._lock:
+            return self._latest_journal.version, self._latest_journal.since(since)
 
     def list(self) -> tuple[T, ...]:
         """Return the latest view of all objects."""
@@ -160,7 +174,7 @@ class AssumeCache(Generic[K, T]):
                         self._assumed.pop(key, None)
                 self._api[key] = new
                 self._index_locked(key)
-            self.version += 1
+            self._latest_journal.note(key)
             self._journal.note(key)
             listeners = tuple(self._listeners.get(key, ()))
         for listener in listeners:
@@ -190,7 +204,7 @@ class AssumeCache(Generic[K, T]):
             self._unindex_locked(key)
             self._assumed[key] = obj
             self._index_locked(key)
-            self.version += 1
+            self._latest_journal.note(key)
 
     def restore(self, obj: T) -> None:
         """Show the API's version again, if what is assumed was made from the version of ``obj``."""
@@ -202,7 +216,7 @@ class AssumeCache(Generic[K, T]):
             self._unindex_locked(key)
             del self._assumed[key]
             self._index_locked(key)
-            self.version += 1
+            self._latest_journal.note(key)
 
     # --- who waits ----------------------------------------------------------------------------
 

@@ -30,8 +30,8 @@ from plugins.framework.results import (
 from plugins.framework.status import SKIP, SUCCESS, Status, unresolvable
 from plugins.volume_binding.args import VolumeBindingArgs
 from plugins.volume_binding.binding import PodVolumes
+from plugins.volume_binding.free_volumes import FreeVolumesByClass
 from plugins.volume_binding.hints import REGISTRATIONS
-from plugins.volume_binding.matching import FactsMemory
 from plugins.volume_binding.pod_binding_cache import REJECTIONS, PodBindingCache
 from plugins.volume_binding.pod_claims import (
     ClaimsNotReadyError,
@@ -78,7 +78,7 @@ class VolumeBinding(
         super().__init__(args, handle)
         checked = args if isinstance(args, VolumeBindingArgs) else VolumeBindingArgs()
         self._bind_timeout_s = float(checked.bind_timeout_seconds)
-        self._facts = FactsMemory()
+        self._free = FreeVolumesByClass()
         self._capacities = CapacityMemory()
 
     # --- filtering ----------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class VolumeBinding(
         claims = pod_claims(pod, storage)
         if claims.immediate:
             return UNBOUND_IMMEDIATE
-        cache = PodBindingCache(claims, storage, self._facts, self._capacities, nodes)
+        cache = PodBindingCache(claims, storage, self._free, self._capacities, nodes)
         state.write(_CACHE, cache)
         return PROCEED
 

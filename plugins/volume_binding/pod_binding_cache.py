@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from cache.storage import claim_class
 from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import Status, unresolvable
 from plugins.volume_binding import reachability
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from cache.storage import Storage
     from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
     from plugins.framework.results import BoolArray, IntArray
-    from plugins.volume_binding.matching import FactsMemory
+    from plugins.volume_binding.free_volumes import FreeVolumesByClass
     from plugins.volume_binding.pod_claims import PodClaims
     from plugins.volume_binding.provisioning import CapacityMemory
 
@@ -97,7 +98,7 @@ class PodBindingCache:
         self,
         claims: PodClaims,
         storage: Storage,
-        facts: FactsMemory,
+        free: FreeVolumesByClass,
         capacities: CapacityMemory,
         nodes: NodesView,
     ) -> None:
@@ -112,8 +113,13 @@ class PodBindingCache:
         unmatched = [c for c in claims.delayed if SELECTED_NODE not in c.metadata.annotations]
         # The smallest claim chooses first.
         unmatched.sort(key=requested_size)
-        id_of: dict[str, int] = {}
-        self._to_match = tuple(claim_to_match(c, storage, facts, id_of) for c in unmatched)
+        # One look at each class, so that all claims number its volumes alike.
+        classes = {name: free.of_class(storage, name) for name in map(claim_class, unmatched)}
+        numbers: dict[str, int] = {}
+        self._to_match = tuple(
+            claim_to_match(claim, storage, classes[claim_class(claim)], numbers)
+            for claim in unmatched
+        )
         self._offers = tuple(self._provisioning(claim) for claim in unmatched)
 
     def _provisioning(self, claim: PersistentVolumeClaim) -> Provisioning:
@@ -129,7 +135,7 @@ class PodBindingCache:
         MalformedObjectError, ValueError
             When it cannot be told.
 
-        *Cost*: up to one look at each free volume of the classes; a second call costs nothing.
+        *Cost*: a few passes over the free volumes of the classes; a second call costs nothing.
         """
         known = self._decisions.get(node_info.name)
         if known is None or known[0] is not node_info.node:
@@ -222,8 +228,11 @@ class PodBindingCache:
 
     def _judge_unbound(self, nodes: NodesView, codes: npt.NDArray[np.int8]) -> None:
         chosen: list[IntArray] = []
+        by_class: dict[str, list[IntArray]] = {}
         for to_match in self._to_match:
-            chosen.append(to_match.choose(nodes, chosen))
+            taken = by_class.setdefault(claim_class(to_match.claim), [])
+            taken.append(to_match.choose(nodes, taken))
+            chosen.append(taken[-1])
         found = np.zeros(len(nodes), dtype=np.int8)
         for of_claim, offer in zip(chosen, self._offers, strict=True):
             needy: BoolArray = (of_claim == NO_VOLUME) & (found == 0)

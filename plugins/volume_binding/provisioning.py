@@ -17,7 +17,7 @@ from cache.quantity import quantity_value
 from cache.resources import MalformedObjectError
 from cache.storage import claim_class
 from plugins.label_masks import requirements_mask
-from plugins.volume_binding.matching import STORAGE
+from plugins.volume_binding.free_volumes import STORAGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
