@@ -143,6 +143,11 @@ class PreemptionExecutor:
         )
         return SUCCESS
 
+    @property
+    def asks_extenders(self) -> bool:
+        """Whether there are any extenders."""
+        return self._extenders is not None
+
     def ask_extenders(
         self, info: PodInfo, candidates: Mapping[str, Victims], nodes: Mapping[str, NodeInfo]
     ) -> Mapping[str, Victims]:

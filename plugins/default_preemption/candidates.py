@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plugins.default_preemption.choice import Candidate
+from plugins.default_preemption.choice import Candidate, pick_node
 from plugins.default_preemption.dry_run import NO_VICTIMS, select_victims
-from plugins.default_preemption.dry_run_memory import NOBODY, DryRunMemory, Remembered
+from plugins.default_preemption.dry_run_memory import NOBODY, DryRunMemory, Outcomes
 from plugins.default_preemption.emptied_nodes import LOWEST_PRIORITY, EmptiedNodes
-from plugins.framework.status import Code, Status
+from plugins.framework.status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from plugins.default_preemption.dry_run_memory import Crowd, Outcome
-    from plugins.default_preemption.node_memory import NodeMemory
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.handle import Handle, LoneVerdicts
     from plugins.framework.results import RowArray
@@ -45,52 +44,88 @@ node, without most of its pods."""
 
 
 class Findings:
-    """What a search for candidates came to.
+    """What a search for candidates came to; good until the nodes change.
 
-    Attributes
-    ----------
-    candidates
-        By node name.
-    errors
-        What went wrong in dry runs.
+    Candidates that were remembered stay where they are until somebody wants them all.
     """
 
-    def __init__(self) -> None:
-        self.candidates: dict[str, Candidate] = {}
-        self.errors: list[str] = []
+    def __init__(self, nodes: NodesView) -> None:
+        self._nodes = nodes
+        self._tried: dict[str, Candidate] = {}
+        self._recalled: RowArray = np.empty(0, dtype=np.intp)
+        self._outcomes: Outcomes | None = None
         self._has_harmless = False
         self._refusals: Counter[Status] = Counter()
+        self._refused: RowArray = self._recalled
         self._lone: list[LoneVerdicts] = []
 
     def add(self, name: str, outcome: Outcome) -> None:
         """Take in what one dry run came to."""
         if isinstance(outcome, Candidate):
-            self.candidates[name] = outcome
+            self._tried[name] = outcome
             self._has_harmless = self._has_harmless or not outcome.victims.pdb_violations
         else:
-            self.refuse(outcome)
+            self._refusals[outcome] += 1
 
-    def refuse(self, status: Status, nodes: int = 1) -> None:
+    def recall(self, outcomes: Outcomes, rows: RowArray) -> None:
+        """Take in what dry runs came to earlier, on rows that are known."""
+        self._outcomes = outcomes
+        self._recalled = outcomes.candidates(rows)
+        self._refused = np.setdiff1d(rows, self._recalled, assume_unique=True)
+        self._has_harmless = outcomes.any_harmless(self._recalled)
+
+    def refuse(self, status: Status, nodes: int) -> None:
         """Take in that preemption does not help on some nodes."""
         if nodes:
             self._refusals[status] += nodes
-        if status.code is Code.ERROR:
-            self.errors += status.reasons
 
     def drop(self, verdicts: LoneVerdicts) -> None:
         """Take in what columns said of nodes."""
         self._lone.append(verdicts)
 
+    def __len__(self) -> int:
+        """Return the number of candidates."""
+        return len(self._recalled) + len(self._tried)
+
     def is_enough(self, wanted: int) -> bool:
         """Tell whether there are as many candidates as wanted, and one that breaks no promise."""
-        return self._has_harmless and len(self.candidates) >= wanted
+        return self._has_harmless and len(self) >= wanted
+
+    def best(self) -> tuple[str, Candidate]:
+        """Return the candidate, of at least one, that does the least harm, and its name."""
+        best: list[tuple[str, Candidate]] = []
+        if len(self._recalled):
+            assert self._outcomes is not None  # noqa: S101 - where they were recalled from
+            best.append(self._recall_one(self._outcomes, self._outcomes.best(self._recalled)))
+        if self._tried:
+            name = pick_node(self._tried)
+            best.append((name, self._tried[name]))
+        return min(best, key=lambda found: found[1].harm)
+
+    def candidates(self) -> dict[str, Candidate]:
+        """Return all candidates by node name.
+
+        *Cost*: up to a microsecond for each.
+        """
+        outcomes = self._outcomes
+        if outcomes is None:
+            return self._tried
+        rows = self._recalled.tolist()
+        return dict(self._recall_one(outcomes, row) for row in rows) | self._tried
+
+    def _recall_one(self, outcomes: Outcomes, row: int) -> tuple[str, Candidate]:
+        outcome = outcomes.outcome(row)
+        assert isinstance(outcome, Candidate)  # noqa: S101 - only candidates are recalled
+        return self._nodes.columns.node_infos[row].name, outcome
 
     def refusals(self) -> Counter[Status]:
-        """Return why nodes that were looked at are no candidates, and how many of them.
-
-        Only good until the nodes change.
-        """
+        """Return why nodes that were looked at are no candidates, and how many of them."""
         refusals = Counter(self._refusals)
+        if self._outcomes is not None:
+            for row in self._refused.tolist():
+                outcome = self._outcomes.outcome(row)
+                if isinstance(outcome, Status):
+                    refusals[outcome] += 1
         for verdicts in self._lone:
             for status, nodes in verdicts.rejections():
                 refusals[status] += nodes
@@ -142,21 +177,23 @@ class CandidateSearch:
         changed since a pod of this priority looked at it last, and a dry run for each that
         would do and that is not remembered.
         """
-        found = Findings()
+        found = Findings(nodes)
         columns, priority = nodes.columns, info.priority
         has_lower = columns.derived(LOWEST_PRIORITY)[rows] < priority
         found.refuse(NO_VICTIMS, len(rows) - int(np.count_nonzero(has_lower)))
         rows = rows[has_lower]
         if not len(rows):
             return found
-        memory: NodeMemory[Remembered] | None = None
+        outcomes: Outcomes | None = None
         crowds: Mapping[int, Crowd] = {}
         if self._handle.what_if.judges_alone(state):
-            memory = self._memory.of(info.pod, self._handle.disruption_budgets.version)
-            memory.follow(columns)
+            outcomes = self._memory.of(info.pod, self._handle.disruption_budgets.version)
+            outcomes.follow(columns)
             # Who is nominated where changes without a sign on the node.
             crowds = self._crowds(info, nodes)
-            rows = _recall(memory, nodes, rows, crowds, found)
+            known = outcomes.known(rows, crowds)
+            found.recall(outcomes, rows[known])
+            rows = rows[~known]
         if not len(rows):
             return found
         start = 0 if wanted is None else self._start % len(rows)
@@ -177,13 +214,13 @@ class CandidateSearch:
                     return found
                 row = int(rows[at + index])
                 node_info = columns.node_infos[row]
-                is_alone = memory is not None and row not in crowds
+                is_alone = outcomes is not None and row not in crowds
                 outcome = self._try(
                     state, info, node_info, view.node_info(index), fits_emptied=is_alone
                 )
                 found.add(node_info.name, outcome)
-                if memory is not None:
-                    memory.put(row, Remembered(crowds.get(row, NOBODY), outcome))
+                if outcomes is not None:
+                    outcomes.put(row, crowds.get(row, NOBODY), outcome)
                 runs += 1 + len(node_info.pods) - len(view.node_info(index).pods)
         return found
 
@@ -226,25 +263,3 @@ class CandidateSearch:
                 self._emptied.popitem(last=False)
         self._emptied.move_to_end(priority)
         return emptied
-
-
-def _recall(
-    memory: NodeMemory[Remembered],
-    nodes: NodesView,
-    rows: RowArray,
-    crowds: Mapping[int, Crowd],
-    found: Findings,
-) -> RowArray:
-    """Take in what is remembered, and return the rows that have to be looked at."""
-    known = memory.known(rows)
-    infos, values = nodes.columns.node_infos, memory.values
-    changed = []
-    for index in np.flatnonzero(known).tolist():
-        row = int(rows[index])
-        remembered = values[row]
-        if remembered is None or remembered.crowd != crowds.get(row, NOBODY):
-            changed.append(index)
-        else:
-            found.add(infos[row].name, remembered.outcome)
-    known[changed] = False
-    return rows[~known]

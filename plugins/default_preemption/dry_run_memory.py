@@ -7,19 +7,26 @@ same, and every filter that has a say judges nodes by themselves.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import numpy as np
 from msgspec.structs import replace
 
-from plugins.default_preemption.choice import Candidate
+from plugins.default_preemption.choice import Candidate, Harm
 from plugins.default_preemption.node_memory import NodeMemory
 from plugins.framework.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    import numpy.typing as npt
+
+    from cache.columns import Columns
     from cache.objects import Pod, Volume
     from cache.pod_info import PodInfo
+    from plugins.framework.results import BoolArray, RowArray
+
+_RUNGS: Final = len(Harm._fields)
 
 Outcome: TypeAlias = Candidate | Status
 
@@ -28,16 +35,90 @@ Crowd: TypeAlias = "tuple[PodInfo, ...]"
 
 NOBODY: Final[Crowd] = ()
 
-
-class Remembered(NamedTuple):
-    """What came of a dry run, and who was nominated for the node then."""
-
-    crowd: Crowd
-    outcome: Outcome
-
-
 MAX_SHAPES: Final = 8
 """More than the workloads that preempt at one time."""
+
+
+class Outcomes:
+    """What dry runs on single nodes came to; the harm of candidates as columns.
+
+    Thousands of candidates are the rule when one has many like it, and looking at them one by one
+    would cost more than all else.
+
+    Notes
+    -----
+    *Concurrency*: confined to the thread of the columns.
+    """
+
+    def __init__(self) -> None:
+        self._nodes = NodeMemory[tuple[Crowd, Outcome]]()
+        self._crowded: set[int] = set()
+        self._is_candidate: BoolArray = np.empty(0, dtype=np.bool_)
+        self._harm: npt.NDArray[np.float64] = np.empty((_RUNGS, 0), dtype=np.float64)
+
+    def follow(self, columns: Columns) -> None:
+        """Take over which node each row is."""
+        if not self._nodes.follow(columns):
+            return
+        self._crowded.clear()
+        values = self._nodes.values
+        self._is_candidate = np.zeros(len(values), dtype=np.bool_)
+        self._harm = np.zeros((_RUNGS, len(values)), dtype=np.float64)
+        for row, value in enumerate(values):
+            if value is not None:
+                self._note(row, *value)
+
+    def put(self, row: int, crowd: Crowd, outcome: Outcome) -> None:
+        """Remember what came of a dry run, and who was nominated for the node then."""
+        self._nodes.put(row, (crowd, outcome))
+        self._crowded.discard(row)
+        self._note(row, crowd, outcome)
+
+    def _note(self, row: int, crowd: Crowd, outcome: Outcome) -> None:
+        if crowd:
+            self._crowded.add(row)
+        is_candidate = isinstance(outcome, Candidate)
+        self._is_candidate[row] = is_candidate
+        if isinstance(outcome, Candidate):
+            self._harm[:, row] = outcome.harm
+
+    def known(self, rows: RowArray, crowds: Mapping[int, Crowd]) -> BoolArray:
+        """Return bool (n,): whether the outcome of each row is known and still good.
+
+        *Cost*: a pass over a column, and a look at each node that anybody is nominated for.
+        """
+        known = self._nodes.known(rows)
+        changed = [
+            row
+            for row in self._crowded.union(crowds)
+            if (value := self._nodes.values[row]) is None or value[0] != crowds.get(row, NOBODY)
+        ]
+        if changed:
+            known &= ~np.isin(rows, changed)
+        return known
+
+    def outcome(self, row: int) -> Outcome:
+        """Return what came of the dry run on a row that is known."""
+        value = self._nodes.values[row]
+        assert value is not None, "only rows that are known"  # noqa: S101 - misuse
+        return value[1]
+
+    def candidates(self, rows: RowArray) -> RowArray:
+        """Return those of some known rows that are candidates."""
+        return rows[self._is_candidate[rows]]
+
+    def any_harmless(self, rows: RowArray) -> bool:
+        """Tell whether any of some candidates violates no budget."""
+        return bool((self._harm[0, rows] == 0).any())
+
+    def best(self, rows: RowArray) -> int:
+        """Return the candidate, of at least one, that does the least harm: of equals the first."""
+        for rung in self._harm:
+            harm = rung[rows]
+            rows = rows[harm == harm.min()]
+            if len(rows) == 1:
+                break
+        return int(rows[0])
 
 
 class DryRunMemory:
@@ -49,10 +130,10 @@ class DryRunMemory:
     """
 
     def __init__(self) -> None:
-        self._shapes: list[tuple[tuple[Any, ...], NodeMemory[Remembered]]] = []
+        self._shapes: list[tuple[tuple[Any, ...], Outcomes]] = []
         self._budgets_version = -1
 
-    def of(self, pod: Pod, budgets_version: int) -> NodeMemory[Remembered]:
+    def of(self, pod: Pod, budgets_version: int) -> Outcomes:
         """Return what is remembered for pods like this one, nothing when there was none.
 
         Everything is forgotten when a budget changed.
@@ -65,7 +146,7 @@ class DryRunMemory:
             if known == shape:
                 self._shapes.insert(0, self._shapes.pop(index))
                 return memory
-        memory = NodeMemory[Remembered]()
+        memory = Outcomes()
         self._shapes.insert(0, (shape, memory))
         del self._shapes[MAX_SHAPES:]
         return memory

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -24,13 +23,12 @@ from plugins.framework.interfaces import PostFilterPlugin, PreEnqueuePlugin
 from plugins.framework.status import SUCCESS, Code, Status, failure, unresolvable, unschedulable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     import msgspec
 
     from cache.columns import NodesView
-    from cache.node_info import NodeInfo
     from cache.objects import Pod
     from plugins.default_preemption.candidates import Findings
     from plugins.framework.cycle_state import CycleState
@@ -117,32 +115,41 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         rows = verdicts.helpable_rows()
         wanted = self.args.candidates_wanted(len(rows))
         found = self.candidate_search.find(state, info, nodes, rows, wanted)
-        candidates = found.candidates
         if allowed.avoided_node:
+            candidates = found.candidates()
             candidates.pop(allowed.avoided_node, None)
             if not candidates:
                 return None, unschedulable(VICTIMS_ARE_LEAVING)
-        if not candidates:
-            if found.errors:
-                return None, Status(Code.ERROR, (_aggregate(found.errors),))
+            return self._ask_extenders(info, nodes, candidates, pick_node(candidates))
+        if not len(found):
+            errors = _errors_of(found)
+            if errors:
+                return None, Status(Code.ERROR, (errors,))
             return "", unschedulable(no_candidates(found, len(nodes)))
-        return self._carry_out(info, nodes, candidates)
+        chosen, candidate = found.best()
+        if self.handle.preemption.asks_extenders:
+            return self._ask_extenders(info, nodes, found.candidates(), chosen)
+        return self._start(info, chosen, candidate)
 
-    def _carry_out(
-        self, info: PodInfo, nodes: NodesView, candidates: Mapping[str, Candidate]
+    def _ask_extenders(
+        self, info: PodInfo, nodes: NodesView, candidates: Mapping[str, Candidate], chosen: str
     ) -> tuple[str | None, Status]:
-        preemption = self.handle.preemption
         victims = {name: each.victims for name, each in candidates.items()}
+        infos, row_of = nodes.columns.node_infos, nodes.columns.row_of
+        node_infos = {name: infos[row_of[name]] for name in victims}
         try:
-            left = preemption.ask_extenders(info, victims, _NodesByName(nodes))
+            left = self.handle.preemption.ask_extenders(info, victims, node_infos)
         except Exception as error:  # noqa: BLE001 - whatever an extender's failure raises
             return None, failure(error, "asking extenders")
+        if not left:
+            return None, unschedulable("no candidate node for preemption")
         if left is not victims:
             candidates = {name: Candidate.of(each) for name, each in left.items()}
-        if not candidates:
-            return None, unschedulable("no candidate node for preemption")
-        chosen = pick_node(candidates)
-        status = preemption.start(info, chosen, candidates[chosen].victims, self.name)
+            chosen = pick_node(candidates)
+        return self._start(info, chosen, candidates[chosen])
+
+    def _start(self, info: PodInfo, chosen: str, candidate: Candidate) -> tuple[str | None, Status]:
+        status = self.handle.preemption.start(info, chosen, candidate.victims, self.name)
         return (chosen if status.is_success else None), status
 
     def survey(
@@ -159,10 +166,11 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         if allowed.refusal:
             return Survey(refusal=allowed.refusal)
         found = self.candidate_search.find(state, info, nodes, verdicts.helpable_rows(), None)
-        if found.candidates:
-            return Survey(found.candidates)
-        if found.errors:
-            raise DryRunError(_aggregate(found.errors))
+        if len(found):
+            return Survey(found.candidates())
+        errors = _errors_of(found)
+        if errors:
+            raise DryRunError(errors)
         return Survey(message=no_candidates(found, len(nodes)))
 
     def events_to_register(self) -> Sequence[EventRegistration]:
@@ -192,25 +200,16 @@ def no_candidates(found: Findings, num_nodes: int) -> str:
     return f"0/{num_nodes} nodes are available: {listed}."
 
 
-class _NodesByName(Mapping[str, "NodeInfo"]):
-    """The nodes of the snapshot by name, without a copy."""
-
-    def __init__(self, nodes: NodesView) -> None:
-        self._columns = nodes.columns
-
-    def __getitem__(self, name: str) -> NodeInfo:
-        return self._columns.node_infos[self._columns.row_of[name]]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns.row_of)
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-
-def _aggregate(errors: Sequence[str]) -> str:
+def _errors_of(found: Findings) -> str:
+    """Return what went wrong in dry runs, each error once; empty where nothing did."""
+    errors = [
+        reason
+        for status in found.refusals()
+        if status.code is Code.ERROR
+        for reason in status.reasons
+    ]
     distinct = list(dict.fromkeys(errors))
-    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]" if distinct else ""
 
 
 def _never(pod: Pod, old: Any, new: Any) -> Hint:

@@ -85,6 +85,10 @@ class Preemption(Protocol):
         """Begin to evict victims for a pod; does not wait. ``plugin`` is named in the reason."""
         ...
 
+    @property
+    def asks_extenders(self) -> bool:
+        """Whether :meth:`ask_extenders` may answer anything but what it was given."""
+
     def ask_extenders(
         self, info: PodInfo, candidates: Mapping[str, Victims], nodes: Mapping[str, NodeInfo]
     ) -> Mapping[str, Victims]:

@@ -30,6 +30,8 @@ class ReadOnlyError(Exception):
 class NoPreemption:
     """Evicts nobody. See :class:`plugins.framework.handle.Preemption`."""
 
+    asks_extenders = False
+
     def is_running(self, uid: str) -> bool:
         """Return False: nothing is under way here."""
         return False

@@ -50,6 +50,10 @@ class RecordingPreemption:
         self.extenders_leave: frozenset[str] | None = None
         self.extenders_fail = False
 
+    @property
+    def asks_extenders(self) -> bool:
+        return self.extenders_leave is not None or self.extenders_fail
+
     def is_running(self, uid: str) -> bool:
         return uid in self.running
 
