@@ -7,6 +7,7 @@ import pytest
 
 from scheduler.plugin_handle import PluginHandle, ProfileHandle
 from scheduler.queueing.nominator import Nominator
+from scheduler.waiting_pods import WaitingPods
 from tests.builders import pod
 
 POD = pod("web").uid("u-1").scheduler("berth")
@@ -26,9 +27,14 @@ def handle_over(live, nominator):
         disruption_budgets=service,
         storage=service,
         storage_writer=service,
+        waiting_pods=WaitingPods(),
         live_node=lambda name: None,
     )
-    handle.start(preemption=service, nominator=nominator, live_pod=lambda namespace, name: live)
+    handle.start(
+        preemption=service,
+        queue=SimpleNamespace(activate=None, nominator=nominator),
+        live_pod=lambda namespace, name: live,
+    )
     return handle
 
 

@@ -3,8 +3,9 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from scheduler.client.errors import ApiError
@@ -374,3 +375,37 @@ async def test_after_the_end_statuses_are_dropped():
         scene.refuse()
     assert scene.writer.statistics().dropped == 1
     assert not scene.api.calls
+
+
+class TestNominations:
+    """The nominated node alone, without a word about the condition."""
+
+    @staticmethod
+    def written(*wanted: tuple[str, ...], of: Pod = POD) -> list[dict[str, Any]]:
+        async def scene() -> list[dict[str, Any]]:
+            async with Scene() as made:
+                for each in wanted:
+                    if len(each) == 1:
+                        made.writer.nominate(of, each[0])
+                    else:
+                        made.refuse(each[0], of, each[1])
+                await made.written()
+                return [dict(call.body) for call in made.api.calls]
+
+        return asyncio.run(scene())
+
+    def test_it_is_written_by_itself(self):
+        assert self.written(("n1",)) == [{"nominatedNodeName": "n1"}]
+
+    def test_it_is_taken_away(self):
+        status = msgspec.structs.replace(POD.status, nominated_node_name="n1")
+        nominated = msgspec.structs.replace(POD, status=status)
+        assert self.written(("",), of=nominated) == [{"nominatedNodeName": None}]
+
+    def test_what_the_pod_says_already_is_not_written(self):
+        assert self.written(("",)) == []
+
+    def test_it_leaves_an_older_word_about_the_condition_that_waits(self):
+        (patch,) = self.written(("no room", "n1"), ("n2",))
+        assert patch["nominatedNodeName"] == "n2"
+        assert [each["message"] for each in patch["conditions"]] == ["no room"]
