@@ -12,11 +12,12 @@ from cache.affinity_terms import pod_terms
 from cache.objects import EMPTY_MAP
 from plugins.framework.cluster_events import Hint
 from plugins.inter_pod_affinity.pod_queries import query_of, query_of_all
+from plugins.pod_memo import PodMemo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cache.affinity_terms import AffinityTerm
+    from cache.affinity_terms import AffinityTerm, PodTerms
     from cache.namespaces import Namespaces
     from cache.objects import Node, Pod
     from plugins.framework.handle import Handle
@@ -33,10 +34,11 @@ class AffinityHints:
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
+        self._terms = PodMemo(pod_terms)
 
     def after_pod(self, pod: Pod, old: Any, new: Any) -> Hint:
         """Answer for a pod that came, went or was relabelled."""
-        return Hint.QUEUE if _pod_helps(pod, old, new) else Hint.SKIP
+        return Hint.QUEUE if _pod_helps(self._terms, pod, old, new) else Hint.SKIP
 
     def after_pod_of_one_term(self, pod: Pod, old: Any, new: Any) -> Hint:
         """Answer where kube-scheduler's hint lets a pod sleep that may have become schedulable.
@@ -46,19 +48,19 @@ class AffinityHints:
         several terms keep pods apart, any of them may be the one that counts, while
         kube-scheduler wakes the pod only for a pod that all of them mean.
         """
-        terms = pod_terms(pod)
+        terms = self._terms.of(pod)
         simple = len(terms.required_anti_affinity) < 2 and not any(
             _selects_namespaces(each)
             for each in (*terms.required_affinity, *terms.required_anti_affinity)
         )
-        if simple and (new is not None or _is_simple(old)):
+        if simple and (new is not None or _is_simple(self._terms.of(old))):
             return Hint.SKIP
         return Hint.QUEUE if self._one_term_helps(pod, old, new) else Hint.SKIP
 
     def _one_term_helps(self, pod: Pod, old: Pod | None, new: Pod | None) -> bool:
         if any(each is not None and _is_nowhere(each) for each in (old, new)):
             return False
-        terms = pod_terms(pod)
+        terms = self._terms.of(pod)
         namespaces = self._handle.namespaces
         was_met = old is not None and _all_mean(terms.required_affinity, old, namespaces)
         if new is not None and not was_met and _all_mean(terms.required_affinity, new, namespaces):
@@ -75,7 +77,7 @@ class AffinityHints:
         labels = namespaces.labels_of(metadata.namespace)
         return any(
             term.matches(metadata.namespace, metadata.labels, labels)
-            for term in pod_terms(old).required_anti_affinity
+            for term in self._terms.of(old).required_anti_affinity
         )
 
     def after_node(self, pod: Pod, old: Any, new: Any) -> Hint:
@@ -85,7 +87,7 @@ class AffinityHints:
     def _node_helps(self, pod: Pod, old: Node | None, new: Node | None) -> bool:
         if new is None:
             return False
-        terms = pod_terms(pod)
+        terms = self._terms.of(pod)
         # A new node may have no label, or be the first of its domain: both suit anti-affinity.
         if old is None:
             return bool(terms.required_anti_affinity) or any(
@@ -102,19 +104,19 @@ class AffinityHints:
         )
 
 
-def _pod_helps(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
+def _pod_helps(terms_of: PodMemo[PodTerms], pod: Pod, old: Pod | None, new: Pod | None) -> bool:
     if old is not None and new is not None and pod.metadata.uid == new.metadata.uid:
         return True
     if any(each is not None and _is_nowhere(each) for each in (old, new)):
         return False
-    terms = pod_terms(pod)
+    terms = terms_of.of(pod)
     if terms.errors:
         return True
     near, apart = terms.required_affinity, terms.required_anti_affinity
     if new is None:
         if old is None:
             return False
-        others = pod_terms(old)
+        others = terms_of.of(old)
         return (
             bool(others.errors)
             or _each_means(apart, old)
@@ -139,8 +141,8 @@ def _selects_namespaces(term: AffinityTerm) -> bool:
     return not term.namespace_selector.nothing
 
 
-def _is_simple(pod: Pod) -> bool:
-    apart = pod_terms(pod).required_anti_affinity
+def _is_simple(terms: PodTerms) -> bool:
+    apart = terms.required_anti_affinity
     return len(apart) < 2 and not any(_selects_namespaces(each) for each in apart)
 
 

@@ -6,17 +6,22 @@ isSchedulableAfterNodeChange, haveAnyRequestedResourcesIncreased).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cache.node_info import NodeInfo
 from cache.pod_info import PodInfo
 from cache.resources import PODS, MalformedObjectError
 from plugins.framework.cluster_events import Hint
 from plugins.node_resources_fit.needs import filter_needs, find_shortfalls
+from plugins.pod_memo import PodMemo
 
 if TYPE_CHECKING:
     from cache.objects import Node, Pod
     from plugins.node_resources_fit.needs import IgnoredResources
+
+
+_NODES_AT_A_TIME: Final = 2
+"""An event is about a node before and after."""
 
 
 class FitHints:
@@ -30,7 +35,8 @@ class FitHints:
     """
 
     def __init__(self, ignored: IgnoredResources) -> None:
-        self._ignored = ignored
+        self._needs = PodMemo(lambda pod: filter_needs(PodInfo(pod), ignored))
+        self._nodes: dict[int, tuple[Node, NodeInfo]] = {}
 
     def after_pod(self, pod: Pod, old: Any, new: Any) -> Hint:
         """Answer for a pod that was deleted (``new`` is None) or asks for less than before."""
@@ -47,7 +53,7 @@ class FitHints:
         if not new.spec.node_name:
             return False
         before, after = PodInfo(old).requests, PodInfo(new).requests
-        needs = filter_needs(PodInfo(pod), self._ignored)
+        needs = self._needs.of(pod)
         return any(before.get(name, 0) > after.get(name, 0) for name, _ in needs)
 
     def after_node(self, pod: Pod, old: Any, new: Any) -> Hint:
@@ -58,23 +64,29 @@ class FitHints:
             return Hint.QUEUE
 
     def _node_has_room(self, pod: Pod, old: Node | None, new: Node) -> bool:
-        needs = filter_needs(PodInfo(pod), self._ignored)
-        empty = _empty(new)
+        needs = self._needs.of(pod)
+        empty = self._empty(new)
         if find_shortfalls(needs, empty):
             return False
         if old is None:
             return True
-        before = _empty(old)
+        before = self._empty(old)
         return any(
             empty.allocatable.get(name, 0) > before.allocatable.get(name, 0)
             for name in (PODS, *(name for name, _ in needs))
         )
 
-
-def _empty(node: Node) -> NodeInfo:
-    info = NodeInfo(node.metadata.name)
-    info.set_node(node)
-    return info
+    def _empty(self, node: Node) -> NodeInfo:
+        """Return the node without pods; many pods are asked about one change of one node."""
+        known = self._nodes.get(id(node))
+        if known is not None and known[0] is node:
+            return known[1]
+        info = NodeInfo(node.metadata.name)
+        info.set_node(node)
+        if len(self._nodes) >= _NODES_AT_A_TIME:
+            self._nodes.clear()
+        self._nodes[id(node)] = node, info
+        return info
 
 
 def _hint(worth_it: bool) -> Hint:

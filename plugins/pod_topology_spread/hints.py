@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cache.resources import MalformedObjectError
 from plugins.framework.cluster_events import Hint
+from plugins.pod_memo import PodMemo
 from plugins.pod_topology_spread.constraints import any_selects
 
 if TYPE_CHECKING:
@@ -35,7 +36,13 @@ class SpreadHints:
 
     def __init__(self, source: ConstraintSource, handle: Handle) -> None:
         self._source = source
+        self._own = PodMemo(lambda pod: source.hard(pod, handle.workloads))
         self._handle = handle
+
+    def _hard(self, pod: Pod) -> Sequence[Constraint]:
+        # The constraints of others follow from the Services of the moment.
+        own = pod.spec.topology_spread_constraints
+        return self._own.of(pod) if own else self._source.hard(pod, self._handle.workloads)
 
     def after_pod(self, pod: Pod, old: Any, new: Any) -> Hint:
         """Answer for a pod that came, went, was relabelled or got a toleration."""
@@ -47,7 +54,7 @@ class SpreadHints:
     def _pod_helps(self, pod: Pod, old: Pod | None, new: Pod | None) -> bool:
         if any(each is not None and not _is_involved(each, pod) for each in (old, new)):
             return False
-        constraints = self._source.hard(pod, self._handle.workloads)
+        constraints = self._hard(pod)
         if old is None or new is None:
             there = old or new
             return there is not None and any_selects(constraints, there.metadata.labels)
@@ -65,7 +72,7 @@ class SpreadHints:
     def after_node(self, pod: Pod, old: Any, new: Any) -> Hint:
         """Answer for a node that came, went, was relabelled or has other taints."""
         try:
-            constraints = self._source.hard(pod, self._handle.workloads)
+            constraints = self._hard(pod)
         except MalformedObjectError:
             return Hint.QUEUE
         return _hint(_node_helps(constraints, old, new))
