@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cache.host_ports import host_ports
-from cache.resources import pod_nonzero_requests, pod_requests
+from cache.resources import pod_amounts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,9 +56,9 @@ class PodInfo:
         """The only key under which the cache and the queue know a pod: names come again."""
         self.key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         """``namespace/name``, for people."""
-        self.requests: Mapping[str, int] = pod_requests(pod)
+        self.requests: Mapping[str, int]
         """Amounts by resource name: milli-CPU for ``cpu``, bytes or counts for all others."""
-        self.nonzero_milli_cpu, self.nonzero_memory_bytes = pod_nonzero_requests(pod)
+        self.requests, self.nonzero_milli_cpu, self.nonzero_memory_bytes = pod_amounts(pod)
         self.host_ports: tuple[HostPort, ...] = host_ports(pod)
 
     @property

@@ -57,6 +57,9 @@ _QUOTA_PREFIX = "requests."
 
 _ALWAYS_COUNTED = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
 
+_TEMPLATES = 4096
+"""Different requests that are remembered: more than the workloads of a large cluster."""
+
 _Exact: TypeAlias = "dict[str, int | Fraction]"
 
 _NO_DEFAULTS: Mapping[str, int] = {}
@@ -232,6 +235,46 @@ def pod_nonzero_requests(pod: Pod) -> tuple[int, int]:
         defaults = {name: size for name, size in _DEFAULTS.items() if name not in requested}
     exact = _requests(pod, defaults)
     return rounded(exact.get(CPU, 0)), rounded(exact.get(MEMORY, 0))
+
+
+def pod_amounts(pod: Pod) -> tuple[Mapping[str, int], int, int]:
+    """Return :func:`pod_requests` and both of :func:`pod_nonzero_requests`.
+
+    Pods of one template have the same mapping, which must not be changed.
+
+    Raises
+    ------
+    MalformedObjectError
+        If a quantity of the pod cannot be read.
+
+    Notes
+    -----
+    Cost: about a microsecond for a pod of one container whose like has been seen.
+    """
+    if _is_plain(pod):
+        requests = pod.spec.containers[0].resources.requests
+        try:
+            return _plain_amounts(tuple(requests.items()))
+        except QuantityError:
+            _raise_malformed(_quantities_of(pod))
+            raise
+    return pod_requests(pod), *pod_nonzero_requests(pod)
+
+
+@lru_cache(maxsize=_TEMPLATES)
+def _plain_amounts(
+    requests: tuple[tuple[str, Quantity], ...],
+) -> tuple[Mapping[str, int], int, int]:
+    amounts = {
+        name: quantity_milli_value(text) if name == CPU else quantity_value(text)
+        for name, text in requests
+        if name in _ALWAYS_COUNTED or is_scalar_resource_name(name)
+    }
+    return (
+        amounts,
+        amounts.get(CPU, DEFAULT_MILLI_CPU_REQUEST),
+        amounts.get(MEMORY, DEFAULT_MEMORY_REQUEST),
+    )
 
 
 def pod_scored_requests(pod: Pod) -> dict[str, int]:

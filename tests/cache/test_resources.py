@@ -23,6 +23,7 @@ from cache.resources import (
     is_extended_resource_name,
     is_qualified_name,
     is_scalar_resource_name,
+    pod_amounts,
     pod_nonzero_requests,
     pod_requests,
     pod_scored_requests,
@@ -394,6 +395,9 @@ def test_an_unreadable_quantity_is_an_error_that_names_its_path(one: Pod, path: 
     assert str(caught.value) == f"{path}: {caught.value.why}"
     with pytest.raises(MalformedObjectError):
         pod_nonzero_requests(one)
+    with pytest.raises(MalformedObjectError) as caught:
+        pod_amounts(one)
+    assert caught.value.path == path
 
 
 def test_an_unreadable_amount_is_an_error_that_names_its_path() -> None:
@@ -438,6 +442,16 @@ def test_defaults_only_ever_add(one: Pod) -> None:
 
 
 @PROPERTY
+@given(strategies.pods(with_affinity=False, with_status=True))
+def test_all_amounts_at_once_are_the_amounts_one_by_one(one: Pod) -> None:
+    assert pod_amounts(one) == (pod_requests(one), *pod_nonzero_requests(one))
+
+
+def test_pods_of_one_template_share_their_amounts() -> None:
+    first, second = (pod(container(cpu="100m", memory="1Gi")) for _ in range(2))
+    assert pod_amounts(first)[0] is pod_amounts(second)[0]
+
+
 @given(strategies.containers())
 def test_the_short_way_for_plain_pods_gives_what_the_general_one_gives(one: Container) -> None:
     plain = pod(one)
