@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -103,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
+    _calm_collector()
     configure_logging(options.log_format, options.log_level)
     config = _config(options)
     app = App(
@@ -116,6 +118,17 @@ def _run(options: argparse.Namespace) -> int:
     )
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_until_signalled(app))
+
+
+def _calm_collector() -> None:
+    """Have the cyclic collector look seldom, and not at what has been imported.
+
+    A cluster is millions of small objects that stay, and hardly any of the garbage is cyclic. With
+    Python's thresholds a tenth of the CPU of the first lists went into looking for some. A look at
+    25 000 new objects takes about a millisecond.
+    """
+    gc.freeze()
+    gc.set_threshold(25_000, 10, 20)
 
 
 def _config(options: argparse.Namespace) -> SchedulerConfig:

@@ -10,6 +10,7 @@ persistentvolumeclaims, events.k8s.io/v1 events, authorization.k8s.io/v1 selfsub
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -31,6 +32,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 
+_REVIEWS_AT_A_TIME: Final = 4
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
@@ -356,8 +358,26 @@ class Api:
         return _read(_REVIEW, answer.body, "an access review").status.allowed
 
     async def missing_permissions(self, required: Sequence[Permission]) -> list[Permission]:
-        """Return those of `required` that the server would not allow us, in their order."""
-        return [p for p in required if not await self.self_subject_access_review(p)]
+        """Return those of `required` that the server would not allow us, in their order.
+
+        Raises
+        ------
+        ExceptionGroup
+            Of ApiErrors: the server does not say.
+        """
+        waiting = iter(required)
+        refused: set[Permission] = set()
+
+        async def ask() -> None:
+            for permission in waiting:
+                if not await self.self_subject_access_review(permission):
+                    refused.add(permission)
+
+        # A few at a time: each opens a connection, which costs as much as several questions.
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_REVIEWS_AT_A_TIME):
+                group.create_task(ask())
+        return [permission for permission in required if permission in refused]
 
 
 class _BindingMeta(msgspec.Struct, frozen=True, gc=False):
