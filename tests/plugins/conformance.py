@@ -329,6 +329,24 @@ def check_same_again(recipe: Recipe, cluster: Cluster, pod: Pod) -> None:
     assert ask(recipe.make(), PodInfo(pod), reverse.snapshot().all_nodes()) == first
 
 
+def check_judges_nodes_alone(recipe: Recipe, cluster: Cluster, pod: Pod) -> None:
+    """A filter that says it judges nodes alone says the same where there is no other node."""
+    plugin = recipe.make()
+    if not (isinstance(plugin, FilterPlugin) and plugin.judges_nodes_alone):
+        return
+    if isinstance(plugin, PreFilterPlugin):
+        for method in ("add_pod", "remove_pod"):
+            assert getattr(recipe.plugin, method) is getattr(PreFilterPlugin, method)
+    together = ask(plugin, PodInfo(pod), cluster.snapshot().all_nodes())
+    for node in cluster.nodes:
+        name = node.metadata.name
+        if name not in together.statuses:
+            continue
+        guests = tuple(each for each in cluster.pods if each.spec.node_name == name)
+        alone = Cluster((node,), guests).snapshot().all_nodes()
+        assert ask(recipe.make(), PodInfo(pod), alone).statuses[name] == together.statuses[name]
+
+
 def check_nothing_leaks(
     recipe: Recipe, others: list[tuple[Cluster, Pod]], cluster: Cluster, pod: Pod
 ) -> None:

@@ -159,6 +159,7 @@ def test_a_cluster_gets_the_same_answers_in_every_form(
     conformance.check_same_again(recipe, cluster, pod)
     conformance.check_inputs_unchanged(recipe, cluster, pod)
     conformance.check_no_nodes(recipe, pod)
+    conformance.check_judges_nodes_alone(recipe, cluster, pod)
     rows = data.draw(st.permutations(range(len(cluster.nodes))))
     conformance.check_some_rows(recipe, cluster, pod, rows[: data.draw(st.integers(0, 6))])
 
