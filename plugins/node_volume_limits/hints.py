@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cache.csi_translation import inline_plugin
+from cache.csi_translation import MIGRATED, inline_handle, inline_plugin
+from cache.resources import MalformedObjectError
 from plugins.framework.cluster_events import Hint
 from plugins.node_volume_limits.counted_volumes import claim_name, may_count
 
 if TYPE_CHECKING:
-    from cache.objects import Pod
+    from cache.objects import Pod, Volume
     from cache.storage_objects import CSINode, PersistentVolumeClaim, VolumeAttachment
 
 
@@ -58,9 +59,18 @@ def after_attachment_deleted(
         if volume.persistent_volume_claim is not None:
             return Hint.QUEUE
         plugin = inline_plugin(volume)
-        if plugin is not None and plugin.driver == old.spec.attacher:
+        if plugin is not None and (plugin.driver == old.spec.attacher or not _makes_sense(volume)):
             return Hint.QUEUE
     return Hint.SKIP
+
+
+def _makes_sense(volume: Volume) -> bool:
+    if inline_plugin(volume) in MIGRATED:
+        try:
+            inline_handle(volume)
+        except MalformedObjectError:
+            return False
+    return True
 
 
 def _counts(csi_node: CSINode) -> dict[str, int]:

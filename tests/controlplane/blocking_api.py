@@ -11,6 +11,7 @@ from tests.controlplane.api import ApiClient, BindProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from concurrent.futures import Future
     from pathlib import Path
     from types import TracebackType
 
@@ -60,6 +61,10 @@ class BlockingApi:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run one coroutine to its end and return its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Begin one coroutine on the client's loop, to be ended by whoever began it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def get(self, path: str, **query: str) -> Any:
         """As `ApiClient.get`."""

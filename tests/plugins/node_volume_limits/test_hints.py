@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cache.objects import AWSElasticBlockStoreVolumeSource, Volume
+from cache.objects import AWSElasticBlockStoreVolumeSource, AzureDiskVolumeSource, Volume
 from plugins.framework.cluster_events import Action, Hint, Resource
 from plugins.node_volume_limits import NodeVolumeLimits
 from tests.builders import pod
@@ -13,6 +13,7 @@ from tests.storage_builders import attachment, claim, csi_node
 
 CSI, EBS = "csi.example.com", "ebs.csi.aws.com"
 INLINE = Volume("v", aws_elastic_block_store=AWSElasticBlockStoreVolumeSource("vol-a"))
+NONSENSE = Volume("v", azure_disk=AzureDiskVolumeSource(kind="Shared"))
 WAITING = pod().claim("data").build()
 
 
@@ -85,6 +86,7 @@ def test_a_new_claim_wakes_who_waits_for_it(new: Any, expected: Hint) -> None:
         pytest.param(pod().claim("data"), CSI, Hint.QUEUE, id="a claim"),
         pytest.param(pod().volume(INLINE), EBS, Hint.QUEUE, id="an inline volume of the driver"),
         pytest.param(pod().volume(INLINE), CSI, Hint.SKIP, id="another driver"),
+        pytest.param(pod().volume(NONSENSE), CSI, Hint.QUEUE, id="one that no driver serves"),
         pytest.param(pod(), CSI, Hint.SKIP, id="no volume"),
     ],
 )
