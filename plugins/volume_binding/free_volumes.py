@@ -172,7 +172,9 @@ class FreeVolumesByClass:
         if table is None or table.is_overgrown:
             if len(self._tables) >= MAX_CLASSES:
                 self._tables.clear()
-            table = self._tables[class_name] = _Table(storage.volumes_of_class(class_name))
+            table = self._tables[class_name] = _Table(
+                each for each in storage.volumes_of_class(class_name) if each.spec.claim_ref is None
+            )
         return table.free()
 
     def _follow(self, storage: Storage) -> None:
