@@ -1,27 +1,28 @@
 """A control plane that can go back to a state that it had: every round starts from the same bytes.
 
-What is kept is etcd's data folder. Going back ends both servers, puts the folder back and starts
-them anew, so that no cache, no history and no Event of the last round is left.
+What is kept is etcd's data folder, as it would be found after etcd was killed. Going back ends both
+servers, puts the folder back and starts them anew, so that no cache, no history and no Event of the
+last round is left.
 """
 
 from __future__ import annotations
 
 import shutil
+import signal
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.bench.process_usage import ProcessUsage
+from tests.controlplane.binaries import ControlPlaneError
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.server_process import ServerProcess
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _CALM_SHARE = 0.15
 """Of one core, both servers together: what they take when nobody asks them anything."""
 
 _CALM_DEADLINE_S = 30.0
 _LOOK_S = 0.4
+_POLL_S = 0.005
 
 
 class SavedControlPlane(ControlPlane):
@@ -34,10 +35,15 @@ class SavedControlPlane(ControlPlane):
         super().__init__(load=True, audit=False)
 
     def save(self, name: str) -> None:
-        """Keep what is there now under a name; the servers do not run afterwards."""
-        self._end_servers()
-        shutil.rmtree(self._saved(name), ignore_errors=True)
-        shutil.copytree(self.folder / "etcd", self._saved(name))
+        """Keep what is there now under a name; the servers go on."""
+        assert self._etcd is not None
+        self.drop(name)
+        self._etcd.send_signal(signal.SIGSTOP)
+        try:
+            self._wait_stopped(self._etcd.pid)
+            shutil.copytree(self.folder / "etcd", self._saved(name))
+        finally:
+            self._etcd.send_signal(signal.SIGCONT)
 
     def has(self, name: str) -> bool:
         """Whether something was saved under that name."""
@@ -73,11 +79,25 @@ class SavedControlPlane(ControlPlane):
     def _saved(self, name: str) -> Path:
         return self.folder / "saved" / name
 
+    def _wait_stopped(self, pid: int) -> None:
+        deadline_s = time.monotonic() + _CALM_DEADLINE_S
+        tasks = Path(f"/proc/{pid}/task")
+        while not all(_state(task) in "TtZX" for task in tasks.iterdir()):
+            if time.monotonic() > deadline_s:
+                raise ControlPlaneError("etcd does not stop to be copied")
+            time.sleep(_POLL_S)
+
     def _end_servers(self) -> None:
         if self._apiserver is not None:
             self._apiserver.kill()
             self._apiserver = None
         if self._etcd is not None:
-            # Gracefully: its folder shall be whole.
-            self._etcd.terminate()
+            self._etcd.kill()
             self._etcd = None
+
+
+def _state(task: Path) -> str:
+    try:
+        return (task / "stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:  # the thread has ended
+        return "X"

@@ -58,6 +58,8 @@ class Stage:
     def __init__(self, plane: SavedControlPlane) -> None:
         self._plane = plane
         self._ground = ""
+        # What is there now, if it is one of the saved states.
+        self._now = ""
 
     def arrange(self, workload: Workload, nodes: int, pods: int) -> None:
         """Create nodes and pods; from now on every round begins with them.
@@ -70,19 +72,27 @@ class Stage:
             plane.berth_kubeconfig()
             uvloop.run(self._create(NAMESPACES))
             plane.save(_EMPTY)
+            self._now = _EMPTY
         ground = f"{workload.ground}-{nodes}"
         if ground != self._ground:
+            self._go_to(_EMPTY)
+            self._now = ""
+            uvloop.run(self._create(workload.ground.objects(nodes)))
             if self._ground:
                 plane.drop(self._ground)
-            plane.restore(_EMPTY)
-            uvloop.run(self._create(workload.ground.objects(nodes)))
             plane.save(ground)
-            self._ground = ground
-        plane.restore(ground)
+            self._ground = self._now = ground
+        self._go_to(ground)
+        self._now = ""
         uvloop.run(self._create(workload.objects))
         uvloop.run(self._create(workload.pods_before(nodes)))
         uvloop.run(self._create(workload.pods_to_place(pods)))
         plane.save(_READY)
+
+    def _go_to(self, state: str) -> None:
+        if self._now != state:
+            self._plane.restore(state)
+            self._now = state
 
     def play(
         self,
