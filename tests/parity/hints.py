@@ -10,6 +10,7 @@ import argparse
 import json
 import random
 import sys
+import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 CHUNK = 50
 """Draws of one run of hypothesis, which remembers all that it has drawn."""
+
+STEP = 1000
+"""Rows between two lines of progress."""
 
 ROWS = "rows"
 
@@ -148,10 +152,18 @@ def main() -> int:
     options = parser.parse_args()
     first_seed = random.randrange(10**9) if options.seed is None else options.seed
     print(f"comparing {options.cases} rows, seed {first_seed}", flush=True)
+    started, told = time.monotonic(), 0
+
+    def progress(done: int) -> None:
+        nonlocal told
+        if done - told >= STEP or done >= options.cases:
+            told = done
+            print(f"  {done} rows, {time.monotonic() - started:.0f} s", flush=True)
+
     try:
         with Hints() as hints:
             print(f"plugins: {', '.join(sorted(hints.plugins()))}")
-            counts = compare(hints, options.cases, first_seed)
+            counts = compare(hints, options.cases, first_seed, progress)
     except HintDifferenceError as error:
         print(f"DIFFERENT\n{error}")
         return 1
