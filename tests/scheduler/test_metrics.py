@@ -52,6 +52,8 @@ def fed() -> Metrics:
     metrics.bind_conflict()
     metrics.malformed("pods")
     metrics.expired("requeued")
+    metrics.preemption(3)
+    metrics.preempted("success", 0.02)
     metrics.watch_gauges(
         pending_pods=lambda: {"active": 3, "backoff": 1, "unschedulable": 0, "gated": 2},
         cache_size=lambda: {"nodes": 5, "pods": 7, "assumed_pods": 1},
@@ -84,6 +86,10 @@ SLOW = (
         ("scheduler_pod_scheduling_sli_duration_seconds", "histogram", "attempts", SLOW),
         ("scheduler_pod_scheduled_after_flush_total", "counter", "", ""),
         ("scheduler_queue_incoming_pods_total", "counter", "event queue", ""),
+        ("scheduler_preemption_attempts_total", "counter", "", ""),
+        ("scheduler_preemption_victims", "histogram", "", "1 2 4 8 16 32 64"),
+        ("scheduler_preemption_goroutines_duration_seconds", "histogram", "result", SLOW),
+        ("scheduler_preemption_goroutines_execution_total", "counter", "result", ""),
         ("scheduler_pending_pods", "gauge", "queue", ""),
         ("scheduler_cache_size", "gauge", "type", ""),
         ("berth_bind_conflicts_total", "counter", "", ""),

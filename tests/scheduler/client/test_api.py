@@ -87,6 +87,16 @@ def test_a_bind_succeeds_by_its_http_status_alone(run: Run, body: Any) -> None:
     call(run, answering(body, 201), lambda api: api.bind_pod("ns", "a", "u-1", "n1"))
 
 
+def test_a_delete_carries_the_pods_uid_and_leaves_its_grace_period(run: Run) -> None:
+    _, (received,) = call(run, answering({}, 200), lambda api: api.delete_pod("ns", "a", "u-1"))
+    assert (received.method, received.path) == ("DELETE", "/api/v1/namespaces/ns/pods/a")
+    assert body_of(received) == {
+        "kind": "DeleteOptions",
+        "apiVersion": "v1",
+        "preconditions": {"uid": "u-1"},
+    }
+
+
 def test_names_that_would_lead_elsewhere_stay_names(run: Run) -> None:
     _, (received,) = call(
         run, answering({}, 201), lambda api: api.bind_pod("ns", "../../x?y", 'u"', "n1")

@@ -93,3 +93,47 @@ def test_an_update_brings_the_pod_s_new_version(nominator):
     new = A.label("app", "web").info()
     nominator.update(A.build(), new)
     assert nominator.nominated_pods_for_node("n1") == [new]
+
+
+@pytest.mark.parametrize(
+    ("priority", "level"),
+    [
+        pytest.param(-1, 0, id="below all"),
+        pytest.param(0, 0, id="the lowest"),
+        pytest.param(1, 5, id="between"),
+        pytest.param(5, 5, id="the highest"),
+        pytest.param(6, None, id="above all"),
+    ],
+)
+def test_pods_with_one_level_mind_the_same_nominations(nominator, priority, level):
+    nominator.add(A.info(), "n1")
+    nominator.add(B.info(), "n2")
+    assert nominator.level(priority) == level
+
+
+def test_a_level_ends_with_its_last_pod(nominator):
+    nominator.add(A.info(), "n1")
+    nominator.add(B.info(), "n1")
+    nominator.delete(B.info().uid)
+    assert nominator.level(0) == 5
+
+
+def test_changes_are_told_once(nominator):
+    nominator.add(A.info(), "n1")
+    nominator.add(A.info(), "n2")
+    assert nominator.take_changes() == {"n1", "n2"}
+    assert nominator.take_changes() == set()
+
+
+def test_a_new_version_of_a_nominated_pod_is_a_change(nominator):
+    nominator.add(A.info(), "n1")
+    nominator.take_changes()
+    nominator.update(None, A.label("app", "web").info())
+    assert nominator.take_changes() == {"n1"}
+
+
+def test_what_ends_is_a_change(nominator):
+    nominator.add(A.info(), "n1")
+    nominator.take_changes()
+    nominator.delete(A.info().uid)
+    assert nominator.take_changes() == {"n1"}
