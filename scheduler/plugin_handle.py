@@ -97,6 +97,17 @@ class PluginHandle:
         self._nominator = queue.nominator
         self._live_pod = live_pod
 
+    @property
+    def what_if(self) -> WhatIf:
+        """Nothing that all profiles share: see :class:`ProfileHandle`.
+
+        Raises
+        ------
+        AttributeError
+            Always.
+        """
+        raise AttributeError("the filters of a profile are there once its plugins are made")
+
     def live_pod(self, namespace: str, name: str) -> Pod | None:
         """Return the latest version of a pod that the watch brought, or None.
 
