@@ -126,6 +126,9 @@ class PreemptionExecutor:
         Victims that are on their way out already are left alone. Pods of a lower priority that
         are nominated for the node lose their nomination, and are tried again: there may be no
         room for them any more.
+
+        # Differs: kube-scheduler leaves them their nomination when all victims are on their way
+        out already; they wait there in vain then, until something else wakes them.
         """
         staying = [each for each in victims.pods if not self._evictor.is_leaving(each)]
         if staying:
