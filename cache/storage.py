@@ -87,10 +87,10 @@ class Storage:
         self.volumes: AssumeCache[str, PersistentVolume] = AssumeCache(
             "persistentvolume", _volume_name, _class_and_claim
         )
-        self.storage_classes_version = 0
         self.csi_drivers_version = 0
         self.capacities_version = 0
         self._lock = threading.Lock()
+        self._class_changes: ChangeJournal[str] = ChangeJournal()
         self._csi_node_changes: ChangeJournal[str] = ChangeJournal()
         self._attachment_changes: ChangeJournal[str] = ChangeJournal()
         self._classes: dict[str, StorageClass] = {}
@@ -113,6 +113,11 @@ class Storage:
             + self.capacities_version
             + self.attachments_version
         )
+
+    @property
+    def storage_classes_version(self) -> int:
+        """Grows with every change of a storage class."""
+        return self._class_changes.version
 
     @property
     def csi_nodes_version(self) -> int:
@@ -146,6 +151,14 @@ class Storage:
     def storage_class(self, name: str) -> StorageClass | None:
         """Return a storage class, or None."""
         return self._classes.get(name)
+
+    def storage_class_changes(self, since: int) -> tuple[int, frozenset[str] | None]:
+        """Return :attr:`storage_classes_version` now, and which classes changed after ``since``.
+
+        The names are None when that is too long ago.
+        """
+        with self._lock:
+            return self._class_changes.version, self._class_changes.since(since)
 
     def csi_node(self, name: str) -> CSINode | None:
         """Return what the drivers say of the node with this name, or None."""
@@ -220,7 +233,9 @@ class Storage:
                 self._classes[new.metadata.name] = new
             elif old is not None:
                 self._classes.pop(old.metadata.name, None)
-            self.storage_classes_version += 1
+            subject = new if new is not None else old
+            if subject is not None:
+                self._class_changes.note(subject.metadata.name)
 
     def csi_node_changed(self, old: CSINode | None, new: CSINode | None) -> None:
         """Take over a CSINode: ``new`` is None for one that is gone."""

@@ -41,6 +41,11 @@ Counted: TypeAlias = "frozenset[VolumeKey] | Status"
 NONE: frozenset[VolumeKey] = frozenset()
 
 
+def class_key(name: str) -> Hashable:
+    """Return what stands for a storage class among the keys that volumes are worked out from."""
+    return (name,)
+
+
 def may_count(pod: Pod) -> bool:
     """Tell whether any volume of a pod can count."""
     return any(
@@ -70,8 +75,8 @@ def volumes_of_new_pod(storage: Storage, pod: Pod, *, on_csi_node: bool) -> Coun
 def volumes_of_running_pod(storage: Storage, pod: Pod, read: set[Hashable]) -> Counted:
     """Return the volumes of a pod on a node with a CSINode; a claim that is missing has none.
 
-    The keys of the claims and the names of the volumes that this depends on are added to
-    ``read``, whether they exist or not.
+    The keys of the claims and the classes and the names of the volumes that this depends on are
+    added to ``read``, whether they exist or not.
     """
     return _volumes(storage, pod, read, on_csi_node=True, is_new=False)
 
@@ -170,7 +175,10 @@ def _volume_of_claim(
                 return None
             return source.driver, source.volume_handle
     # No volume yet, or one that is not there: it counts for the driver that will make it.
-    storage_class = storage.storage_class(claim_class(claim))
+    class_name = claim_class(claim)
+    if read is not None:
+        read.add(class_key(class_name))
+    storage_class = storage.storage_class(class_name)
     if storage_class is None:
         return None
     driver = storage_class.provisioner
