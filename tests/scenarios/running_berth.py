@@ -152,7 +152,7 @@ class RunningBerth:
 
     @property
     def is_at_rest(self) -> bool:
-        """I5: nothing is assumed, in flight, waiting for Permit or about to be tried."""
+        """I5: nothing is assumed, in flight, waiting, about to be tried or being preempted."""
         counts = self.app.queue.counts()
         return (
             self.app.cache.counts().assumed_pods == 0
@@ -160,6 +160,7 @@ class RunningBerth:
             and counts.active == 0
             and self.app.bindings.in_flight == 0
             and len(self.app.waiting_pods) == 0
+            and self.app.preemptions.in_flight == 0
         )
 
     def expired(self, outcome: str) -> float:
