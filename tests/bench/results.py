@@ -275,8 +275,12 @@ class Results(msgspec.Struct):
         """Write the file; a reader sees the old one or the new one."""
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = path.with_name(path.name + ".new")
-        text = msgspec.json.format(msgspec.json.encode(self), indent=1)
-        scratch.write_bytes(text + b"\n")
+        # A line for each figure: a change of the file shows what was measured.
+        parts = [
+            b'"%b": [\n%b\n]' % (name.encode(), b",\n".join(map(msgspec.json.encode, series)))
+            for name, series in msgspec.structs.asdict(self).items()
+        ]
+        scratch.write_bytes(b"{\n%b\n}\n" % b",\n".join(parts))
         scratch.replace(path)
 
     def begin(self, started: str) -> int:

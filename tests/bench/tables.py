@@ -105,10 +105,18 @@ def throughput(results: Results, *, ours: str) -> str:
     head = ["workload", "nodes", "running", "pods", *names]
     head += [f"{ours} / {other}" for other in others] + ["goal"]
     rows = []
-    partial = False
+    partial = mixed = False
     for (workload, nodes, pods), group in grouped(results.rounds).items():
-        some = next(iter(group.values()))[0]
-        row = [workload, f"{nodes:,}", f"{some.before:,}", f"{pods:,}"]
+        everyone = [each for rounds in group.values() for each in rounds]
+        some = everyone[0]
+        unlike = len({_condition(results, each.session) for each in everyone}) > 1
+        mixed |= unlike
+        row = [
+            f"{workload} †" if unlike else workload,
+            f"{nodes:,}",
+            f"{some.before:,}",
+            f"{pods:,}",
+        ]
         for name in names:
             rounds = group.get(name, [])
             unfinished = any(each.bound < each.pods for each in rounds)
@@ -124,6 +132,8 @@ def throughput(results: Results, *, ours: str) -> str:
     text = f"## Pods bound per second\n\n{table(head, rows)}"
     if partial:
         text += "\n\n\\* a round ended before all pods were bound; the rate is of those that were."
+    if mixed:
+        text += "\n\n† not all rounds were measured under the same conditions."
     return text
 
 

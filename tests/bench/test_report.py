@@ -118,6 +118,14 @@ class TestThroughput:
         assert cells(text, "Basic")[4] == "900*"
         assert "before all pods were bound" in text
 
+    def test_rounds_under_different_conditions_are_marked(self) -> None:
+        results = in_turn([900.0], [500.0])
+        results.sessions.append(a_session(commit="later"))
+        results.rounds.append(a_round(number=2, session=1))
+        text = tables.throughput(results, ours="berth")
+        assert cells(text, "Basic †")[4] == "950"
+        assert "same conditions" in text
+
     def test_a_contender_without_the_workload_has_an_empty_cell(self) -> None:
         results = in_turn([900.0], [500.0])
         results.rounds.append(a_round(workload="Mixed", contender="kube-scheduler"))

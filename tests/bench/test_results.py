@@ -18,6 +18,11 @@ class TestFile:
         written.save(tmp_path / "deep" / "figures.json")
         assert Results.load(tmp_path / "deep" / "figures.json") == written
 
+    def test_each_figure_has_a_line(self, tmp_path: Path) -> None:
+        path = tmp_path / "figures.json"
+        Results([a_session()], [a_round(), a_round(number=2)]).save(path)
+        assert sum('"contender"' in line for line in path.read_text().splitlines()) == 2
+
     def test_there_is_none_yet(self, tmp_path: Path) -> None:
         assert Results.load(tmp_path / "figures.json") == Results()
 
