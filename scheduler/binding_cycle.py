@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 MAX_BINDING = 512
 """Bindings under way at one time. Beyond it the scheduling thread waits: decisions made on top of
-more unanswered ones than that are worth less, and each holds room on a node."""
+more unanswered ones than that are worth less, and each holds room on a node. A pod that waits for
+a plugin's leave or for its volumes is not counted: it may wait for minutes, and for other pods."""
 
 log = structlog.get_logger(__name__)
 
@@ -64,6 +65,8 @@ class BindingJob:
     waiting: WaitingPod | None = None
     is_permitted: bool = False
     """No plugin holds it back any more: what fails from here on says nothing about the pod."""
+    is_held: bool = False
+    """It waits for a plugin, and other bindings may begin in its place."""
 
 
 class BindingCycles:
@@ -113,6 +116,7 @@ class BindingCycles:
         self._tasks: set[asyncio.Task[None]] = set()
         self._started = 0
         self._ended = 0
+        self._held = 0
 
     def start(self, job: BindingJob) -> None:
         """Hand an assumed pod over. Waits while too many bindings are under way."""
@@ -124,6 +128,11 @@ class BindingCycles:
     def in_flight(self) -> int:
         """How many bindings are under way."""
         return self._started - self._ended
+
+    @property
+    def pressing(self) -> int:
+        """How many bindings are under way without waiting for a plugin."""
+        return self.in_flight - self._held
 
     def turn_back(self, uid: str, plugin: str) -> bool:
         """Let go of a pod that a more important one wants to evict, if it is not bound yet.
@@ -168,7 +177,16 @@ class BindingCycles:
             self._queue.done(job.decision.info.uid)
         finally:
             self._ended += 1
-            self._slots.release()
+            if job.is_held:
+                self._held -= 1
+            else:
+                self._slots.release()
+
+    def _hold(self, job: BindingJob) -> None:
+        """Let another binding begin in place of a pod that waits; it keeps no place for later."""
+        job.is_held = True
+        self._held += 1
+        self._slots.release()
 
     async def _bind(self, job: BindingJob) -> Status:
         info, node_name, framework = job.decision.info, job.decision.node_name, job.framework
@@ -177,6 +195,7 @@ class BindingCycles:
             self._waiting_pods.remove(info.uid)
             return ahead
         if job.waiting is not None or ahead.is_success:
+            self._hold(job)
             # The node is taken for longer than a moment: autoscalers should know by whom.
             await self._nominations.nominate_now(info.pod, node_name)
         if job.waiting is not None:
