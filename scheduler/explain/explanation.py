@@ -14,8 +14,6 @@ import numpy as np
 
 from plugins.default_preemption import DefaultPreemption, DryRunError, decisive_rung, pick_node
 from plugins.framework.cycle_state import CycleState
-from plugins.framework.status import Code, Status
-from scheduler.filter_outcome import PluginError
 from scheduler.framework_runner import diagnose
 from scheduler.host_selection import HostSelector
 from scheduler.node_statuses import SearchStatuses
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
     from plugins.default_preemption import Candidate
+    from plugins.framework.status import Code, Status
     from scheduler.decision import Diagnosis
     from scheduler.framework_runner import FrameworkRunner
     from scheduler.scheduling_cycle import Search
@@ -82,7 +81,7 @@ class RoomToMake:
     refusal
         Why the pod may not preempt; empty when it may.
     message
-        Why it helps nowhere; empty when it does, and when there is a refusal.
+        Why it helps nowhere, or what failed; empty when it helps, and when there is a refusal.
     """
 
     priority: int
@@ -173,8 +172,8 @@ def _room_to_make(
     try:
         survey = found[0].survey(state, info, nodes, verdicts)
     except DryRunError as error:
-        status = Status(Code.ERROR, (f"preemption: {error}",), found[0].name, error)
-        raise PluginError(status) from error
+        # A live cycle goes on as well: what failed ends up in the pod's condition.
+        return RoomToMake(info.priority, {}, message=str(error))
     if not survey.candidates:
         return RoomToMake(info.priority, {}, None, survey.refusal, survey.message)
     by_name = {name: survey.candidates[name] for name in sorted(survey.candidates)}

@@ -77,6 +77,43 @@ def test_where_preemption_helps_nowhere_it_says_why() -> None:
     }
 
 
+def test_what_fails_in_a_dry_run_is_told_beside_the_verdicts() -> None:
+    storage = [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {
+                "name": "data",
+                "namespace": "default",
+                "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+            },
+            "spec": {"volumeName": "pv"},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "pv"},
+            "spec": {"awsElasticBlockStore": {"volumeID": "aws://a/no/volume"}},
+        },
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "CSINode",
+            "metadata": {
+                "name": "n1",
+                "annotations": {
+                    "storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"
+                },
+            },
+            "spec": {"drivers": []},
+        },
+    ]
+    asked = pod("web").priority(100).request(cpu="1").claim("data")
+    answer = answered(asked, NODES[0], on("n1", 1), *storage)
+    assert answer["nodes"]["n1"]["rejected"] == "NodeResourcesFit"
+    assert answer["preemption"]["candidates"] == {}
+    assert "aws://a/no/volume" in answer["preemption"]["message"]
+
+
 NO_PREEMPTION = configured(
     schedulerName="x", plugins={"postFilter": {"disabled": [{"name": "DefaultPreemption"}]}}
 )
