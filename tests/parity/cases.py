@@ -100,16 +100,15 @@ def _about_volumes(draw: st.DrawFn) -> list[Json]:
         if draw(SELDOM):
             node["metadata"]["labels"][EBS_ZONE] = draw(_ZONE)
         objects.append(node)
-    placed: list[str] = []
+    placed: list[Json] = []
     for index in range(draw(_FEW_PODS)):
         pod = draw(quiet_pods(f"placed-{index}"))
         pod["spec"] |= {"nodeName": draw(_HOSTS), "priority": draw(_LOW_PRIORITIES)}
         pod["status"] = {"phase": "Running", "startTime": f"2026-01-01T00:{index * 17 % 60:02}:00Z"}
         if draw(LIKELY):
             pod["spec"]["volumes"] = draw(pod_volumes())
-        placed.append(pod["metadata"]["name"])
-        objects.append(pod)
-    objects += draw(storage(names, ["asked", *placed]))
+        placed.append(pod)
+    objects += [*placed, *draw(storage(names, placed))]
     asked = []
     for pod in draw(_QUIET):
         if draw(_OTHER_THINGS):
@@ -155,7 +154,7 @@ def _about_preemption(draw: st.DrawFn) -> list[Json]:
         for index in range(draw(_NOMINATED))
     ]
     if taste.volumes:
-        objects += draw(storage(names, ["asked"]))
+        objects += draw(storage(names, [each for each in objects if each["kind"] == "Pod"]))
     asked = []
     for pod in draw(st.lists(preemptors(names, taste), min_size=1, max_size=2 * QUESTIONS)):
         config = draw(_CONFIGURATIONS) if draw(_CONFIGURED) else None

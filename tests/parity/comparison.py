@@ -62,6 +62,11 @@ def differences(oracle: Json, berth: Json) -> list[str]:
     return found + _preemption(oracle.get("preemption"), berth.get("preemption"))
 
 
+def _parts(message: str) -> list[str]:
+    """Return a message in parts that stand in the order of the alphabet."""
+    return sorted(message.removeprefix("preemption: ").removesuffix(".").split(", "))
+
+
 def _preemption(oracle: Json | None, berth: Json | None) -> list[str]:
     """Compare what would be preempted; who preempts nobody may say so or say nothing."""
     theirs = (oracle or {}).get("candidates", {})
@@ -71,6 +76,11 @@ def _preemption(oracle: Json | None, berth: Json | None) -> list[str]:
         for name in sorted({*theirs, *ours})
         if theirs.get(name) != ours.get(name)
     ]
+    if oracle is not None and berth is not None and "message" in berth:
+        told, said = _parts(oracle["message"]), _parts(berth["message"])
+        # An error of one node is all that kube-scheduler tells then.
+        if told != said and not oracle["message"].startswith("preemption: running "):
+            found.append(f"preemption: oracle says {told}; berth says {said}")
     best, chosen = (oracle or {}).get("best", []), (berth or {}).get("chosen")
     if chosen not in (best or [None]):
         found.append(f"preemption: oracle would choose of {best}; berth chose {chosen}")

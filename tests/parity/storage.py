@@ -1,10 +1,14 @@
 """Storage as an API server has it: classes, volumes, claims, drivers, capacities, attachments.
 
 No two volumes have the same size and none are kept for the same claim: kube-scheduler takes the
-first of such equals in the order of a map.
+first of such equals in the order of a map. What can be used by one pod alone is used by one, as
+berth counts its users and kube-scheduler counts it once.
 """
 
 from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
@@ -22,6 +26,9 @@ from tests.parity.vocabulary import (
     labels,
     selectors,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 EBS_ZONE = "topology.ebs.csi.aws.com/zone"
@@ -282,6 +289,7 @@ _REQUESTS = st.sampled_from(["1", "500Mi", "1Gi", "2Gi", "4Gi", "10Gi", "50Gi"])
 _SELECTORS = selectors(_VOLUME_LABELS)
 _CLAIM_CLASS = st.sampled_from([*["manual"] * 3, *["fast"] * 4, "slow", "cloud", "cloud"])
 _ONLY_POD = chance(15)
+_POD_ALONE = ["ReadWriteOncePod"]
 _CLAIM_CLASS_IS_SOUND = chance(93)
 
 
@@ -296,7 +304,7 @@ def claims(
         owner = {"apiVersion": "v1", "kind": "Pod", "name": "owner", "uid": owner_uid}
         metadata["ownerReferences"] = [{**owner, "controller": True}]
     spec: Json = {
-        "accessModes": ["ReadWriteOncePod"] if draw(_ONLY_POD) else draw(_MODES),
+        "accessModes": _POD_ALONE if draw(_ONLY_POD) else draw(_MODES),
         "volumeMode": "Block" if draw(_BLOCK) else "Filesystem",
         "resources": {"requests": {"storage": draw(_REQUESTS)}},
     }
@@ -349,9 +357,20 @@ _FEW = st.sampled_from([0, 1, 2, 3])
 _EPHEMERAL = "scratch"
 
 
+def _shared(pods: Iterable[Json]) -> set[str]:
+    """Return the claims that more than one volume of the pods is about."""
+    used = Counter(
+        volume["persistentVolumeClaim"]["claimName"]
+        for pod in pods
+        for volume in pod["spec"].get("volumes", ())
+        if "persistentVolumeClaim" in volume
+    )
+    return {name for name, count in used.items() if count > 1}
+
+
 @st.composite
-def storage(draw: st.DrawFn, node_names: list[str], pod_names: list[str]) -> list[Json]:
-    """Everything that these nodes and pods may have to do with storage."""
+def storage(draw: st.DrawFn, node_names: list[str], pods: list[Json]) -> list[Json]:
+    """Everything that these nodes and placed pods, and the one that is asked about, may use."""
     objects = [draw(_classes(name)) for name in CLASSES if not draw(RARE)]
     for driver in CSI_DRIVERS[:2]:
         if draw(LIKELY):
@@ -364,17 +383,24 @@ def storage(draw: st.DrawFn, node_names: list[str], pod_names: list[str]) -> lis
     kept_for: set[str] = set()
     volume_names = _VOLUME_NAMES[: draw(_NUMBERS_OF_VOLUMES)]
     for index, name in enumerate(volume_names):
-        claim = draw(_KEPT_FOR) if draw(SELDOM) else None
-        if claim in kept_for:
-            claim = None
-        elif claim is not None:
-            kept_for.add(claim)
+        reserved = draw(_KEPT_FOR) if draw(SELDOM) else None
+        if reserved in kept_for:
+            reserved = None
+        elif reserved is not None:
+            kept_for.add(reserved)
         size = _SIZES[(offset + step * index) % len(_SIZES)]
-        objects.append(draw(_volumes(name, size, claim)))
+        objects.append(draw(_volumes(name, size, reserved)))
     volume = st.sampled_from([*volume_names * 5, "pv-gone"])
-    objects += [draw(claims(name, volume)) for name in CLAIM_NAMES if not draw(_DYING)]
-    for name in pod_names:
+    shared = _shared(pods)
+    for name in CLAIM_NAMES:
+        if not draw(_DYING):
+            claim = draw(claims(name, volume))
+            if name in shared and claim["spec"]["accessModes"] == _POD_ALONE:
+                claim["spec"]["accessModes"] = ["ReadWriteOnce"]
+            objects.append(claim)
+    for name in ("asked", *(pod["metadata"]["name"] for pod in pods)):
         if draw(LIKELY):
-            owner = f"uid-{name}" if not draw(RARE) else "uid-of-another"
+            foreign = name == "asked" and draw(RARE)
+            owner = "uid-of-another" if foreign else f"uid-{name}"
             objects.append(draw(claims(f"{name}-{_EPHEMERAL}", volume, owner)))
     return objects

@@ -1,6 +1,8 @@
 """Pods of different importance on nodes that are nearly full, and budgets that protect them.
 
 No two pods of a node started at the same time: kube-scheduler's sort leaves equals in any order.
+Pods that spread have no neighbours that leave and no empty selectors: kube-scheduler counts those
+in what-ifs alone, where berth does not.
 """
 
 from __future__ import annotations
@@ -58,6 +60,16 @@ TASTES = st.builds(Taste, _A_PORT, _AFFINE, _SPREADING, _SOME_VOLUMES, _DEVICES,
 
 
 @st.composite
+def _spread(draw: st.DrawFn, labels: dict[str, str]) -> list[Json]:
+    """Constraints with selectors that say something."""
+    constraints: list[Json] = draw(spread_constraints(labels))
+    for constraint in constraints:
+        if not any(constraint.get("labelSelector", {"none": True}).values()):
+            constraint["labelSelector"] = {"matchLabels": {"app": "web"}}
+    return constraints
+
+
+@st.composite
 def _pods(draw: st.DrawFn, name: str, milli: int, priority: int, taste: Taste) -> Json:
     labels = {} if draw(RARE) else draw(POD_LABELS_STRATEGY)
     requests = {"cpu": f"{milli}m"} if milli else {}
@@ -80,7 +92,7 @@ def _pods(draw: st.DrawFn, name: str, milli: int, priority: int, taste: Taste) -
     if taste.affinity and draw(EVEN):
         spec["affinity"] = draw(pod_affinities(labels))
     if taste.spread and draw(EVEN):
-        spec["topologySpreadConstraints"] = draw(spread_constraints(labels))
+        spec["topologySpreadConstraints"] = draw(_spread(labels))
     if taste.volumes and draw(EVEN):
         spec["volumes"] = draw(pod_volumes())
     metadata: Json = {
@@ -111,8 +123,8 @@ def _placed(
     pod["status"] = {"phase": "Running"}
     if started is not None:
         pod["status"]["startTime"] = f"2026-01-01T00:{started:02}:00Z"
-    if draw(EVEN if taste.going else RARE):
-        pod["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
+    if not taste.spread and draw(EVEN if taste.going else RARE):
+        pod["metadata"]["deletionTimestamp"] = _LATER
         pod["metadata"]["deletionGracePeriodSeconds"] = 30
         if draw(LIKELY):
             condition = {"type": "DisruptionTarget", **draw(_CONDITIONS)}
@@ -120,6 +132,18 @@ def _placed(
     return pod
 
 
+def _keep_to_free_ports(pod: Json, used: set[int]) -> None:
+    """Take a port away that the node has given to another pod already."""
+    container = pod["spec"]["containers"][0]
+    for port in container.get("ports", ()):
+        if port["hostPort"] in used:
+            del container["ports"]
+            return
+        used.add(port["hostPort"])
+
+
+# Berth waits no longer for victims that should have been gone for long.
+_LATER = "2126-01-01T00:00:00Z"
 _STARTS = st.lists(st.integers(0, 6), min_size=5, max_size=5, unique=True)
 _NOT_STARTED = chance(8)
 _ZONES = st.sampled_from(["zone-a", "zone-b"])
@@ -134,11 +158,13 @@ def full_nodes(draw: st.DrawFn, names: list[str], taste: Taste) -> list[Json]:
     total = 0
     for node_name in names:
         tenants = []
+        ports: set[int] = set()
         number = draw(_NUMBERS) if total < _MOST_PODS else 0
         for minute in draw(_STARTS)[:number]:
             started = None if total == 0 and draw(_NOT_STARTED) else minute
             milli = draw(_MILLI)
             pod = draw(_placed(f"placed-{total}", node_name, milli, started, taste))
+            _keep_to_free_ports(pod, ports)
             tenants.append((pod, milli))
             total += 1
         room = sum(milli for _, milli in tenants) + draw(_SLACK)

@@ -14,8 +14,6 @@ from tests.parity.processes import Pair
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ENOUGH_FOR_EVERY_DAY = 1000
-
 
 @pytest.fixture(scope="module")
 def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
@@ -29,7 +27,15 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
 
 
 @pytest.mark.controlplane
-def test_random_verdicts_are_kube_schedulers(pair: Pair) -> None:
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [
+        pytest.param("verdicts", 600, id="verdicts"),
+        pytest.param("volumes", 300, id="volumes"),
+        pytest.param("preemption", 300, id="preemption"),
+    ],
+)
+def test_random_cases_are_answered_as_by_kube_scheduler(pair: Pair, kind: str, count: int) -> None:
     seed = random.randrange(10**9)
     print(f"seed {seed}")
-    assert compare(pair, ENOUGH_FOR_EVERY_DAY, seed)[CASES] >= ENOUGH_FOR_EVERY_DAY
+    assert compare(pair, count, seed, kind=kind)[CASES] >= count

@@ -38,7 +38,8 @@ type victims struct {
 
 // preemptor asks the DefaultPreemption of a profile what it would do, and lets it do nothing.
 type preemptor struct {
-	plugin   *defaultpreemption.DefaultPreemption // nil in a profile without it
+	plugin   *defaultpreemption.DefaultPreemption
+	enabled  bool // as a PostFilter; the plugin may be there for another of its points
 	snapshot *cache.Snapshot
 }
 
@@ -54,23 +55,20 @@ func (p *preemptor) register(registry frameworkruntime.Registry) {
 	}
 }
 
-// answer follows Evaluator.Preempt up to the choice. Where that finds no candidate it would evict
-// nobody, and is asked itself for what it says.
+// answer follows Evaluator.Preempt up to the choice. Where that finds no candidate, or fails, it
+// would evict nobody, and is asked itself for what it says.
 func (p *preemptor) answer(
 	ctx context.Context, state fwk.CycleState, pod *v1.Pod, statuses *framework.NodeToStatus,
-) (*preemptionAnswer, error) {
-	if p.plugin == nil {
-		return nil, nil
+) *preemptionAnswer {
+	if !p.enabled {
+		return nil
 	}
-	candidates, err := p.candidates(ctx, state, pod, statuses)
-	if err != nil {
-		return nil, err
-	}
+	candidates := p.candidates(ctx, state, pod, statuses)
 	result := &preemptionAnswer{Candidates: map[string]victims{}, Best: []string{}}
 	if len(candidates) == 0 {
 		_, status := p.plugin.PostFilter(ctx, state, pod, statuses)
 		result.Message = status.Message()
-		return result, nil
+		return result
 	}
 	for _, candidate := range candidates {
 		found := victims{PDBViolations: candidate.Victims().NumPDBViolations}
@@ -80,30 +78,28 @@ func (p *preemptor) answer(
 		result.Candidates[candidate.Name()] = found
 	}
 	result.Best = p.best(ctx, candidates)
-	return result, nil
+	return result
 }
 
 func (p *preemptor) candidates(
 	ctx context.Context, state fwk.CycleState, pod *v1.Pod, statuses *framework.NodeToStatus,
-) ([]preemption.Candidate, error) {
+) []preemption.Candidate {
 	nominatedNode := statuses.Get(pod.Status.NominatedNodeName)
 	if eligible, _ := p.plugin.PodEligibleToPreemptOthers(ctx, pod, nominatedNode); !eligible {
-		return nil, nil
+		return nil
 	}
 	nodes, err := statuses.NodesForStatusCode(p.snapshot.NodeInfos(), fwk.Unschedulable)
 	if err != nil || len(nodes) == 0 {
-		return nil, err
+		return nil
 	}
 	budgets, err := p.plugin.Evaluator.PdbLister.List(labels.Everything())
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	candidates, _, err := p.plugin.Evaluator.DryRunPreemption(
+	// With candidates, Preempt passes over what failed on other nodes.
+	candidates, _, _ := p.plugin.Evaluator.DryRunPreemption(
 		ctx, state, pod, nodes, budgets, 0, allCandidates)
-	if len(candidates) == 0 {
-		return nil, err
-	}
-	return candidates, nil // with candidates, Preempt passes over what failed on other nodes
+	return candidates
 }
 
 // best returns every candidate that SelectCandidate may pick.

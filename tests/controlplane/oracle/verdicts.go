@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -13,9 +14,11 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
@@ -48,8 +51,8 @@ func (q *question) answer() (answer, error) {
 		}
 		result.PreFilter = asRejection(status)
 		statuses.SetAbsentNodesStatus(status)
-		result.Preemption, err = preempting.answer(ctx, state, q.pod, statuses)
-		return result, err
+		result.Preemption = preempting.answer(ctx, state, q.pod, statuses)
+		return result, nil
 	}
 	var feasible []fwk.NodeInfo
 	for _, node := range nodes {
@@ -70,8 +73,8 @@ func (q *question) answer() (answer, error) {
 		statuses.Set(name, status)
 	}
 	if len(feasible) == 0 {
-		result.Preemption, err = preempting.answer(ctx, state, q.pod, statuses)
-		return result, err
+		result.Preemption = preempting.answer(ctx, state, q.pod, statuses)
+		return result, nil
 	}
 	if status := profile.RunPreScorePlugins(ctx, state, q.pod, feasible); !status.IsSuccess() {
 		return result, status.AsError()
@@ -117,7 +120,7 @@ func (q *question) framework(
 	preempting.register(registry)
 	claims := assumecache.NewAssumeCache(
 		klog.FromContext(ctx), factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil)
-	slices, err := resourceslicetracker.StartTracker(ctx, resourceslicetracker.Options{
+	tracker, err := resourceslicetracker.StartTracker(ctx, resourceslicetracker.Options{
 		EnableDeviceTaintRules:   false,
 		EnableConsumableCapacity: utilfeature.DefaultFeatureGate.Enabled(features.DRAConsumableCapacity),
 		SliceInformer:            factory.Resource().V1().ResourceSlices(),
@@ -132,7 +135,7 @@ func (q *question) framework(
 		frameworkruntime.WithInformerFactory(factory),
 		frameworkruntime.WithPodNominator(q.nominated),
 		frameworkruntime.WithSnapshotSharedLister(snapshot),
-		frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claims, slices, factory)),
+		frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claims, tracker, factory)),
 		frameworkruntime.WithSharedCSIManager(
 			nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())),
 		frameworkruntime.WithMetricsRecorder(metrics.NewMetricsAsyncRecorder(1000, time.Second, ctx.Done())),
@@ -143,6 +146,9 @@ func (q *question) framework(
 	if err != nil {
 		return nil, nil, err
 	}
+	preempting.enabled = slices.ContainsFunc(
+		profile.ListPlugins().PostFilter.Enabled,
+		func(each config.Plugin) bool { return each.Name == defaultpreemption.Name })
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
 	return profile, preempting, nil
