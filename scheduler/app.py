@@ -16,6 +16,7 @@ import structlog
 
 from cache.disruption_budgets import DisruptionBudgets
 from cache.namespaces import Namespaces
+from cache.pod_templates import PodTemplates
 from cache.scheduler_cache import DEFAULT_TTL_S, SchedulerCache
 from cache.snapshot import Snapshot
 from cache.storage import Storage
@@ -254,7 +255,7 @@ class App:
         self.informers = InformerFactory(transport)
         self.whole_objects = InformerFactory(transport)
         self.extenders = self._make_extenders(binder)
-        self.pods = self.informers.informer(PODS)
+        self.pods = self.informers.informer(PODS, transform=PodTemplates().share)
         self.nodes = self.informers.informer(NODES)
         self.namespaces = self.informers.informer(NAMESPACES)
         self.namespaces.add_delta_handler(lambda d: namespaces.changed(d.old, d.new))
@@ -461,7 +462,7 @@ class App:
 
     def _binds_press(self) -> bool:
         """Tell whether so many bindings are under way that Events should stand back."""
-        return self.bindings.in_flight > BINDS_BEFORE_EVENTS
+        return self.bindings.pressing > BINDS_BEFORE_EVENTS
 
     def _pods_are_stale(self) -> bool:
         return self.pods.staleness_s(time.monotonic()) > self.options.stale_watch_s
