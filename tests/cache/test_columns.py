@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from cache.columns import MAX_DERIVED_COLUMNS, Columns, ColumnSpec, NodesView
 from cache.node_info import NodeInfo
 from cache.objects import Node, NodeMeta, NodeSpec, NodeStatus, Taint
+from tests.builders import node, pod
 
 
 def info(name: str, *, cpu: str = "4", labels: dict[str, str] | None = None, **spec) -> NodeInfo:
@@ -162,3 +163,27 @@ def test_columns_after_any_history_equal_columns_built_anew(history):
     table, ids = columns.label("size")
     twin, twin_ids = rebuilt.label("size")
     assert [table.values[ids[row]] for row in order] == [twin.values[i] for i in twin_ids]
+
+
+def _with_claims(name: str, *claims: str) -> NodeInfo:
+    users = [pod(f"{name}-{index}").claim(each) for index, each in enumerate(claims)]
+    return node(name).info(*users)
+
+
+@pytest.mark.parametrize(
+    ("change", "counts"),
+    [
+        pytest.param(lambda c: None, {"default/x": 2, "default/y": 1}, id="at first"),
+        pytest.param(lambda c: c.put(_with_claims("a", "y")), {"default/y": 2}, id="pods go"),
+        pytest.param(lambda c: c.remove("a"), {"default/y": 1}, id="a node leaves"),
+        pytest.param(
+            lambda c: c.put(_with_claims("c", "x")),
+            {"default/x": 3, "default/y": 1},
+            id="one comes",
+        ),
+    ],
+)
+def test_claims_are_counted_over_all_nodes(change, counts):
+    columns = columns_of(_with_claims("a", "x", "x"), _with_claims("b", "y"))
+    change(columns)
+    assert columns.claim_ref_counts == counts
