@@ -188,11 +188,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--nodes", type=int, default=NODES)
     parser.add_argument("--preemptors", type=int, default=20, help="of PreemptionAsync")
     parser.add_argument("--contenders", default="berth")
+    parser.add_argument("--only", default="", help="kinds whose name holds this")
     parser.add_argument("--timeout", type=float, default=300.0)
     options = parser.parse_args(arguments)
     known: dict[str, Callable[[], Contender]] = {"berth": Berth, "kube-scheduler": KubeScheduler}
     wrong = False
-    for kind, name in itertools.product(("Basic", "Async"), options.contenders.split(",")):
+    kinds = [kind for kind in ("Basic", "Async") if options.only in kind]
+    for kind, name in itertools.product(kinds, options.contenders.split(",")):
         with ControlPlane() as plane:
             if kind == "Basic":
                 found = play_basic(
