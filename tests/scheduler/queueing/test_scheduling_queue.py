@@ -16,6 +16,7 @@ from scheduler.queueing import Room
 from scheduler.queueing.rooms import IllegalMoveError
 from tests.builders import pod
 from tests.scheduler.queueing.stage import (
+    FIT,
     NODE_ALLOCATABLE,
     NODE_LABEL,
     NODE_TAINT,
@@ -416,6 +417,23 @@ class TestGates:
         assert stage.room(AT_DOOR) is Room.GATED
         assert stage.queue.move_all(NODE_ADD, None, None) == 1
         assert stage.room(AT_DOOR) is Room.ACTIVE
+
+    def test_who_refused_a_pod_wakes_it_through_its_gate(self):
+        # As preemption does it: its gate never says when, it only says of what it wants to hear.
+        def never(one, old, new):
+            return Hint.SKIP
+
+        stage = Stage({"Fit": FIT, "Door": (wants(Resource.POD, Do.DELETE, never),)})
+        stage.door_is_shut = False
+        stage.refused(AT_DOOR, "Fit")
+        stage.door_is_shut = True
+        stage.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+        assert stage.room(AT_DOOR) is Room.GATED
+        stage.door_is_shut = False
+        stage.queue.move_all(NODE_ADD, None, None)
+        assert stage.room(AT_DOOR) is Room.GATED
+        stage.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+        assert stage.room(AT_DOOR) is Room.BACKOFF
 
     def test_a_pod_may_come_from_one_gate_to_the_next(self, stage):
         stage.add(AT_DOOR.gate("wait"))
