@@ -114,6 +114,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         errors = usage.errors()
         if not errors:
             return NodeVerdicts(nodes.take(passed), status=REJECTED)
+        # Differs: kube-scheduler ends the cycle of any pod with volumes when those of a pod on one
+        # node cannot be counted; here that node alone is out.
         which = np.zeros(len(nodes.columns), dtype=np.intp)
         for index, row in enumerate(errors, 1):
             passed[row], which[row] = False, index
