@@ -43,7 +43,7 @@ class AssumeCache(Generic[K, T]):
     Parameters
     ----------
     kind
-        What the objects are called in messages: ``persistentvolume``.
+        What the objects are called in messages: ``persistentvolumes``.
     key
         Gives the key of an object.
     index

@@ -82,10 +82,10 @@ class Storage:
 
     def __init__(self) -> None:
         self.claims: AssumeCache[ClaimKey, PersistentVolumeClaim] = AssumeCache(
-            "persistentvolumeclaim", claim_key
+            "persistentvolumeclaims", claim_key
         )
         self.volumes: AssumeCache[str, PersistentVolume] = AssumeCache(
-            "persistentvolume", _volume_name, _class_and_claim
+            "persistentvolumes", _volume_name, _class_and_claim
         )
         self.csi_drivers_version = 0
         self.capacities_version = 0

@@ -22,7 +22,7 @@ CLASSES = ("", "fast", "slow")
 
 def new_cache() -> AssumeCache[str, PersistentVolume]:
     return AssumeCache(
-        "persistentvolume", lambda v: v.metadata.name, lambda v: v.spec.storage_class_name
+        "persistentvolumes", lambda v: v.metadata.name, lambda v: v.spec.storage_class_name
     )
 
 
@@ -88,7 +88,7 @@ def test_a_deletion_ends_everything() -> None:
     ("known", "why"),
     [
         pytest.param(2, r'"a" is out of sync \(stored: 2, assume: 1\)', id="newer-at-the-api"),
-        pytest.param(None, 'persistentvolume "a" not found', id="gone"),
+        pytest.param(None, 'persistentvolumes "a" not found', id="gone"),
     ],
 )
 def test_what_the_api_does_not_have_cannot_be_assumed(known: int | None, why: str) -> None:
