@@ -16,7 +16,8 @@ from tests.parity.nodes import nodes
 from tests.parity.pod_terms import workloads
 from tests.parity.pod_volumes import pod_volumes
 from tests.parity.pods import pending_pods, placed_pods, quiet_pods
-from tests.parity.storage import BETA_ZONE, EBS_ZONE, ZONES, storage
+from tests.parity.storage import storage
+from tests.parity.storage_words import BETA_ZONE, EBS_ZONE, ZONES
 from tests.parity.tenants import TASTES, budgets, full_nodes, nominated_pods, preemptors
 from tests.parity.vocabulary import (
     EVEN,

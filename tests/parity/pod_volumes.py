@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from tests.parity.storage import CLAIM_NAMES
+from tests.parity.storage_words import CLAIM_NAMES
 
 if TYPE_CHECKING:
     from tests.parity.vocabulary import Json
