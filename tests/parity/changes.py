@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from tests.parity.node_terms import node_affinities
 from tests.parity.nodes import nodes
-from tests.parity.pod_terms import pod_affinities
-from tests.parity.pods import pending_pods, placed_pods
+from tests.parity.pod_terms import pod_affinities, spread_constraints
+from tests.parity.pods import pending_pods, placed_pods, plain_pods
 from tests.parity.vocabulary import EFFECTS, EVEN, LIKELY, RARE, SELDOM, TAINT_KEYS, Json, chance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _DRIVERS = ["disk.csi.example.com", "pd.csi.storage.gke.io"]
-_CLAIMS = ["claim-0", "claim-1", "asked-scratch"]
+_CLAIMS = ["claim-0", "claim-0", "claim-1", "asked-scratch"]
 _CLASSES = ["fast", "slow"]
-_NAMESPACES = ["default", "team-a"]
+_NAMESPACES = ["default", "default", "default", "team-a"]
 _ZONE_LABELS = ["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"]
 _MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 _MODES = ["WaitForFirstConsumer", "Immediate"]
@@ -42,7 +42,7 @@ _TOLERATIONS = st.lists(
 _GATES = st.lists(st.sampled_from(["a", "b"]).map(lambda name: {"name": name}), max_size=2)
 _VOLUMES = st.lists(
     st.one_of(
-        st.sampled_from(_CLAIMS[:2]).map(
+        st.sampled_from(_CLAIMS[:3]).map(
             lambda name: {"persistentVolumeClaim": {"claimName": name}}
         ),
         st.just({"ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": []}}}}),
@@ -106,6 +106,15 @@ def _waiting(draw: st.DrawFn) -> Json:
         pod["spec"]["tolerations"] = draw(_TOLERATIONS)
     if draw(EVEN):
         pod["spec"]["volumes"] = _named(draw(_VOLUMES))
+    return pod
+
+
+@st.composite
+def _claimants(draw: st.DrawFn) -> Json:
+    """A pending pod of a namespace where there are claims."""
+    pod = draw(plain_pods("asked"))
+    pod["metadata"]["namespace"] = draw(st.sampled_from(_NAMESPACES))
+    pod["spec"]["volumes"] = _named(draw(_VOLUMES))
     return pod
 
 
@@ -176,6 +185,12 @@ def _other_changes(draw: st.DrawFn) -> Json:
 def _own_changes(draw: st.DrawFn) -> Json:
     """A row by itself: what a pod's own update means to the pod."""
     one, another = draw(_waiting()), draw(_waiting())
+    if draw(EVEN):
+        spread = draw(spread_constraints(one["metadata"]["labels"]))
+        one["spec"]["topologySpreadConstraints"] = [
+            {**each, "nodeTaintsPolicy": "Honor"} for each in spread
+        ]
+        another["spec"]["tolerations"] = draw(_TOLERATIONS)
     new = _like(one, another, draw(_OWN_PARTS))
     return {"pod": new, "old": one, "new": new}
 
@@ -367,9 +382,7 @@ _STORAGE_KINDS = [
 
 # --- rows -------------------------------------------------------------------------------------
 
-_CHANGES = st.one_of(
-    _node_changes(), _node_changes(), _other_changes(), _other_changes(), _storage_changes()
-)
+_CHANGES = st.one_of(_node_changes(), _node_changes(), _other_changes(), _other_changes())
 
 
 @st.composite
@@ -378,4 +391,7 @@ def rows(draw: st.DrawFn) -> list[Json]:
     pods = draw(st.lists(_waiting(), min_size=1, max_size=POD_CHANGES))
     changes = draw(st.lists(_CHANGES, min_size=1, max_size=POD_CHANGES))
     made = [{"pod": pod, **change} for change in changes for pod in pods]
-    return made + draw(st.lists(_own_changes(), max_size=2))
+    claimants = draw(st.lists(_claimants(), min_size=1, max_size=POD_CHANGES))
+    changes = draw(st.lists(_storage_changes(), max_size=3))
+    made += [{"pod": pod, **change} for change in changes for pod in claimants]
+    return made + draw(st.lists(_own_changes(), max_size=3))

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.controlplane.binaries import find_or_build
 from tests.parity.changes import rows
+from tests.parity.hint_branches import ROWS_FOR_ENOUGH, not_reached
 from tests.parity.processes import LineProcess
 from tests.parity.waking import BESIDES, Berth
 
@@ -145,9 +146,9 @@ def _compare_chunk(hints: Hints, chunk_seed: int, counts: Counter[str]) -> None:
 
 
 def main() -> int:
-    """Compare, report, and return the exit status: 1 when anything differs."""
+    """Compare, report, and return the exit status: 1 when anything differs or is not reached."""
     parser = argparse.ArgumentParser(prog="python -m tests.parity.hints", description=__doc__)
-    parser.add_argument("--cases", type=int, default=5000, metavar="N")
+    parser.add_argument("--cases", type=int, default=ROWS_FOR_ENOUGH, metavar="N")
     parser.add_argument("--seed", type=int, help="of an earlier run, to see the same rows")
     options = parser.parse_args()
     first_seed = random.randrange(10**9) if options.seed is None else options.seed
@@ -170,7 +171,10 @@ def main() -> int:
     for reached, times in sorted(counts.items()):
         print(f"  {times:7} {reached}")
     print(f"no difference in {counts[ROWS]} rows, seed {first_seed}")
-    return 0
+    missing = not_reached(counts) if options.cases >= ROWS_FOR_ENOUGH else []
+    for branch in missing:
+        print(f"never reached: {branch}")
+    return 1 if missing else 0
 
 
 if __name__ == "__main__":
