@@ -119,7 +119,8 @@ def test_pods_that_cannot_be_placed_say_why(empty_plane):
             )
             told = condition("why-large")
             assert told["message"] == (
-                "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."
+                "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). "
+                "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
             )
             assert told["status"] == "False"
             api.wait_until(
