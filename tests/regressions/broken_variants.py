@@ -1,0 +1,240 @@
+"""The scheduler with one mechanism taken out: what a scenario must notice.
+
+Each variant undoes the one thing that stands between the scheduler and an old mistake. The rest is
+the real code, so a scenario that passes with a variant does not test what it says.
+"""
+
+from __future__ import annotations
+
+import copy
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import patch
+
+from cache.pod_info import PodInfo
+from cache.scheduler_cache import SchedulerCache
+from plugins.default_preemption import eligibility
+from plugins.framework.status import SUCCESS
+from scheduler.binding_cycle import BindingCycles
+from scheduler.event_handlers import EventHandlers
+from scheduler.failure_handler import FailureHandler
+from scheduler.informers.store import Delta, DeltaKind, Store
+from scheduler.profiles import Profiles
+from scheduler.queueing.blocked_pods import BlockedPods
+from scheduler.queueing.in_flight import InFlight
+from scheduler.queueing.nominator import Nominator
+from scheduler.queueing.scheduling_queue import SchedulingQueue
+from scheduler.queueing.wake_ups import Asker, Verdict, WakeUps
+from scheduler.schedule_one import SchedulingLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+VARIANTS: Final[dict[str, Callable[[], AbstractContextManager[None]]]] = {}
+
+
+def _variant(patched: Any, attribute: str) -> Callable[..., Any]:
+    """Register a variant that puts a function in place of a method; it is given the real one."""
+
+    def register(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        @contextmanager
+        def broken() -> Iterator[None]:
+            with patch.object(patched, attribute, make(getattr(patched, attribute))):
+                yield
+
+        VARIANTS[make.__name__.strip("_").replace("_", "-")] = broken
+        return make
+
+    return register
+
+
+def _without(owner: Any, attribute: str) -> AbstractContextManager[Any]:
+    """Let a method of one object do nothing."""
+    return patch.object(owner, attribute, lambda *args, **more: None)
+
+
+# --- who is who -------------------------------------------------------------------------------
+
+
+@_variant(SchedulerCache, "_stimulate_locked")
+def _cache_knows_pods_by_name(real: Any) -> Any:
+    def stimulate(self: Any, stimulus: Any, info: Any, *more: Any) -> Any:
+        twin = copy.copy(info)
+        twin.uid = info.key
+        return real(self, stimulus, twin, *more)
+
+    return stimulate
+
+
+@_variant(Store, "apply")
+def _store_knows_objects_by_name(real: Any) -> Any:
+    def apply(self: Any, event_type: Any, obj: Any, deltas: list[Any]) -> None:
+        found: list[Delta[Any]] = []
+        real(self, event_type, obj, found)
+        if [each.kind for each in found] == [DeltaKind.DELETED, DeltaKind.ADDED]:
+            found = [Delta(DeltaKind.UPDATED, found[0].old, found[1].new)]
+        deltas += found
+
+    return apply
+
+
+@_variant(SchedulingQueue, "_add_locked")
+def _update_of_a_pod_in_flight_is_an_addition(real: Any) -> Any:
+    def add(self: Any, info: Any, event: str) -> None:
+        with _without(self._rooms.in_flight, "get"):
+            real(self, info, event)
+
+    return add
+
+
+# --- every attempt ends once ------------------------------------------------------------------
+
+
+@_variant(BindingCycles, "undo")
+def _undo_ends_where_forget_fails(real: Any) -> Any:
+    def undo(self: Any, job: Any, status: Any) -> None:
+        if self._cache.assumed_node(job.decision.info.uid) is not None:
+            real(self, job, status)
+
+    return undo
+
+
+@_variant(BindingCycles, "undo")
+def _failed_reserve_returns_without_requeue(real: Any) -> Any:
+    def undo(self: Any, job: Any, status: Any) -> None:
+        if job.is_permitted:
+            real(self, job, status)
+        else:
+            self._cache.forget_pod(job.decision.info)
+
+    return undo
+
+
+@_variant(SchedulingLoop, "_assume")
+def _failed_assume_leaves_the_attempt_open(real: Any) -> Any:
+    def assume(self: Any, *args: Any) -> None:
+        with _without(self._queue, "done"):
+            real(self, *args)
+
+    return assume
+
+
+@_variant(SchedulingLoop, "schedule_one")
+def _skipped_pod_stays_in_flight(real: Any) -> Any:
+    def schedule_one(self: Any, queued: Any) -> None:
+        if not self._skip(queued):
+            real(self, queued)
+
+    return schedule_one
+
+
+@_variant(FailureHandler, "handle")
+def _failure_takes_the_uid_of_the_successor(real: Any) -> Any:
+    def handle(self: Any, queued: Any, failure: Any) -> None:
+        live = self._live_pod(queued.info.namespace, queued.info.name)
+        if live is not None:
+            queued.info = PodInfo(live)
+        real(self, queued, failure)
+
+    return handle
+
+
+@_variant(FailureHandler, "handle")
+def _failure_of_a_deleted_pod_is_passed_over(real: Any) -> Any:
+    def handle(self: Any, queued: Any, failure: Any) -> None:
+        if self._live_pod(queued.info.namespace, queued.info.name) is not None:
+            real(self, queued, failure)
+
+    return handle
+
+
+# --- who is woken -----------------------------------------------------------------------------
+
+
+@_variant(InFlight, "record")
+def _events_pass_pods_in_flight_by(real: Any) -> Any:
+    return lambda self, event, old, new: None
+
+
+@_variant(BindingCycles, "undo")
+def _undo_wakes_nobody(real: Any) -> Any:
+    def undo(self: Any, job: Any, status: Any) -> None:
+        with _without(self._queue, "move_all"):
+            real(self, job, status)
+
+    return undo
+
+
+@_variant(BlockedPods, "groups")
+def _events_pass_gated_pods_by(real: Any) -> Any:
+    return lambda self: [each for each in real(self) if not each.gate]
+
+
+@_variant(WakeUps, "askers")
+def _every_event_is_for_every_gated_pod(real: Any) -> Any:
+    anybody = (Asker("", None, Verdict.AFTER_BACKOFF),)
+    return lambda self, who, event: anybody if who.gate else real(self, who, event)
+
+
+@_variant(Profiles, "pre_enqueue")
+def _gates_are_not_asked(real: Any) -> Any:
+    return lambda self, pod: SUCCESS
+
+
+# --- nominations and victims ------------------------------------------------------------------
+
+
+@_variant(Nominator, "delete")
+def _nominations_outlive_their_pods(real: Any) -> Any:
+    return lambda self, uid: None
+
+
+@_variant(FailureHandler, "handle")
+def _nominations_are_never_cleared(real: Any) -> Any:
+    def handle(self: Any, queued: Any, failure: Any) -> None:
+        kept = failure.nominated_node_name or None
+        real(self, queued, replace(failure, nominated_node_name=kept))
+
+    return handle
+
+
+@_variant(Nominator, "add")
+def _nominations_count_once_the_api_tells_of_them(real: Any) -> Any:
+    def add(self: Any, info: Any, node_name: str) -> Any:
+        return info.pod.status.nominated_node_name == node_name and real(self, info, node_name)
+
+    return add
+
+
+@_variant(eligibility, "is_stuck")
+def _victims_are_waited_for_without_limit(real: Any) -> Any:
+    return lambda pod, wall_s: False
+
+
+@_variant(EventHandlers, "_given_up")
+def _pods_in_binding_keep_their_room_when_deleted(real: Any) -> Any:
+    return lambda self, old: False
+
+
+# --- nodes that come and go -------------------------------------------------------------------
+
+
+@_variant(SchedulerCache, "add_pod")
+def _pods_of_unknown_nodes_are_passed_over(real: Any) -> Any:
+    def add_pod(self: Any, info: Any) -> None:
+        if info.node_name in self._nodes:
+            real(self, info)
+
+    return add_pod
+
+
+@_variant(SchedulerCache, "remove_node")
+def _pods_are_forgotten_with_their_node(real: Any) -> Any:
+    def remove_node(self: Any, name: str) -> Any:
+        for pod in list(self._nodes[name].info.pods.values()):
+            self.remove_pod(pod)
+        return real(self, name)
+
+    return remove_node

@@ -1,0 +1,67 @@
+"""A plugin that a scenario tells what to do: somebody's own, beside all the default ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Hint, Resource
+from plugins.framework.interfaces import PreEnqueuePlugin, PreFilterPlugin, ReservePlugin
+from plugins.framework.results import PROCEED
+from plugins.framework.status import SUCCESS, Code, Status, unschedulable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from cache.objects import Pod
+    from scheduler.profiles import Profiles
+
+
+class Bystander(PreEnqueuePlugin, PreFilterPlugin, ReservePlugin):
+    """Keeps pods out, fails, or lets something happen in the middle of a cycle.
+
+    Attributes
+    ----------
+    kept_out
+        Names of pods that may not be tried. They may be worth a look when a node is new.
+    meanwhile
+        What happens in the middle of the next cycle: the snapshot is taken, the filters have
+        not been asked.
+    fails_reserve
+        The next Reserve ends with an error.
+    """
+
+    name = "Bystander"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        super().__init__(args, handle)
+        self.kept_out: set[str] = set()
+        self.meanwhile: list[Callable[[], None]] = []
+        self.fails_reserve = False
+
+    @classmethod
+    def of(cls, profiles: Profiles) -> Bystander:
+        """Return the one that was made for the only profile."""
+        (framework,) = profiles
+        (found,) = (each for each in framework.points["reserve"] if isinstance(each, cls))
+        return found
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        return unschedulable("kept out") if pod.metadata.name in self.kept_out else SUCCESS
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        new_node = ClusterEvent(Resource.NODE, Action.ADD)
+        return (EventRegistration(new_node, lambda pod, old, new: Hint.QUEUE),)
+
+    def pre_filter(self, state, info, nodes):
+        happening, self.meanwhile = self.meanwhile, []
+        for each in happening:
+            each()
+        return PROCEED
+
+    def reserve(self, state, info, node_name):
+        fails, self.fails_reserve = self.fails_reserve, False
+        return Status(Code.ERROR, ("no luck",)) if fails else SUCCESS
+
+    def unreserve(self, state, info, node_name):
+        pass

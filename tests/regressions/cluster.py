@@ -1,0 +1,226 @@
+"""The API server's side of a scenario: objects, requests that can be held back, and watches.
+
+A change is told to the watches only when somebody takes it from them, so a scenario decides when
+the scheduler hears of what, and what it never hears of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cache.objects import Node, Pod
+from scheduler.client.codec import Decoder
+from scheduler.client.errors import ApiError
+from scheduler.informers.watch_events import EventType
+from tests.fakes.api_objects import ApiProblemError, ObjectLog, merge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tests.fakes.api_objects import Change, JsonObject
+
+GRACE_S = 30.0
+"""How long a pod that runs may take to end: the API server's default."""
+
+NAMESPACE = "default"
+
+_DECODERS: dict[str, Decoder[Any]] = {"pods": Decoder(Pod), "nodes": Decoder(Node)}
+_VERBS = ("binds", "statuses", "deletes")
+
+
+class Cluster:
+    """Pods and nodes, and the requests that a scheduler makes about them.
+
+    Parameters
+    ----------
+    wall_clock
+        Seconds since the epoch.
+
+    Attributes
+    ----------
+    binds, deletes
+        Name of the pod (and of the node) of every request, in order.
+
+    Notes
+    -----
+    *Concurrency*: confined to the loop.
+    """
+
+    def __init__(self, wall_clock: Callable[[], float]) -> None:
+        self._wall_clock = wall_clock
+        self._log = ObjectLog(self._changed)
+        self._made: Counter[str] = Counter()
+        self._untold: dict[str, deque[tuple[EventType, Pod | Node]]] = {
+            resource: deque() for resource in _DECODERS
+        }
+        self._held_watches: set[str] = set()
+        self._held: dict[str, set[str]] = {verb: set() for verb in _VERBS}
+        self._gates: list[tuple[str, asyncio.Future[int]]] = []
+        self._refusals: dict[str, deque[int]] = {verb: deque() for verb in _VERBS}
+        self.binds: list[tuple[str, str]] = []
+        self.deletes: list[str] = []
+
+    # --- what others do -----------------------------------------------------------------------
+
+    def create(self, resource: str, name: str, obj: JsonObject) -> None:
+        """Create an object; the second one of its name gets the UID ``name#2``."""
+        self._made[f"{resource}/{name}"] += 1
+        count = self._made[f"{resource}/{name}"]
+        uid = name if count == 1 else f"{name}#{count}"
+        obj.setdefault("metadata", {}).update(name=name, uid=uid)
+        self._log.create(resource, obj)
+
+    def exists(self, resource: str, name: str) -> bool:
+        """Tell whether there is an object of that name."""
+        return any(each["metadata"]["name"] == name for each in self._log.objects(resource))
+
+    def change(self, resource: str, name: str, patch: JsonObject) -> None:
+        """Merge a patch into an object."""
+        self._log.edit(resource, _key(resource, name), lambda obj: merge(obj, patch))
+
+    def remove(self, resource: str, name: str) -> None:
+        """Let an object be gone at once."""
+        self._log.delete(resource, _key(resource, name))
+
+    def ask_to_go(self, name: str) -> None:
+        """Delete a pod as a user does: one that runs, or has a finalizer, stays for a while."""
+        pod = self._log.get("pods", _key("pods", name))
+        metadata = pod["metadata"]
+        if not pod["spec"].get("nodeName") and not metadata.get("finalizers"):
+            self.remove("pods", name)
+        elif "deletionTimestamp" not in metadata:
+            until = datetime.fromtimestamp(self._wall_clock() + GRACE_S, UTC)
+            stamp = until.strftime("%Y-%m-%dT%H:%M:%SZ")
+            self.change("pods", name, {"metadata": {"deletionTimestamp": stamp}})
+
+    def raw(self, resource: str, name: str) -> JsonObject:
+        """Return an object as it is stored."""
+        return self._log.get(resource, _key(resource, name))
+
+    def pods(self) -> list[JsonObject]:
+        """Return all pods as they are stored."""
+        return self._log.objects("pods")
+
+    # --- the watches --------------------------------------------------------------------------
+
+    def _changed(self, resource: str, change: Change) -> None:
+        obj = _DECODERS[resource].decode(msgspec.json.encode(change.obj))
+        self._untold[resource].append((EventType(change.type), obj))
+
+    def hold_watch(self, resource: str) -> None:
+        """Keep what changes back."""
+        self._held_watches.add(resource)
+
+    def release_watch(self, resource: str) -> None:
+        """Tell everything that was kept back, and what comes."""
+        self._held_watches.discard(resource)
+
+    def lose_events(self, resource: str) -> None:
+        """Forget what was kept back: nobody will ever be told."""
+        self._untold[resource].clear()
+
+    def take_events(self, resource: str) -> list[tuple[EventType, Any]]:
+        """Return what the watch tells now."""
+        if resource in self._held_watches:
+            return []
+        events = list(self._untold[resource])
+        self._untold[resource].clear()
+        return events
+
+    # --- faults -------------------------------------------------------------------------------
+
+    def hold(self, verb: str, name: str = "") -> None:
+        """Let requests wait before they are taken up: all of a kind, or those about one pod."""
+        self._held[verb].add(name)
+
+    def release(self, verb: str, refusal: int = 0) -> None:
+        """Take up the requests that wait, and those to come; or refuse the former."""
+        self._held[verb].clear()
+        for waiting_verb, gate in self._gates:
+            if waiting_verb == verb and not gate.done():
+                gate.set_result(refusal)
+
+    def refuse_next(self, verb: str, status: int) -> None:
+        """Refuse one request with an HTTP status."""
+        self._refusals[verb].append(status)
+
+    async def _take_up(self, verb: str, name: str) -> None:
+        refusal = 0
+        await asyncio.sleep(0)
+        if self._held[verb] & {name, ""}:
+            gate: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            self._gates.append((verb, gate))
+            refusal = await gate
+        elif self._refusals[verb]:
+            refusal = self._refusals[verb].popleft()
+        if refusal:
+            raise ApiError(refusal, "Refused", "as the scenario wants it")
+
+    # --- the scheduler's requests -------------------------------------------------------------
+
+    async def bind_pod(self, namespace: str, name: str, uid: str, node_name: str) -> None:
+        """Bind a pod as kube-apiserver does."""
+        self.binds.append((uid, node_name))
+        await self._take_up("binds", name)
+        pod = self._get(name)
+        problem = ""
+        if pod["metadata"]["uid"] != uid:
+            problem = "another UID"
+        elif "deletionTimestamp" in pod["metadata"]:
+            problem = "is being deleted"
+        elif pod["spec"].get("nodeName"):
+            problem = "is assigned already"
+        elif pod["spec"].get("schedulingGates"):
+            problem = "has scheduling gates"
+        if problem:
+            raise ApiError(409, "Conflict", f"pod {name} {problem}")
+        self.assign(name, node_name)
+
+    def assign(self, name: str, node_name: str) -> None:
+        """Bind a pod, whoever asks."""
+        scheduled = {"type": "PodScheduled", "status": "True"}
+        status = {"nominatedNodeName": None, "conditions": [scheduled]}
+        self.change("pods", name, {"spec": {"nodeName": node_name}, "status": status})
+
+    async def get_pod(self, namespace: str, name: str) -> Pod | None:
+        """Return a pod as it is stored."""
+        await asyncio.sleep(0)
+        return self.pod(namespace, name)
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        """Return a pod as it is stored."""
+        if not self.exists("pods", name):
+            return None
+        return Decoder(Pod).decode(msgspec.json.encode(self.raw("pods", name)))
+
+    async def patch_pod_status(
+        self, namespace: str, name: str, uid: str, patch: Mapping[str, Any]
+    ) -> None:
+        """Change a pod's status."""
+        await self._take_up("statuses", name)
+        if self._get(name)["metadata"]["uid"] != uid:
+            raise ApiError(422, "Invalid", "metadata.uid: field is immutable")
+        self.change("pods", name, {"status": dict(patch)})
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        """Ask for a pod's deletion."""
+        self.deletes.append(uid)
+        await self._take_up("deletes", name)
+        if self._get(name)["metadata"]["uid"] != uid:
+            raise ApiError(409, "Conflict", "the UID in the precondition is another one")
+        self.ask_to_go(name)
+
+    def _get(self, name: str) -> JsonObject:
+        try:
+            return self.raw("pods", name)
+        except ApiProblemError as problem:
+            raise ApiError(problem.status, problem.reason, problem.message) from None
+
+
+def _key(resource: str, name: str) -> tuple[str, str]:
+    return (NAMESPACE if resource == "pods" else "", name)

@@ -1,0 +1,175 @@
+"""What a scenario can expect, and how that is looked up.
+
+    expect <room>: <pods>             of the queue: active, backoff, unschedulable, gated, in-flight
+    expect nominated: <pod>=<node>    as the scheduler counts
+    expect nominated in the API: ...  as the pods say
+    expect bound: <pod>=<node>        all pods that say so
+    expect assumed: <pods>            without the watch's word
+    expect evicted: <pods>            every DELETE so far, in order
+    expect bind requests: ...         every POST so far, in order
+    expect tried: <pod>               by the last cycle
+    expect free on <node>: <cpu>      by the scheduler's books
+    expect at most <n> questions
+    expect rest                       nothing is assumed, nominated, in flight, held or kept
+
+``nobody`` stands for none, ``1000 pods`` for a number; of the pods that had one name, the second
+is called ``name#2``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tests.regressions.world import World
+
+Action: TypeAlias = "Callable[[World], None]"
+
+_ROOMS: Final = {
+    "active": "active",
+    "backoff": "backoff",
+    "unschedulable": "unschedulable",
+    "gated": "gated",
+    "in-flight": "in_flight",
+}
+_NAMES = r"(?P<names>nobody|\d+ pods|[\w#-]+(?: [\w#-]+)*)"
+_PLACES = r"(?P<names>nobody|[\w#-]+=[\w-]+(?: [\w#-]+=[\w-]+)*)"
+
+
+class Unmet(Exception):  # noqa: N818 - it reads "except Unmet"
+    """What is found instead."""
+
+
+def of(text: str) -> Action:
+    """Return the check of what follows ``expect``; raises ValueError if it means nothing."""
+    text = " ".join(text.split())
+    for form, look in _FORMS.items():
+        pattern = re.compile(form)
+        match = pattern.fullmatch(text)
+        if match is not None:
+            return look(**match.groupdict())
+    raise ValueError(f"nothing can be expected as {text!r}")
+
+
+def _demand(found: Iterable[str], names: str, *, ordered: bool = False) -> None:
+    listed = list(found)
+    if names.endswith(" pods"):
+        if len(listed) != int(names.removesuffix(" pods")):
+            raise Unmet(f"found {len(listed)}")
+        return
+    wanted = [] if names == "nobody" else names.split()
+    if (listed if ordered else sorted(listed)) != (wanted if ordered else sorted(wanted)):
+        raise Unmet(f"found {' '.join(listed) or 'nobody'}")
+
+
+def _room(room: str, names: str) -> Action:
+    def check(world: World) -> None:
+        pods = getattr(world.queue.pending(), _ROOMS[room])
+        _demand([each.info.uid for each in pods], names)
+
+    return check
+
+
+def _nominated(names: str) -> Action:
+    return lambda world: _demand(_nominations(world), names)
+
+
+def _nominations(world: World) -> list[str]:
+    nominator = world.queue.nominator
+    return [
+        f"{info.uid}={node}"
+        for node in nominator.node_names()
+        for info in nominator.nominated_pods_for_node(node)
+    ]
+
+
+def _nominated_in_api(names: str) -> Action:
+    def check(world: World) -> None:
+        told = ((pod, pod["status"].get("nominatedNodeName")) for pod in world.cluster.pods())
+        _demand([f"{pod['metadata']['uid']}={node}" for pod, node in told if node], names)
+
+    return check
+
+
+def _bound(names: str) -> Action:
+    def check(world: World) -> None:
+        told = ((pod, pod["spec"].get("nodeName")) for pod in world.cluster.pods())
+        _demand([f"{pod['metadata']['uid']}={node}" for pod, node in told if node], names)
+
+    return check
+
+
+def _assumed(names: str) -> Action:
+    return lambda world: _demand(world.cache.dump().assumed, names)
+
+
+def _evicted(names: str) -> Action:
+    return lambda world: _demand(world.cluster.deletes, names, ordered=True)
+
+
+def _bind_requests(names: str) -> Action:
+    def check(world: World) -> None:
+        _demand([f"{uid}={node}" for uid, node in world.cluster.binds], names, ordered=True)
+
+    return check
+
+
+def _tried(names: str) -> Action:
+    return lambda world: _demand([] if world.tried is None else [world.tried], names)
+
+
+def _free(node: str, cpu: str) -> Action:
+    def check(world: World) -> None:
+        info = world.cache.dump().nodes.get(node)
+        if info is None:
+            raise Unmet(f"found no node {node}")
+        free = info.allocatable.get("cpu", 0) - info.requested.get("cpu", 0)
+        if free != int(cpu) * 1000:
+            raise Unmet(f"found {free / 1000:g}")
+
+    return check
+
+
+def _questions(count: str) -> Action:
+    def check(world: World) -> None:
+        if world.questions > int(count):
+            raise Unmet(f"found {world.questions}")
+
+    return check
+
+
+def _rest() -> Action:
+    def check(world: World) -> None:
+        in_flight = world.queue._rooms.in_flight
+        left = {
+            "assumed": list(world.cache.dump().assumed),
+            "nominated": _nominations(world),
+            "in flight": [each.queued.info.uid for each in in_flight],
+            "events kept": in_flight.event_count,
+            "held by Permit": len(world.waiting_pods),
+            "bindings": world.bindings.in_flight,
+            "preemptions": world.preemptions.in_flight,
+        }
+        found = {what: value for what, value in left.items() if value}
+        if found:
+            raise Unmet(f"found {found}")
+
+    return check
+
+
+_FORMS: Final[dict[str, Callable[..., Action]]] = {
+    rf"(?P<room>{'|'.join(_ROOMS)}): {_NAMES}": _room,
+    rf"nominated: {_PLACES}": _nominated,
+    rf"nominated in the API: {_PLACES}": _nominated_in_api,
+    rf"bound: {_PLACES}": _bound,
+    rf"assumed: {_NAMES}": _assumed,
+    rf"evicted: {_NAMES}": _evicted,
+    rf"bind requests: {_PLACES}": _bind_requests,
+    rf"tried: {_NAMES}": _tried,
+    r"free on (?P<node>\S+): (?P<cpu>-?\d+)": _free,
+    r"at most (?P<count>\d+) questions": _questions,
+    r"rest": _rest,
+}

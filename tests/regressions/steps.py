@@ -1,0 +1,217 @@
+"""What can happen in a scenario, one function for each form of line."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tests.fakes.api_objects import JsonObject
+    from tests.regressions.world import World
+
+Action: TypeAlias = "Callable[[World], None]"
+Options: TypeAlias = "dict[str, str]"
+
+_NODE_OPTIONS: Final = frozenset({"cpu"})
+_POD_OPTIONS: Final = frozenset({"cpu", "priority", "on", "gate", "finalizer", "copies"})
+
+
+class _Form(NamedTuple):
+    pattern: re.Pattern[str]
+    options: frozenset[str]
+    run: Callable[..., None]
+
+
+_FORMS: list[_Form] = []
+
+
+def _step(form: str, options: frozenset[str] = frozenset()) -> Callable[..., Any]:
+    """Register a function for lines of a form; ``{word}`` stands for a word that it is given."""
+    pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^\\s=]+)", form)
+
+    def register(run: Callable[..., None]) -> Callable[..., None]:
+        more = r"(?P<options>( \S+)*)" if options else ""
+        _FORMS.append(_Form(re.compile(pattern + more), options, run))
+        return run
+
+    return register
+
+
+def of(text: str) -> Action:
+    """Return what a line does; raises ValueError for one that means nothing."""
+    text = " ".join(text.split())
+    for form in _FORMS:
+        match = form.pattern.fullmatch(text)
+        if match is None:
+            continue
+        words: dict[str, Any] = match.groupdict()
+        if form.options:
+            words["options"] = _options(words["options"], form.options)
+        return lambda world: form.run(world, **words)
+    raise ValueError(f"no step reads {text!r}")
+
+
+def _options(text: str, known: frozenset[str]) -> Options:
+    options: Options = {}
+    for word in text.split():
+        key, equals, value = word.partition("=")
+        if key not in known or not equals or not value:
+            raise ValueError(f"{word!r} is none of {', '.join(f'{k}=' for k in sorted(known))}")
+        if key in ("cpu", "priority", "copies") and not value.isdecimal():
+            raise ValueError(f"{word!r}: {value!r} is no number")
+        options[key] = value
+    return options
+
+
+def in_the_middle(action: Action) -> Action:
+    """Return a step that lets something happen in the middle of the next cycle."""
+
+    def happen(world: World) -> None:
+        action(world)
+        world.hear()
+
+    return lambda world: world.bystander.meanwhile.append(lambda: happen(world))
+
+
+# --- the cluster ------------------------------------------------------------------------------
+
+
+@_step("node {name}", _NODE_OPTIONS)
+def _node(world: World, name: str, options: Options) -> None:
+    room = {"cpu": options.get("cpu", "4"), "memory": "16Gi", "pods": "110"}
+    status = {"capacity": room, "allocatable": room}
+    if world.cluster.exists("nodes", name):
+        world.cluster.change("nodes", name, {"status": status})
+    else:
+        world.cluster.create("nodes", name, {"status": status})
+
+
+@_step("delete node {name}")
+def _delete_node(world: World, name: str) -> None:
+    world.cluster.remove("nodes", name)
+
+
+@_step("pod {name}", _POD_OPTIONS)
+def _pod(world: World, name: str, options: Options) -> None:
+    copies = options.get("copies")
+    names = [name] if copies is None else [f"{name}-{index}" for index in range(int(copies))]
+    for each in names:
+        world.cluster.create("pods", each, _pod_object(options))
+
+
+def _pod_object(options: Options) -> JsonObject:
+    requests = {"cpu": options.get("cpu", "1")}
+    spec: JsonObject = {
+        "schedulerName": "berth",
+        "priority": int(options.get("priority", "0")),
+        "containers": [{"name": "main", "image": "pause", "resources": {"requests": requests}}],
+    }
+    if "on" in options:
+        spec["nodeName"] = options["on"]
+    if "gate" in options:
+        spec["schedulingGates"] = [{"name": options["gate"]}]
+    metadata = {"finalizers": [options["finalizer"]]} if "finalizer" in options else {}
+    return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
+
+
+@_step("delete pod {name}")
+def _delete_pod(world: World, name: str) -> None:
+    world.cluster.ask_to_go(name)
+
+
+@_step("end pod {name}")
+def _end_pod(world: World, name: str) -> None:
+    world.cluster.remove("pods", name)
+
+
+@_step("recreate pod {name}")
+def _recreate_pod(world: World, name: str) -> None:
+    spec = copy.deepcopy(world.cluster.raw("pods", name)["spec"])
+    spec.pop("nodeName", None)
+    world.cluster.remove("pods", name)
+    world.cluster.create("pods", name, {"spec": spec, "status": {"phase": "Pending"}})
+
+
+@_step("ungate pod {name}")
+def _ungate_pod(world: World, name: str) -> None:
+    world.cluster.change("pods", name, {"spec": {"schedulingGates": None}})
+
+
+@_step("label pod {name} {key}={value}")
+def _label_pod(world: World, name: str, key: str, value: str) -> None:
+    world.cluster.change("pods", name, {"metadata": {"labels": {key: value}}})
+
+
+@_step("another scheduler binds {name} to {node}")
+def _bind(world: World, name: str, node: str) -> None:
+    world.cluster.assign(name, node)
+
+
+# --- the way to the API server ----------------------------------------------------------------
+
+
+@_step("hold watch of (?P<resource>pods|nodes)")
+def _hold_watch(world: World, resource: str) -> None:
+    world.cluster.hold_watch(resource)
+
+
+@_step("release watch of (?P<resource>pods|nodes)")
+def _release_watch(world: World, resource: str) -> None:
+    world.cluster.release_watch(resource)
+
+
+@_step("lose events of (?P<resource>pods|nodes)")
+def _lose_events(world: World, resource: str) -> None:
+    world.cluster.lose_events(resource)
+
+
+@_step("hold (?P<verb>binds|statuses|deletes)( of (?P<name>\\S+))?")
+def _hold(world: World, verb: str, name: str | None) -> None:
+    world.cluster.hold(verb, name or "")
+
+
+@_step("release (?P<verb>binds|statuses|deletes)( with (?P<status>\\d+))?")
+def _release(world: World, verb: str, status: str | None) -> None:
+    world.cluster.release(verb, int(status or "0"))
+
+
+@_step("refuse next of (?P<verb>binds|statuses|deletes) with (?P<status>\\d+)")
+def _refuse(world: World, verb: str, status: str) -> None:
+    world.cluster.refuse_next(verb, int(status))
+
+
+# --- the scheduler ----------------------------------------------------------------------------
+
+
+@_step("cycle")
+def _cycle(world: World) -> None:
+    world.cycle()
+
+
+@_step("advance (?P<seconds>\\d+)s")
+def _advance(world: World, seconds: str) -> None:
+    world.advance(float(seconds))
+
+
+@_step("plugin keeps {name} out")
+def _keep_out(world: World, name: str) -> None:
+    world.bystander.kept_out.add(name)
+
+
+@_step("plugin lets {name} in")
+def _let_in(world: World, name: str) -> None:
+    world.bystander.kept_out.discard(name)
+
+
+@_step("plugin fails next reserve")
+def _fail_reserve(world: World) -> None:
+    world.bystander.fails_reserve = True
+
+
+@_step("count questions")
+def _count(world: World) -> None:
+    world.questions = 0
