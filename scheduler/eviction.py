@@ -64,6 +64,8 @@ class Evicted(Enum):
     """It was not bound yet, and goes back to the queue."""
     GONE = "gone"
     """It was gone, or on its way out, before we came."""
+    SPARED = "spared"
+    """Nobody needs its room any more."""
 
 
 class Evictor:
@@ -114,7 +116,9 @@ class Evictor:
             return True
         return live.metadata.deletion_timestamp is not None or info.uid in self._deleted
 
-    async def evict(self, victim: PodInfo, plugin: str, message: str) -> Evicted:
+    async def evict(
+        self, victim: PodInfo, plugin: str, message: str, is_wanted: Callable[[], bool]
+    ) -> Evicted:
         """Evict a pod, or wait for the end of an eviction of it that is under way.
 
         Parameters
@@ -123,6 +127,8 @@ class Evictor:
             In whose name.
         message
             Of the condition.
+        is_wanted
+            Whether anybody still needs the room; asked before each request.
 
         Returns
         -------
@@ -133,16 +139,20 @@ class Evictor:
         ApiError
             The API server refused, or gave no answer in time.
         """
-        task = self._under_way.get(victim.uid)
-        if task is not None:
-            await asyncio.shield(task)
-            return Evicted.GONE
-        task = asyncio.ensure_future(self._evict(victim, plugin, message))
+        while (task := self._under_way.get(victim.uid)) is not None:
+            # Whom the other one has spared may be in the way here all the same.
+            if await asyncio.shield(task) is not Evicted.SPARED:
+                return Evicted.GONE
+        task = asyncio.ensure_future(self._evict(victim, plugin, message, is_wanted))
         self._under_way[victim.uid] = task
         task.add_done_callback(lambda _: self._under_way.pop(victim.uid, None))
         return await asyncio.shield(task)
 
-    async def _evict(self, victim: PodInfo, plugin: str, message: str) -> Evicted:
+    async def _evict(
+        self, victim: PodInfo, plugin: str, message: str, is_wanted: Callable[[], bool]
+    ) -> Evicted:
+        if not is_wanted():
+            return Evicted.SPARED
         if self._turn_back(victim.uid, plugin):
             return Evicted.SENT_BACK
         self._forget_those_that_left()
@@ -150,10 +160,13 @@ class Evictor:
             return Evicted.GONE
         live = self._live_pod(victim.namespace, victim.name) or victim.pod
         patch = self._condition_patch(live, message)
-        if patch and not await self._persist(victim, lambda: self._patch(victim, patch)):
-            return Evicted.GONE
-        if not await self._persist(victim, lambda: self._delete(victim)):
-            return Evicted.GONE
+        if patch:
+            end = await self._persist(victim, lambda: self._patch(victim, patch), is_wanted)
+            if end is not None:
+                return end
+        end = await self._persist(victim, lambda: self._delete(victim), is_wanted)
+        if end is not None:
+            return end
         self._deleted[victim.uid] = (victim.namespace, victim.name)
         return Evicted.DELETED
 
@@ -192,30 +205,37 @@ class Evictor:
     def _delete(self, victim: PodInfo) -> Awaitable[None]:
         return self._api.delete_pod(victim.namespace, victim.name, victim.uid)
 
-    async def _persist(self, victim: PodInfo, call: Callable[[], Awaitable[None]]) -> bool:
-        """Make a request until it is answered; return False when there is no such pod any more.
+    async def _persist(
+        self,
+        victim: PodInfo,
+        call: Callable[[], Awaitable[None]],
+        is_wanted: Callable[[], bool],
+    ) -> Evicted | None:
+        """Make a request until it is carried out, or return why that is not needed any more.
 
         An answer that leaves open what happened is settled by a GET: a pod that is on its way out
         is not asked to go once more.
         """
         attempt = 0
         while True:
+            if not is_wanted():
+                return Evicted.SPARED
             try:
                 await call()
             except ApiError as error:
                 if is_another_pod(error):
-                    return False
+                    return Evicted.GONE
                 action, delay_s = classify(error, attempt, self._rng)
                 if action is Action.GONE:
-                    return False
+                    return Evicted.GONE
                 attempt += 1
                 if attempt >= MAX_TRIES or action in (Action.FORBIDDEN, Action.GIVE_UP):
                     raise
                 await self._sleep(delay_s)
                 if action is not Action.RETRY and not await self._is_there(victim):
-                    return False
+                    return Evicted.GONE
             else:
-                return True
+                return None
 
     async def _is_there(self, victim: PodInfo) -> bool:
         """Tell whether the pod exists and is not about to go; yes when that cannot be known."""

@@ -229,9 +229,11 @@ class PreemptionExecutor:
         scheduler = info.pod.spec.scheduler_name
         message = f"{scheduler}: preempting to accommodate a higher priority pod"
         async with self._slots:
-            outcome = await self._evictor.evict(victim, preemption.plugin, message)
-        if outcome is Evicted.GONE:
-            log.debug("victim was gone already", pod=info.key, victim=victim.key)
+            outcome = await self._evictor.evict(
+                victim, preemption.plugin, message, lambda: self._still_waits(info)
+            )
+        if outcome in (Evicted.GONE, Evicted.SPARED):
+            log.debug("victim was not evicted", pod=info.key, victim=victim.key, why=outcome.value)
             return outcome
         note = f"Preempted by pod {info.uid} on node {node_name}"
         if outcome is Evicted.SENT_BACK:
@@ -243,6 +245,19 @@ class PreemptionExecutor:
             "pod preempted", pod=info.key, node=node_name, victim=victim.key, how=outcome.value
         )
         return outcome
+
+    def _still_waits(self, info: PodInfo) -> bool:
+        """Tell whether a preemptor still needs room.
+
+        # Differs: kube-scheduler evicts all victims once it has begun, whatever becomes of the pod.
+        """
+        live = self._live_pod(info.namespace, info.name)
+        return (
+            live is not None
+            and live.metadata.uid == info.uid
+            and not live.spec.node_name
+            and live.metadata.deletion_timestamp is None
+        )
 
     def _give_up(self, preemption: Preemption, failure: BaseException) -> None:
         """Try the preemptor again: no event may come that would bring it back.

@@ -30,6 +30,7 @@ class Scene:
         self.api = api
         self.live = live
         self.held: set[str] = set()
+        self.wanted = True
         self.turned_back: list[tuple[str, str]] = []
         self.evictor = Evictor(
             api,
@@ -49,7 +50,8 @@ class Scene:
         await asyncio.sleep(0)
 
     async def evict(self, victim: Pod = VICTIM) -> Evicted:
-        return await self.evictor.evict(PodInfo(victim), "DefaultPreemption", MESSAGE)
+        info = PodInfo(victim)
+        return await self.evictor.evict(info, "DefaultPreemption", MESSAGE, lambda: self.wanted)
 
 
 def evict(api: FakeEvictionApi | None = None, live: Pod | None = VICTIM) -> tuple[Evicted, Scene]:
@@ -169,6 +171,44 @@ def test_two_preemptors_delete_a_victim_once():
 
     outcomes, deleted = asyncio.run(scene())
     assert (sorted(each.value for each in outcomes), deleted) == (["deleted", "gone"], ["victim"])
+
+
+def test_a_pod_whose_room_nobody_needs_is_left_alone():
+    async def scene() -> tuple[Evicted, list[tuple[str, str]], list[tuple[str, str]]]:
+        made = Scene(FakeEvictionApi())
+        made.held.add("u-1")
+        made.wanted = False
+        return await made.evict(), made.turned_back, made.api.writes
+
+    assert asyncio.run(scene()) == (Evicted.SPARED, [], [])
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param([], id="after its condition was written"),
+        pytest.param([error(503)], id="after a first DELETE has failed"),
+    ],
+)
+def test_a_pod_whose_room_nobody_needs_any_more_is_spared(answers):
+    async def scene() -> tuple[Evicted, list[str]]:
+        made = Scene(FakeEvictionApi(deletes=answers))
+        asked = iter([True, True, *[True for _ in answers]])
+        info = PodInfo(VICTIM)
+        outcome = await made.evictor.evict(info, "P", MESSAGE, lambda: next(asked, False))
+        return outcome, made.api.deleted
+
+    assert asyncio.run(scene()) == (Evicted.SPARED, ["victim" for _ in answers])
+
+
+def test_a_pod_that_one_preemptor_has_spared_is_evicted_for_the_other():
+    async def scene() -> tuple[list[Evicted], list[str]]:
+        made = Scene(FakeEvictionApi())
+        info, asked = PodInfo(VICTIM), iter([True])
+        first = made.evictor.evict(info, "P", MESSAGE, lambda: next(asked, False))
+        return await asyncio.gather(first, made.evict()), made.api.deleted
+
+    assert asyncio.run(scene()) == ([Evicted.SPARED, Evicted.DELETED], ["victim"])
 
 
 def test_a_victim_that_the_watch_still_shows_is_not_deleted_again():
