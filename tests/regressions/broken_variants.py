@@ -20,6 +20,7 @@ from scheduler.binding_cycle import BindingCycles
 from scheduler.event_handlers import EventHandlers
 from scheduler.failure_handler import FailureHandler
 from scheduler.informers.store import Delta, DeltaKind, Store
+from scheduler.preemption_executor import PreemptionExecutor
 from scheduler.profiles import Profiles
 from scheduler.queueing.blocked_pods import BlockedPods
 from scheduler.queueing.in_flight import InFlight
@@ -206,6 +207,11 @@ def _nominations_count_once_the_api_tells_of_them(real: Any) -> Any:
         return info.pod.status.nominated_node_name == node_name and real(self, info, node_name)
 
     return add
+
+
+@_variant(PreemptionExecutor, "_still_waits")
+def _victims_go_whatever_becomes_of_the_preemptor(real: Any) -> Any:
+    return lambda self, info: True
 
 
 @_variant(eligibility, "is_stuck")
