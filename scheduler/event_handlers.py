@@ -125,15 +125,38 @@ class EventHandlers:
         if was is Land.ASSIGNED and old is not None:
             self._unassigned(old)
         elif was is Land.OURS and old is not None:
+            nominated = self._nominated_node(old)
             self._queue.delete(old.metadata.uid)
-            if now is Land.FOREIGN and not self._given_up(old):
-                self._left_nomination(old)
+            if info is not None:
+                self._bound(old, info, nominated)
+                return
+            if not self._given_up(old) and nominated:
+                self._left_nomination(old, nominated)
         if info is not None:
             if now is Land.ASSIGNED:
-                self._cache.add_pod(info)
-                self._queue.move_all(ASSIGNED_POD_ADD, None, info.pod)
+                self._assigned(info)
             else:
                 self._queue.add(info)
+
+    def _assigned(self, info: PodInfo) -> None:
+        self._cache.add_pod(info)
+        self._queue.move_all(ASSIGNED_POD_ADD, None, info.pod)
+
+    def _bound(self, old: Pod, info: PodInfo, nominated: str) -> None:
+        """Take in that a pod which waited for us is bound, by us or behind our back.
+
+        # Differs: kube-scheduler tells nobody of the room that is free on another node then
+        (kubernetes/kubernetes#134859), and lets a Permit plugin hold the pod until its time is up.
+        """
+        assumed = self._cache.assumed_node(info.uid)
+        self._assigned(info)
+        if assumed is not None and assumed != info.node_name:
+            waiting = self._waiting_pods.get(info.uid)
+            if waiting is not None:
+                waiting.reject("", "bound elsewhere")
+            self._queue.move_all(ASSIGNED_POD_DELETE, on_node(old, assumed), None)
+        elif nominated and nominated != info.node_name:
+            self._left_nomination(old, nominated)
 
     def _assigned_updated(self, old: Pod | None, info: PodInfo) -> None:
         if not self._cache.update_pod(info):
@@ -153,8 +176,9 @@ class EventHandlers:
                 self._given_up(old)
             return
         self._queue.update(old, info)
-        if old.status.nominated_node_name != info.pod.status.nominated_node_name:
-            self._left_nomination(old)
+        told = old.status.nominated_node_name
+        if told and told != info.pod.status.nominated_node_name:
+            self._left_nomination(old, told)
 
     def _given_up(self, old: Pod) -> bool:
         """Free whatever is assumed for a pod that waited for us and is gone, or going.
@@ -170,13 +194,18 @@ class EventHandlers:
         self._unassigned(on_node(old, node_name))
         return True
 
-    def _left_nomination(self, old: Pod) -> None:
-        """Wake those for whom a pod counted on the node it was nominated for, if it was."""
-        if old.status.nominated_node_name:
-            priority = old.spec.priority or 0
-            self._queue.move_all(
-                ASSIGNED_POD_DELETE, old, None, lambda pod: (pod.spec.priority or 0) <= priority
-            )
+    def _nominated_node(self, pod: Pod) -> str:
+        """Return the node that a pod counts on; it does so before the API has heard of it."""
+        return self._queue.nominator.node_of(pod.metadata.uid) or pod.status.nominated_node_name
+
+    def _left_nomination(self, old: Pod, node_name: str) -> None:
+        """Wake those for whom a pod counted on the node it was nominated for."""
+        priority = old.spec.priority or 0
+        # Hints take a pod for one that used nothing unless it shows a node of either kind.
+        left = old if old.status.nominated_node_name else on_node(old, node_name)
+        self._queue.move_all(
+            ASSIGNED_POD_DELETE, left, None, lambda pod: (pod.spec.priority or 0) <= priority
+        )
 
     # --- nodes --------------------------------------------------------------------------------
 

@@ -188,6 +188,36 @@ class TestWakeUps:
         refused.handlers.on_pods([gone[how]])
         assert self.waits(refused) is stays
 
+    def test_an_assumed_pod_that_is_bound_elsewhere_wakes_it(self, parts):
+        parts.handlers.on_pods([added(ours("binding").request(cpu="3").build())])
+        binding = parts.queue.pop(timeout_s=0)
+        assert binding is not None
+        parts.cache.assume_pod(binding.info, "n1")
+        parts.handlers.on_pods([added(ours("waits").request(cpu="3").build())])
+        waits = parts.queue.pop(timeout_s=0)
+        assert waits is not None
+        waits.unschedulable_plugins = frozenset({"NodeResourcesFit"})
+        parts.queue.add_unschedulable(waits)
+        before = binding.info.pod
+        parts.handlers.on_pods([changed(before, ours("binding").request(cpu="3").on("n2").build())])
+        assert not self.waits(parts)
+
+    @pytest.mark.parametrize(
+        ("node_name", "stays"), [pytest.param("n1", True), pytest.param("n2", False)]
+    )
+    def test_a_nominated_pod_that_is_bound_elsewhere_wakes_it(self, refused, node_name, stays):
+        nominated = ours("nominated").nominated("n1")
+        refused.handlers.on_pods([added(nominated.build())])
+        refused.handlers.on_pods([changed(nominated.build(), nominated.on(node_name).build())])
+        assert self.waits(refused) is stays
+
+    def test_a_nomination_that_the_api_has_not_heard_of_counts_too(self, refused):
+        made = ours("nominated")
+        refused.handlers.on_pods([added(made.build())])
+        refused.queue.nominator.add(made.info(), "n1")
+        refused.handlers.on_pods([deleted(made.build())])
+        assert not self.waits(refused)
+
     def test_an_assumed_pod_gives_back_its_room_as_soon_as_it_is_to_be_deleted(self, parts):
         made = ours()
         parts.handlers.on_pods([added(made.build())])
