@@ -184,6 +184,16 @@ def _gates_are_not_asked(real: Any) -> Any:
     return lambda self, pod: SUCCESS
 
 
+@_variant(EventHandlers, "_bound")
+def _bound_elsewhere_is_no_news(real: Any) -> Any:
+    return lambda self, old, info, nominated: self._assigned(info)
+
+
+@_variant(EventHandlers, "_nominated_node")
+def _nominations_end_only_if_the_api_has_told_of_them(real: Any) -> Any:
+    return lambda self, pod: pod.status.nominated_node_name
+
+
 # --- nominations and victims ------------------------------------------------------------------
 
 

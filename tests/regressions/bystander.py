@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Hint, Resource
-from plugins.framework.interfaces import PreEnqueuePlugin, PreFilterPlugin, ReservePlugin
+from plugins.framework.interfaces import (
+    PermitPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    ReservePlugin,
+)
 from plugins.framework.results import PROCEED
 from plugins.framework.status import SUCCESS, Code, Status, unschedulable
 
@@ -17,8 +22,12 @@ if TYPE_CHECKING:
     from scheduler.profiles import Profiles
 
 
-class Bystander(PreEnqueuePlugin, PreFilterPlugin, ReservePlugin):
-    """Keeps pods out, fails, or lets something happen in the middle of a cycle.
+HELD_S = 900.0
+"""Longer than any scenario takes: nobody waits for it."""
+
+
+class Bystander(PreEnqueuePlugin, PreFilterPlugin, ReservePlugin, PermitPlugin):
+    """Keeps pods out, holds them, fails, or lets something happen in the middle of a cycle.
 
     Attributes
     ----------
@@ -27,6 +36,8 @@ class Bystander(PreEnqueuePlugin, PreFilterPlugin, ReservePlugin):
     meanwhile
         What happens in the middle of the next cycle: the snapshot is taken, the filters have
         not been asked.
+    held
+        Names of pods that Permit holds until somebody decides.
     fails_reserve
         The next Reserve ends with an error.
     """
@@ -37,6 +48,7 @@ class Bystander(PreEnqueuePlugin, PreFilterPlugin, ReservePlugin):
         super().__init__(args, handle)
         self.kept_out: set[str] = set()
         self.meanwhile: list[Callable[[], None]] = []
+        self.held: set[str] = set()
         self.fails_reserve = False
 
     @classmethod
@@ -65,3 +77,6 @@ class Bystander(PreEnqueuePlugin, PreFilterPlugin, ReservePlugin):
 
     def unreserve(self, state, info, node_name):
         pass
+
+    def permit(self, state, info, node_name):
+        return (Status(Code.WAIT), HELD_S) if info.name in self.held else (SUCCESS, 0.0)

@@ -36,7 +36,7 @@ _ROOMS: Final = {
     "in-flight": "in_flight",
 }
 _NAMES = r"(?P<names>nobody|\d+ pods|[\w#-]+(?: [\w#-]+)*)"
-_PLACES = r"(?P<names>nobody|[\w#-]+=[\w-]+(?: [\w#-]+=[\w-]+)*)"
+_PLACES = r"(?P<names>nobody|\d+ pods|[\w#-]+=[\w-]+(?: [\w#-]+=[\w-]+)*)"
 
 
 class Unmet(Exception):  # noqa: N818 - it reads "except Unmet"

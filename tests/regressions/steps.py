@@ -207,6 +207,11 @@ def _let_in(world: World, name: str) -> None:
     world.bystander.kept_out.discard(name)
 
 
+@_step("plugin holds {name}")
+def _hold_at_permit(world: World, name: str) -> None:
+    world.bystander.held.add(name)
+
+
 @_step("plugin fails next reserve")
 def _fail_reserve(world: World) -> None:
     world.bystander.fails_reserve = True
