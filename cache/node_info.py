@@ -171,7 +171,8 @@ class NodeInfo:
             self.used_ports.remove(port)
         self.pods_with_affinity.pop(uid, None)
         self.pods_with_required_anti_affinity.pop(uid, None)
-        _subtract(self.pvc_ref_counts, dict.fromkeys(claim_keys(info), 1))
+        for claim in claim_keys(info):
+            _subtract(self.pvc_ref_counts, {claim: 1})
         return info
 
     def replace_pod(self, info: PodInfo) -> bool:

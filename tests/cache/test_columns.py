@@ -187,3 +187,11 @@ def test_claims_are_counted_over_all_nodes(change, counts):
     columns = columns_of(_with_claims("a", "x", "x"), _with_claims("b", "y"))
     change(columns)
     assert columns.claim_ref_counts == counts
+
+
+def test_a_claim_that_a_pod_mounts_twice_is_free_once_the_pod_is_gone():
+    twice = pod("twice").claim("data").claim("data").info()
+    info = node("a").info()
+    info.add_pod(twice)
+    info.remove_pod(twice.uid)
+    assert info.pvc_ref_counts == {}
