@@ -183,14 +183,14 @@ def check_contract_is_written(recipe: Recipe) -> None:
 
 
 def check_events(recipe: Recipe) -> None:
-    """A plugin says itself which events matter, each once, and never "all of them"."""
+    """A plugin says itself which events matter, each hint once, and never "all of them"."""
     registered = recipe.make().events_to_register()
     assert all(isinstance(each, EventRegistration) for each in registered)
     assert "events_to_register" in {
         name for cls in recipe.plugin.__mro__ if cls is not Plugin for name in vars(cls)
     }
     events = [each.event for each in registered]
-    assert len(set(events)) == len(events)
+    assert len({(each.event, each.hint) for each in registered}) == len(registered)
     for event in events:
         assert event.action
         assert not event.is_wildcard
