@@ -19,6 +19,6 @@ COPY --from=build /opt/berth /opt/berth
 ENV PATH=/opt/berth/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 # Nothing is written but to standard error: the root file system may be read-only.
 USER 65532:65532
-EXPOSE 10251
+EXPOSE 10259
 ENTRYPOINT ["berth"]
 CMD ["run"]

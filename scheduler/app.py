@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import gc
-import os
 import random
-import socket
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -35,8 +33,9 @@ from scheduler.client.codec import (
     SERVICES,
     STATEFUL_SETS,
 )
-from scheduler.client.credential_search import load_credentials
+from scheduler.client.credential_search import load_credentials, own_namespace
 from scheduler.client.errors import ApiError
+from scheduler.client.leases import GROUP, LEASES, Leases
 from scheduler.client.limiter import InFlightLimiter, TokenBucketLimiter
 from scheduler.client.transport import Transport
 from scheduler.config import ignored_fields, running_profiles
@@ -48,6 +47,7 @@ from scheduler.extenders.whole_objects import WHOLE_NODES, ApiWholeObjects, own_
 from scheduler.failure_handler import FailureHandler
 from scheduler.host_selection import HostSelector
 from scheduler.informers import InformerFactory
+from scheduler.leader_election import ElectionTimes, LeaderElector, Leadership, own_identity
 from scheduler.metrics import Metrics
 from scheduler.nominated_nodes import NominatedNodes
 from scheduler.plugin_handle import PluginHandle
@@ -58,13 +58,15 @@ from scheduler.queueing import SchedulingQueue
 from scheduler.reaper import Reaper
 from scheduler.schedule_one import SchedulingLoop
 from scheduler.scheduling_cycle import SchedulingCycle
+from scheduler.serving.options import ServingOptions
+from scheduler.serving.reviews import Reviews
 from scheduler.storage_events import STORAGE_KINDS, StorageEvents
 from scheduler.storage_writer import StorageWriter
 from scheduler.version import VERSION
 from scheduler.waiting_pods import WaitingPods
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
     from types import ModuleType
     from typing import TypeVar
 
@@ -73,11 +75,14 @@ if TYPE_CHECKING:
     from scheduler.client.limiter import Limiter
     from scheduler.config import SchedulerConfig
     from scheduler.informers import Informer
-    from scheduler.server import Server
+    from scheduler.serving.server import Server
 
     T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
+
+MAX_REVIEWS_IN_FLIGHT = 4
+"""Questions to the API server about who may read our pages: many strangers cost no more."""
 
 MAX_REQUESTS_IN_FLIGHT = 100
 """Bound where the configuration sets no qps: enough to keep an API server busy, well below its
@@ -94,6 +99,14 @@ BINDS_BEFORE_EVENTS = 16
 
 SHUTDOWN_S = 15.0
 """How long bindings, Events and statuses under way may take to settle at the end."""
+
+HANDOVER_S = 1.0
+"""The same where a standby waits: it shall not wait long for the last Events of a leader that is
+told to stop. What is left of them is dropped and counted."""
+
+SETTLE_S = 5.0
+"""How long the last writes may be under way before the lease is given back. If they take longer
+it is not: the next leader waits for its end."""
 
 _WATCHED = (
     ("namespaces", ""),
@@ -127,6 +140,8 @@ REQUIRED_PERMISSIONS = (
 )
 """Without one of these berth would start and then fail pod by pod."""
 
+_LEASE_VERBS = ("get", "update")
+
 
 class StartError(Exception):
     """Berth cannot start; the message is one sentence for a person."""
@@ -137,15 +152,15 @@ class Options:
     """What the command line adds to the configuration file."""
 
     kubeconfig: str | None = None
-    bind_address: str = "0.0.0.0:10251"
+    serving: ServingOptions = field(default_factory=ServingOptions)
     seed: int | None = None
     ttl_s: float = DEFAULT_TTL_S
     stale_watch_s: float = STALE_WATCH_S
-    identity: str = field(default_factory=lambda: f"{socket.gethostname()}_{os.getpid()}")
+    identity: str = field(default_factory=own_identity)
 
 
 def _import_server() -> ModuleType:
-    from scheduler import server  # noqa: PLC0415 - see App._start_server
+    from scheduler.serving import server  # noqa: PLC0415 - see App._start_server
 
     return server
 
@@ -173,13 +188,15 @@ class App:
         self.waiting_pods = WaitingPods()
         self.ready = False
         self.extenders: ExtenderChain | None = None
+        self.leadership: Leadership | None = None
+        """None where every replica schedules."""
 
     async def run(self, stop: asyncio.Event) -> int:
         """Schedule until ``stop`` is set, then settle what is under way.
 
         Returns
         -------
-        The exit status: 0, or 1 when bindings were left unsettled.
+        The exit status: 0, or 1 when bindings were left unsettled or the leadership was lost.
 
         Raises
         ------
@@ -190,7 +207,21 @@ class App:
         rng = random.Random(self.options.seed)
         kubeconfig = self.options.kubeconfig or self.config.client_connection.kubeconfig or None
         credentials = await load_credentials(kubeconfig)
+        electing = Transport(
+            credentials,
+            user_agent=f"berth/{VERSION} (leader-election)",
+            max_connections=2,
+            max_body_bytes=1 << 20,
+        )
+        self.leadership = self._make_leadership(electing, rng)
         transport = self.make_transport(credentials)
+        reviewing = Transport(
+            credentials,
+            user_agent=f"berth/{VERSION} (serving)",
+            limiter=InFlightLimiter(MAX_REVIEWS_IN_FLIGHT),
+            max_connections=MAX_REVIEWS_IN_FLIGHT,
+        )
+        self.reviews = Reviews(reviewing)
         try:
             self.api = Api(transport)
             await self._check_server()
@@ -199,13 +230,58 @@ class App:
         finally:
             if self.extenders is not None:
                 await self.extenders.close()
+            await reviewing.close()
             await transport.close()
+            await electing.close()
 
     def make_transport(self, credentials: Credentials) -> Transport:
         """Return the way to the API server. The seam for whoever wants to stand in between."""
         return Transport(
-            credentials, user_agent=f"berth/{VERSION} (scheduler)", limiter=self._limiter()
+            credentials,
+            user_agent=f"berth/{VERSION} (scheduler)",
+            limiter=self._limiter(),
+            write_fence=self.write_fence,
         )
+
+    @property
+    def write_fence(self) -> Callable[[float], float] | None:
+        """What every write to the API server has to pass, and every binding by an extender."""
+        return None if self.leadership is None else self.leadership.grant_s
+
+    def lost_while_stopped(self) -> bool:
+        """Tell whether the leadership ran out; afterwards nothing is written if so.
+
+        For a signal handler on the I/O thread, when the process goes on after it was stopped.
+        """
+        return self.leadership is not None and self.leadership.lost_meanwhile()
+
+    def _make_leadership(self, transport: Transport, rng: random.Random) -> Leadership | None:
+        election = self.config.leader_election
+        if not election.leader_elect:
+            self.metrics.watch_leadership("", lambda: self.ready)
+            return None
+        namespace, name = self._lease()
+        times = ElectionTimes.of(election)
+        leases = Leases(transport, namespace, name)
+        elector = LeaderElector(leases, self.options.identity, times, rng)
+        leadership = Leadership(elector, self._writes_in_flight)
+        self.metrics.watch_leadership(name, lambda: leadership.is_leading)
+        return leadership
+
+    def _lease(self) -> tuple[str, str]:
+        """Return the lease's namespace and name.
+
+        # Differs: a file that names no namespace means the one that this process runs in, where
+        its rights are; kube-scheduler's default is kube-system.
+        """
+        election, namespace = self.config.leader_election, None
+        if "leaderElection.resourceNamespace" not in self.config.given:
+            namespace = own_namespace()
+        return namespace or election.resource_namespace, election.resource_name
+
+    def _writes_in_flight(self) -> int:
+        by_extenders = 0 if self.extenders is None else self.extenders.binds_in_flight
+        return self.api.writes_in_flight + by_extenders
 
     def _limiter(self) -> Limiter:
         connection = self.config.client_connection
@@ -218,12 +294,20 @@ class App:
         log.info("connected", server_version=version, berth_version=VERSION)
         missing: list[Permission] = []
         try:
-            missing = await self.api.missing_permissions(REQUIRED_PERMISSIONS)
+            missing = await self.api.missing_permissions(self._required_permissions())
         except* ApiError as group:
             log.warning("cannot ask for our permissions", error=str(group.exceptions[0]))
         if missing:
             rights = "; ".join(str(permission) for permission in missing)
             raise StartError(f"the API server does not allow us to: {rights}")
+
+    def _required_permissions(self) -> list[Permission]:
+        required = [*REQUIRED_PERMISSIONS]
+        if self.leadership is not None:
+            namespace, name = self._lease()
+            required.append(Permission("create", LEASES, GROUP, namespace))
+            required += [Permission(verb, LEASES, GROUP, namespace, name) for verb in _LEASE_VERBS]
+        return required
 
     def _make_parts(self, transport: Transport, rng: random.Random) -> None:
         clock = time.monotonic
@@ -345,7 +429,7 @@ class App:
         ):
             whole_nodes = self.whole_objects.informer(WHOLE_NODES, transform=own_bytes)
         objects = ApiWholeObjects(self.api, whole_nodes)
-        return ExtenderChain(extenders, objects, self.loop, binder.settle)
+        return ExtenderChain(extenders, objects, self.loop, binder.settle, self.write_fence)
 
     def _watch_workloads(self, workloads: Workloads) -> tuple[Informer[Any], ...]:
         """Watch what selects pods, and tell ``workloads`` of each change."""
@@ -375,6 +459,10 @@ class App:
             self._settle_memory()
             for field_name in ignored_fields(self.config):
                 log.warning("accepted and ignored", field=field_name)
+            if self.leadership is not None:
+                log.info("standing by", address=server.address)
+                if not await self.leadership.win(stop):
+                    return 0
             counts = self.cache.counts()
             log.info(
                 "scheduling",
@@ -382,12 +470,14 @@ class App:
                 nodes=counts.nodes,
                 pods=counts.pods,
                 address=server.address,
+                addresses=server.addresses,
             )
             self.scheduling.start()
             self.reaper.start()
-            await stop.wait()
-            return await self._stop_scheduling()
+            return await self._schedule_until(stop)
         finally:
+            if self.leadership is not None:
+                await self.leadership.stop()
             await self.informers.stop()
             await self.whole_objects.stop()
             await self.recorder.stop()
@@ -402,9 +492,16 @@ class App:
         needs that time for the first lists anyway.
         """
         module = await asyncio.to_thread(_import_server)
-        address, readiness = self.options.bind_address, {"informers": self._not_ready}
         try:
-            server: Server = module.Server(address, self.metrics, readiness=readiness)
+            # Off the loop: it may read files and make a certificate.
+            server: Server = await asyncio.to_thread(
+                module.Server,
+                self.options.serving,
+                self.metrics,
+                readiness={"informers": self._not_ready},
+                liveness={"leaderElection": self._not_leading_any_more},
+                reviews=self.reviews,
+            )
             await server.start()
         except module.ServerError as error:
             raise StartError(str(error)) from error
@@ -430,16 +527,39 @@ class App:
         gc.collect()
         gc.freeze()
 
-    async def _stop_scheduling(self) -> int:
-        """Pop no more pods, settle what is under way."""
+    async def _schedule_until(self, stop: asyncio.Event) -> int:
+        """Let the threads run until told to stop, or until the leadership is lost."""
+        if self.leadership is None:
+            await stop.wait()
+            return await self._stop_scheduling(SHUTDOWN_S)
+        if await self.leadership.hold(stop):
+            status = await self._stop_scheduling(HANDOVER_S)
+            await self.leadership.hand_over(SETTLE_S)
+            return status
+        # Nothing can be written any more, so there is nothing to settle: the next leader finds
+        # out what became of the bindings under way.
+        self.queue.close()
+        await asyncio.to_thread(self.reaper.stop, 0.0)
+        return 1
+
+    async def _stop_scheduling(self, time_s: float) -> int:
+        """Pop no more pods, and settle what is under way within `time_s`."""
+        until_s = time.monotonic() + time_s
+
+        def left_s() -> float:
+            return max(until_s - time.monotonic(), 0.0)
+
         log.info("stopping", bindings=self.bindings.in_flight)
         self.queue.close()
-        ended = await asyncio.to_thread(self.scheduling.join, SHUTDOWN_S)
-        left = await self.bindings.drain(SHUTDOWN_S)
-        await self.preemptions.drain(SHUTDOWN_S)
-        await asyncio.to_thread(self.reaper.stop)
-        await self.status_writer.drain(SHUTDOWN_S / 3)
-        await self.recorder.drain(SHUTDOWN_S / 3)
+        ended = await asyncio.to_thread(self.scheduling.join, left_s())
+        left = await self.bindings.drain(left_s())
+        await self.preemptions.drain(left_s())
+        await asyncio.to_thread(self.reaper.stop, left_s())
+        await self.status_writer.drain(min(left_s(), time_s / 3))
+        await self.recorder.drain(min(left_s(), time_s / 3))
+        while self.cache.counts().assumed_pods and left_s():  # noqa: ASYNC110 - the cache is silent
+            # What our own watch has seen, that of the next leader has seen or is about to.
+            await asyncio.sleep(0.01)
         log.info("stopped", unsettled_bindings=left)
         return 0 if ended and not left else 1
 
@@ -447,6 +567,10 @@ class App:
 
     def _not_ready(self) -> str | None:
         return None if self.ready else "the first lists are not complete"
+
+    def _not_leading_any_more(self) -> str | None:
+        lost = self.leadership is not None and self.leadership.is_lost
+        return "the leadership was lost" if lost else None
 
     def _watched(self) -> tuple[Informer[Any], ...]:
         return (self.pods, self.nodes, self.namespaces, self.budgets, *self.workloads)

@@ -18,6 +18,7 @@ from scheduler.client.codec import Decoder
 from scheduler.client.errors import ApiError
 from scheduler.client.transport import Response, Transport
 from scheduler.config import default_config
+from scheduler.serving.options import ServingOptions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -106,7 +107,8 @@ class RunningBerth:
     """
 
     def __init__(self, kubeconfig: Path, **changes: Any) -> None:
-        settings = {"bind_address": "127.0.0.1:0", "seed": 1, **changes}
+        serving = ServingOptions(secure_port=None, insecure_bind_address="127.0.0.1:0")
+        settings = {"serving": serving, "seed": 1, **changes}
         options = Options(kubeconfig=str(kubeconfig), **settings)
         self.app = _MeddledApp(default_config("berth"), options)
         self.exit_status: int | None = None

@@ -122,7 +122,7 @@ def test_denied_permissions_are_told_in_one_sentence(control_plane, capsys):
 @pytest.mark.controlplane
 def test_sigterm_settles_what_is_under_way_and_ends_with_0(fresh_control_plane):
     plane = fresh_control_plane
-    command = [sys.executable, "-m", "scheduler", "run", "--bind-address", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "scheduler", "run", "--secure-port", "0"]
     command += ["--kubeconfig", str(plane.berth_kubeconfig())]
     with BlockingApi(plane.admin_kubeconfig) as api:
         api.create_many([make_node(f"n{i}", cpu="64") for i in range(10)])

@@ -7,9 +7,16 @@ import aiohttp
 import pytest
 import structlog
 
-from scheduler import server as server_module
 from scheduler.metrics import Metrics
-from scheduler.server import Server, ServerError, parse_bind_address
+from scheduler.serving import listener as listener_module
+from scheduler.serving import server as server_module
+from scheduler.serving.listener import ServerError, parse_bind_address
+from scheduler.serving.options import ServingOptions
+from scheduler.serving.server import Server
+
+
+def plain(bind_address: str = "127.0.0.1:0") -> ServingOptions:
+    return ServingOptions(secure_port=None, insecure_bind_address=bind_address)
 
 
 def fine() -> str | None:
@@ -25,7 +32,7 @@ def broken() -> str | None:
 
 
 async def serve(visit, *, readiness=None, liveness=None, bind_address="127.0.0.1:0"):
-    server = Server(bind_address, Metrics(), readiness=readiness or {}, liveness=liveness)
+    server = Server(plain(bind_address), Metrics(), readiness=readiness or {}, liveness=liveness)
     await server.start()
     try:
         async with asyncio.timeout(30):
@@ -82,6 +89,11 @@ def exchange(sent: bytes) -> bytes:
             200,
             id="excluded",
         ),
+        pytest.param("/livez/ping", {}, 200, id="one check"),
+        pytest.param(
+            "/readyz/informers", {"readiness": {"informers": not_synced}}, 500, id="one that fails"
+        ),
+        pytest.param("/readyz/nothing", {}, 404, id="a check that there is not"),
     ],
 )
 def test_health(path, checks, status):
@@ -175,7 +187,7 @@ def test_a_request_that_never_ends_is_cut_off(monkeypatch):
 
 
 def test_a_connection_too_many_is_closed(monkeypatch):
-    monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(listener_module, "MAX_CONNECTIONS", 2)
 
     async def visit(server: Server) -> bytes:
         host, port = parse_bind_address(server.address)
@@ -263,7 +275,7 @@ def test_a_port_that_is_taken_is_one_sentence():
     async def start() -> None:
         with socket.create_server(("127.0.0.1", 0)) as other:
             address = f"127.0.0.1:{other.getsockname()[1]}"
-            server = Server(address, Metrics(), readiness={})
+            server = Server(plain(address), Metrics(), readiness={})
             try:
                 with pytest.raises(
                     ServerError, match=f"^cannot listen on {address}: Address already in use$"
@@ -276,7 +288,7 @@ def test_a_port_that_is_taken_is_one_sentence():
 
 
 def test_a_host_of_another_machine_is_one_sentence():
-    server = Server("192.0.2.1:0", Metrics(), readiness={})
+    server = Server(plain("192.0.2.1:0"), Metrics(), readiness={})
     with pytest.raises(
         ServerError, match=r"^cannot listen on 192\.0\.2\.1:0: Cannot assign [a-z ]+$"
     ):
