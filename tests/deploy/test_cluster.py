@@ -1,0 +1,105 @@
+"""The chart and the plain manifests on a real API server."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.controlplane.control_plane import ControlPlane
+from tests.deploy.chart import CHART, NAMESPACE, RELEASE, helm, rendered_text
+from tests.deploy.kubectl import STUBS, kubectl
+from tests.deploy.manifests import DEPLOY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.controlplane
+
+VALUE_FILES = sorted((Path(__file__).parent / "values").glob("*.yaml"))
+NOT_RESTRICTED = {"host-network"}
+
+
+@pytest.fixture(scope="module")
+def admin(controlplane_binaries: None) -> Iterator[Path]:
+    """The kubeconfig of a cluster that knows the kinds of the Prometheus operator."""
+    with ControlPlane() as control_plane:
+        kubeconfig = control_plane.admin_kubeconfig
+        stubs = yaml.safe_dump_all(STUBS)
+        kubectl("apply", "-f", "-", kubeconfig=kubeconfig, given=stubs)
+        kubectl("wait", "--for=condition=Established", "crd", "--all", kubeconfig=kubeconfig)
+        kubectl("create", "namespace", NAMESPACE, kubeconfig=kubeconfig)
+        level = "pod-security.kubernetes.io/warn=restricted"
+        kubectl("label", "namespace", NAMESPACE, level, kubeconfig=kubeconfig)
+        yield kubeconfig
+
+
+def dry_run(admin: Path, text: str) -> str:
+    """Let the API server say what it would do; its warnings."""
+    arguments = ("apply", "--server-side", "--dry-run=server", "-f", "-")
+    return kubectl(*arguments, kubeconfig=admin, given=text)[1]
+
+
+def everything(admin: Path) -> set[str]:
+    """Return the names of all that a chart could have made."""
+    kinds = (
+        "all,configmaps,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,"
+        "poddisruptionbudgets,networkpolicies,flowschemas,prioritylevelconfigurations,"
+        "servicemonitors,podmonitors,prometheusrules"
+    )
+    out, _ = kubectl("get", kinds, "-n", NAMESPACE, "-o", "name", kubeconfig=admin)
+    return {line for line in out.splitlines() if RELEASE in line}
+
+
+@pytest.mark.parametrize("file", VALUE_FILES, ids=lambda path: path.stem)
+def test_the_api_server_takes_it_without_a_warning(admin: Path, file: Path) -> None:
+    warnings = dry_run(admin, rendered_text(files=[file], tests=True))
+    if file.stem in NOT_RESTRICTED:
+        assert re.findall(r"would violate PodSecurity .*: (.*)", warnings)
+    else:
+        assert warnings == ""
+
+
+@pytest.mark.parametrize("folder", [DEPLOY, DEPLOY / "monitoring"], ids=lambda path: path.name)
+def test_the_api_server_takes_the_plain_manifests(admin: Path, folder: Path) -> None:
+    arguments = ("apply", "--server-side", "--dry-run=server", "-k", folder)
+    assert kubectl(*arguments, kubeconfig=admin)[1] == ""
+
+
+def test_the_sample_pod_of_the_notes_is_one(admin: Path) -> None:
+    notes = helm(
+        "install",
+        "noted",
+        CHART,
+        f"--namespace={NAMESPACE}",
+        f"--kubeconfig={admin}",
+        "--dry-run=server",
+        "--set=schedulerName=mine",
+    )
+    sample = re.search(r"\n\n((?:  .*\n)+)", notes[notes.index("NOTES:") :])
+    assert sample is not None
+    assert yaml.safe_load(sample[1])["spec"]["schedulerName"] == "mine"
+    dry_run(admin, sample[1])
+
+
+def test_installed_upgraded_rolled_back_and_gone(admin: Path) -> None:
+    def run(*arguments: str | Path) -> str:
+        return helm(*arguments, f"--namespace={NAMESPACE}", f"--kubeconfig={admin}")
+
+    def replicas() -> Any:
+        path = ("get", "deployment", RELEASE, "-n", NAMESPACE, "-o", "jsonpath={.spec.replicas}")
+        return kubectl(*path, kubeconfig=admin)[0]
+
+    before = everything(admin)
+    monitored = VALUE_FILES[0].with_name("monitored.yaml")
+    run("install", RELEASE, CHART, f"--values={monitored}")
+    installed = everything(admin)
+    run("upgrade", RELEASE, CHART, f"--values={monitored}", "--set=replicaCount=3")
+    assert (replicas(), everything(admin)) == ("3", installed)
+    run("rollback", RELEASE, "1")
+    assert (replicas(), everything(admin)) == ("2", installed)
+    run("uninstall", RELEASE)
+    assert everything(admin) == before
