@@ -33,9 +33,9 @@ from scheduler.client.codec import (
     SERVICES,
     STATEFUL_SETS,
 )
-from scheduler.client.credential_search import load_credentials, own_namespace
+from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError
-from scheduler.client.leases import GROUP, LEASES, Leases
+from scheduler.client.leases import Leases
 from scheduler.client.limiter import InFlightLimiter, TokenBucketLimiter
 from scheduler.client.transport import Transport
 from scheduler.config import ignored_fields, running_profiles
@@ -47,9 +47,16 @@ from scheduler.extenders.whole_objects import WHOLE_NODES, ApiWholeObjects, own_
 from scheduler.failure_handler import FailureHandler
 from scheduler.host_selection import HostSelector
 from scheduler.informers import InformerFactory
-from scheduler.leader_election import ElectionTimes, LeaderElector, Leadership, own_identity
+from scheduler.leader_election import (
+    ElectionTimes,
+    LeaderElector,
+    Leadership,
+    lease_of,
+    own_identity,
+)
 from scheduler.metrics import Metrics
 from scheduler.nominated_nodes import NominatedNodes
+from scheduler.permissions import required_permissions
 from scheduler.plugin_handle import PluginHandle
 from scheduler.pod_status_writer import PodStatusWriter
 from scheduler.preemption_executor import PreemptionExecutor
@@ -60,7 +67,7 @@ from scheduler.schedule_one import SchedulingLoop
 from scheduler.scheduling_cycle import SchedulingCycle
 from scheduler.serving.options import ServingOptions
 from scheduler.serving.reviews import Reviews
-from scheduler.storage_events import STORAGE_KINDS, StorageEvents
+from scheduler.storage_events import StorageEvents
 from scheduler.storage_writer import StorageWriter
 from scheduler.version import VERSION
 from scheduler.waiting_pods import WaitingPods
@@ -107,40 +114,6 @@ told to stop. What is left of them is dropped and counted."""
 SETTLE_S = 5.0
 """How long the last writes may be under way before the lease is given back. If they take longer
 it is not: the next leader waits for its end."""
-
-_WATCHED = (
-    ("namespaces", ""),
-    ("nodes", ""),
-    ("pods", ""),
-    ("replicationcontrollers", ""),
-    ("services", ""),
-    ("replicasets", "apps"),
-    ("statefulsets", "apps"),
-    ("poddisruptionbudgets", "policy"),
-    *((kind.name, kind.group) for kind in STORAGE_KINDS),
-)
-
-REQUIRED_PERMISSIONS = (
-    *(
-        Permission(verb, resource, group=group)
-        for verb in ("list", "watch")
-        for resource, group in _WATCHED
-    ),
-    Permission("get", "pods"),
-    *(
-        Permission(verb, resource)
-        for resource in ("persistentvolumes", "persistentvolumeclaims")
-        for verb in ("get", "patch")
-    ),
-    Permission("delete", "pods"),
-    Permission("create", "pods/binding"),
-    Permission("patch", "pods/status"),
-    Permission("create", "events", group="events.k8s.io"),
-    Permission("patch", "events", group="events.k8s.io"),
-)
-"""Without one of these berth would start and then fail pod by pod."""
-
-_LEASE_VERBS = ("get", "update")
 
 
 class StartError(Exception):
@@ -256,28 +229,16 @@ class App:
         return self.leadership is not None and self.leadership.lost_meanwhile()
 
     def _make_leadership(self, transport: Transport, rng: random.Random) -> Leadership | None:
-        election = self.config.leader_election
-        if not election.leader_elect:
+        if not self.config.leader_election.leader_elect:
             self.metrics.watch_leadership("", lambda: self.ready)
             return None
-        namespace, name = self._lease()
-        times = ElectionTimes.of(election)
-        leases = Leases(transport, namespace, name)
+        lease = lease_of(self.config)
+        times = ElectionTimes.of(self.config.leader_election)
+        leases = Leases(transport, lease.namespace, lease.name)
         elector = LeaderElector(leases, self.options.identity, times, rng)
         leadership = Leadership(elector, self._writes_in_flight)
-        self.metrics.watch_leadership(name, lambda: leadership.is_leading)
+        self.metrics.watch_leadership(lease.name, lambda: leadership.is_leading)
         return leadership
-
-    def _lease(self) -> tuple[str, str]:
-        """Return the lease's namespace and name.
-
-        # Differs: a file that names no namespace means the one that this process runs in, where
-        its rights are; kube-scheduler's default is kube-system.
-        """
-        election, namespace = self.config.leader_election, None
-        if "leaderElection.resourceNamespace" not in self.config.given:
-            namespace = own_namespace()
-        return namespace or election.resource_namespace, election.resource_name
 
     def _writes_in_flight(self) -> int:
         by_extenders = 0 if self.extenders is None else self.extenders.binds_in_flight
@@ -294,20 +255,12 @@ class App:
         log.info("connected", server_version=version, berth_version=VERSION)
         missing: list[Permission] = []
         try:
-            missing = await self.api.missing_permissions(self._required_permissions())
+            missing = await self.api.missing_permissions(required_permissions(self.config))
         except* ApiError as group:
             log.warning("cannot ask for our permissions", error=str(group.exceptions[0]))
         if missing:
             rights = "; ".join(str(permission) for permission in missing)
             raise StartError(f"the API server does not allow us to: {rights}")
-
-    def _required_permissions(self) -> list[Permission]:
-        required = [*REQUIRED_PERMISSIONS]
-        if self.leadership is not None:
-            namespace, name = self._lease()
-            required.append(Permission("create", LEASES, GROUP, namespace))
-            required += [Permission(verb, LEASES, GROUP, namespace, name) for verb in _LEASE_VERBS]
-        return required
 
     def _make_parts(self, transport: Transport, rng: random.Random) -> None:
         clock = time.monotonic

@@ -28,7 +28,7 @@ from scheduler.client.connection_pool import ConnectionPool
 from scheduler.client.connector import CONNECT_TIMEOUT_S, Address, Connector, proxy_credentials
 from scheduler.client.errors import RETRY_AFTER_CAP_S, ApiError, ClientConfigError
 from scheduler.client.http1 import Headers, RawResponse
-from scheduler.client.paths import resource_of
+from scheduler.client.paths import resource_of, stores_nothing
 from scheduler.client.refusal import READS, read_refusal
 from scheduler.client.stream import Stream, StreamConnection
 
@@ -102,9 +102,11 @@ class Transport:
         ``pods/binding``), status (None when there was no answer), seconds without the time spent
         waiting for the limiter.
     write_fence
-        Asked with the timeout in seconds right before a request that is not a read goes out,
-        after the wait for the limiter. False refuses it with reason ``"Fenced"``: invariant I6,
-        no write starts whose timeout could end after the lease deadline.
+        Asked with the timeout in seconds before a request that is not a read goes out: after the
+        wait for the limiter, and once more when the connection is there. Returns how much of the
+        timeout the request may have; nothing or less refuses it with reason ``"Fenced"``.
+        Invariant I6: no write starts whose timeout could end after the lease deadline. Access
+        reviews store nothing and are not asked about.
     clock
         Monotonic seconds, the limiter's clock.
 
@@ -120,7 +122,7 @@ class Transport:
         max_connections: int = 64,
         max_body_bytes: int = MAX_BODY_BYTES,
         observe: Callable[[str, str, int | None, float], None] | None = None,
-        write_fence: Callable[[float], bool] | None = None,
+        write_fence: Callable[[float], float] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._credentials = credentials
@@ -145,6 +147,7 @@ class Transport:
         )
         self._streams: set[StreamConnection] = set()
         self._closed = False
+        self._writes_in_flight = 0
         # Header blocks by what varies in them, so that a request is one concatenation.
         self._heads: dict[tuple[str | None, str], bytes] = {}
 
@@ -152,6 +155,11 @@ class Transport:
     def base_url(self) -> str:
         """The server, as the credentials name it."""
         return self._base_url
+
+    @property
+    def writes_in_flight(self) -> int:
+        """How many requests that are not reads have passed the fence and are not answered yet."""
+        return self._writes_in_flight
 
     async def request(
         self,
@@ -307,14 +315,13 @@ class Transport:
         resource: str | None,
     ) -> RawResponse:
         is_read = method in READS
-        if not is_read and self._write_fence is not None and not self._write_fence(timeout_s):
-            raise ApiError(
-                None,
-                "Fenced",
-                f"it might end after the lease ({timeout_s:.4g} s)",
-                method=method,
-                path=path,
-            )
+        may_send: Callable[[], bool] | None = None
+        if not is_read and self._write_fence is not None and not stores_nothing(path):
+            timeout_s, may_send = self._write_fence(timeout_s), self._may_write
+            if timeout_s <= 0.0:
+                message = "this process may not write, or not any more"
+                raise ApiError(None, "Fenced", message, method=method, path=path)
+            self._writes_in_flight += 1
         started = self._clock()
         status: int | None = None
         try:
@@ -324,6 +331,7 @@ class Transport:
                 max_body_bytes=self._max_body_bytes,
                 keep_body=not discard_body,
                 may_resend=is_read,
+                may_send=may_send,
             )
             status = answer.status
         except ExchangeError as error:
@@ -339,11 +347,18 @@ class Transport:
                 path=path,
             ) from error
         finally:
+            if may_send is not None:
+                self._writes_in_flight -= 1
             if self._observe is not None:
                 self._observe(
                     method, resource or resource_of(path), status, self._clock() - started
                 )
         return answer
+
+    def _may_write(self) -> bool:
+        # The timeout was granted before and the lease can only have been renewed since: what is
+        # asked is whether it is still held.
+        return self._write_fence is None or self._write_fence(1.0) > 0.0
 
     # --- streams ------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ def start_berth(control_plane: ControlPlane) -> ServerProcess:
     kubeconfig = control_plane.berth_kubeconfig()
     command = [sys.executable, "-m", "scheduler", "run", "--kubeconfig", str(kubeconfig)]
     command += ["--secure-port", "0", "--insecure-bind-address", "127.0.0.1:0"]
-    command += ["--log-format", "json"]
+    command += ["--log-format", "json", "--leader-elect", "false"]
     return ServerProcess(command, control_plane.folder / "berth.log")
 
 

@@ -51,7 +51,7 @@ def test_an_extender_filters_scores_and_binds(fresh_control_plane, stage):
         api.create_many([make_node(f"ext-{letter}") for letter in "abc"])
         api.create_many([make_pod(f"ext-{index}", cpu="100m") for index in range(10)])
         berth = RunningBerth(plane.berth_kubeconfig())
-        berth.app.config = replace(default_config("berth"), extenders=(extender,))
+        berth.app.config = replace(berth.app.config, extenders=(extender,))
         with berth:
             api.wait_until(
                 lambda: all(pod["spec"].get("nodeName") for pod in api.pods()), "all are bound"
