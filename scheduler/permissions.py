@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from scheduler.client.api import Permission
 from scheduler.client.leases import GROUP, LEASES
+from scheduler.config import running_profiles
 from scheduler.leader_election import lease_of
 from scheduler.storage_events import STORAGE_KINDS
 
@@ -36,18 +37,19 @@ REQUIRED_PERMISSIONS: Final = (
         for resource in ("persistentvolumes", "persistentvolumeclaims")
         for verb in ("get", "patch")
     ),
-    Permission("delete", "pods"),
     Permission("create", "pods/binding"),
     Permission("patch", "pods/status"),
     Permission("create", "events", group="events.k8s.io"),
     Permission("patch", "events", group="events.k8s.io"),
 )
-"""Without one of these berth would start and then fail pod by pod."""
+"""Without one of these berth would start and then fail pod by pod, whatever its configuration."""
 
 
 def required_permissions(config: SchedulerConfig) -> list[Permission]:
     """Return all that a configuration needs, in a fixed order."""
     required = [*REQUIRED_PERMISSIONS]
+    if any(profile.points["postFilter"] for profile in running_profiles(config)):
+        required.append(Permission("delete", "pods"))
     if config.leader_election.leader_elect:
         lease = lease_of(config)
         # A right to create cannot be bound to a name.
