@@ -105,13 +105,14 @@ def electing_config() -> SchedulerConfig:
 
 
 def live() -> Life:
-    """Let berth elect itself, place, refuse and evict pods, bind a volume and ask for one."""
-    # Without streaming lists, so that it lists as well as it watches.
-    lists = ["--feature-gates=WatchList=false"]
-    with (
-        ControlPlane(extra_apiserver_args=lists) as plane,
-        BlockingApi(plane.admin_kubeconfig) as api,
-    ):
+    """Live on an API server without streaming lists, so that berth lists as well as it watches."""
+    with ControlPlane(extra_apiserver_args=["--feature-gates=WatchList=false"]) as plane:
+        return live_on(plane)
+
+
+def live_on(plane: ControlPlane) -> Life:
+    """Let berth elect itself, place, refuse and evict pods, keep a volume and ask for one."""
+    with BlockingApi(plane.admin_kubeconfig) as api:
         with RunningBerth(plane.berth_kubeconfig(), config=electing_config()) as berth:
             api.create_many([storage_class("local", "kubernetes.io/no-provisioner")])
             api.create_many([storage_class("dynamic", "csi.example.com")])
