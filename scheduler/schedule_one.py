@@ -14,6 +14,7 @@ from cache.scheduler_cache import CacheConflictError
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import Code, Status, failure
 from scheduler.binding_cycle import BindingJob
+from scheduler.cycle_watch import DEFAULT_SLOW_CYCLE_S, CycleWatch
 from scheduler.failure_handler import Failure
 from scheduler.waiting_pods import WaitingPod
 
@@ -39,6 +40,11 @@ log = structlog.get_logger(__name__)
 class SchedulingLoop:
     """Runs one scheduling cycle after another on its own thread.
 
+    Parameters
+    ----------
+    slow_cycle_s
+        A cycle that takes longer is counted and told of with all that was measured; 0 for never.
+
     Notes
     -----
     *Concurrency*: :meth:`run` is the scheduling thread; nothing interleaves inside a cycle.
@@ -57,7 +63,9 @@ class SchedulingLoop:
         recorder: EventRecorder,
         status_writer: PodStatusWriter,
         metrics: Metrics,
+        slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S,
     ) -> None:
+        self._slow_cycle_s = slow_cycle_s
         self._loop = loop
         self._cache = cache
         self._queue = queue
@@ -104,14 +112,22 @@ class SchedulingLoop:
         if framework is None or self._skip(queued):
             self._queue.done(info.uid)
             return
+        watch = CycleWatch(self._metrics.cycles, self._slow_cycle_s)
         update = self._cache.update_snapshot(self._cycle.snapshot)
         state = CycleState()
+        state.marks = watch.begin_deciding()
         decision = self._cycle.decide(framework, state, info)
+        watch.begin_committing()
         self._metrics.decided(decision, update)
-        if not decision.is_placed:
+        job: BindingJob | None = None
+        if decision.is_placed:
+            job = self._assume(queued, decision, state, framework)
+        else:
             self._failures.handle(queued, Failure.of_decision(decision))
-            return
-        self._assume(queued, decision, state, framework)
+        watch.end(decision)
+        if job is not None:
+            # It may wait here for others to be bound: that is not the cycle's time.
+            self._bindings.start(job)
 
     def _skip(self, queued: QueuedPod) -> bool:
         """Tell whether the pod needs no cycle: it is being deleted, or assumed already."""
@@ -124,14 +140,15 @@ class SchedulingLoop:
 
     def _assume(
         self, queued: QueuedPod, decision: Decision, state: CycleState, framework: FrameworkRunner
-    ) -> None:
+    ) -> BindingJob | None:
+        """Take the node for the pod; return what is left to do, None when it came to nothing."""
         info, node_name = decision.info, decision.node_name
         try:
             self._cache.assume_pod(info, node_name)
         except CacheConflictError as error:
             log.warning("pod is placed already", pod=info.key, error=str(error))
             self._queue.done(info.uid)
-            return
+            return None
         # What is assumed counts on its node already.
         self._queue.nominator.delete(info.uid)
         job = BindingJob(queued, decision, state, framework)
@@ -144,10 +161,12 @@ class SchedulingLoop:
             self._waiting_pods.add(job.waiting)
         elif not status.is_success:
             self._bindings.undo(job, _as_failure(status))
-            return
+            return None
+        # From here on the state belongs to the binding cycle, which measures for itself.
+        state.marks = None
         # A status still on its way must not overwrite what the binding is about to write.
         self._status_writer.discard(info.uid)
-        self._bindings.start(job)
+        return job
 
 
 def _as_failure(status: Status) -> Status:
