@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,3 +104,33 @@ def test_installed_upgraded_rolled_back_and_gone(admin: Path) -> None:
     assert (replicas(), everything(admin)) == ("2", installed)
     run("uninstall", RELEASE)
     assert everything(admin) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "level"),
+    [
+        pytest.param("/api/v1/nodes", f"{NAMESPACE}-{RELEASE}", id="its-own"),
+        pytest.param(
+            f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{RELEASE}",
+            "leader-election",
+            id="the-lease-with-those-of-controllers",
+        ),
+    ],
+)
+def test_the_level_at_which_the_api_server_serves_it(
+    fresh_control_plane: ControlPlane, path: str, level: str
+) -> None:
+    admin = fresh_control_plane.admin_kubeconfig
+    kubectl("apply", "--server-side", "-k", DEPLOY, kubeconfig=admin)
+    api = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations"
+    wanted = fresh_control_plane.call("GET", f"{api}/{level}")["metadata"]["uid"]
+    token = ("create", "token", RELEASE, "-n", NAMESPACE)
+    account = fresh_control_plane.kubeconfig_for(kubectl(*token, kubeconfig=admin)[0].strip(), "it")
+    answered_at = ""
+    deadline = time.monotonic() + 60
+    # The API server takes up new levels by a watch.
+    while answered_at != wanted:
+        assert time.monotonic() < deadline, f"served at {answered_at}"
+        said = kubectl("get", "--raw", path, "-v=8", kubeconfig=account, may_fail=True)[1]
+        found = re.search(r"X-Kubernetes-Pf-Prioritylevel-Uid: ([\w-]+)", said, re.IGNORECASE)
+        answered_at = found[1] if found else ""

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from scheduler.app import StartError
+from scheduler.config import parse_config
 from scheduler.permissions import required_permissions
 from scheduler.serving.options import ServingOptions
 from tests.controlplane.access import NAMESPACE, SERVICE_ACCOUNT, USER
 from tests.controlplane.control_plane import ControlPlane, free_ports
-from tests.deploy.chart import ROOT, manifests_in, of_kind
+from tests.deploy.chart import ROOT, manifests_in, of_kind, only, rendered
 from tests.deploy.eventful_life import electing_config
 from tests.scenarios.running_berth import RunningBerth
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from scheduler.config import SchedulerConfig
     from tests.deploy.eventful_life import Life
 
 Access = tuple[str, str, str]
@@ -187,8 +189,8 @@ def cluster(controlplane_binaries: None) -> Iterator[Cluster]:
         yield Cluster(plane)
 
 
-def start_and_stop(kubeconfig: Path) -> None:
-    with RunningBerth(kubeconfig, config=electing_config()) as berth:
+def start_and_stop(kubeconfig: Path, config: SchedulerConfig | None = None) -> None:
+    with RunningBerth(kubeconfig, config=config or electing_config()) as berth:
         deadline = time.monotonic() + 60
         while not berth.is_ready:
             assert time.monotonic() < deadline, "berth is not ready"
@@ -208,6 +210,16 @@ def test_a_start_without_a_rule_names_all_that_is_missing(cluster: Cluster, rule
     for verb, group, resource in rule.accesses:
         named = f"{resource}.{group}" if group else resource
         assert re.search(rf"\b{verb} {re.escape(named)}\b", str(failure.value))
+
+
+@pytest.mark.controlplane
+def test_the_chart_without_preemption_needs_no_right_to_delete_pods(cluster: Cluster) -> None:
+    manifests = rendered({"rbac": {"preemption": False}})
+    text = only(manifests, "ConfigMap")["data"]["config.yaml"]
+    (rule,) = (rule for rule in RULES if ("delete", "", "pods") in rule.accesses)
+    assert rule.role["metadata"]["name"] not in {each["metadata"]["name"] for each in manifests}
+    with cluster.without(rule):
+        start_and_stop(cluster.kubeconfig, parse_config(text, "the chart"))
 
 
 def scrape(cluster: Cluster, token: str) -> int:
