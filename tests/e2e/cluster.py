@@ -1,4 +1,4 @@
-"""The whole cluster: API server, all controllers, two real nodes, and some simulated ones.
+"""The whole cluster: API server, all controllers, kube-scheduler, two real nodes, simulated ones.
 
 Nothing of it knows berth: that comes by its chart, as a user would install it.
 """
@@ -6,23 +6,25 @@ Nothing of it knows berth: that comes by its chart, as a user would install it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import subprocess
 import time
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tests.controlplane.binaries import ControlPlaneError, find_or_build
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.controller_manager import start_controller_manager
+from tests.controlplane.server_process import ServerProcess
 from tests.e2e.node import GROUP, Node, node_user
 from tests.e2e.sandbox import GATEWAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
     from types import TracebackType
 
-    from tests.controlplane.server_process import ServerProcess
 
 NODES: Final = ("node-1", "node-2")
 SIMULATED_LABEL: Final = "berth.e2e/simulated"
@@ -51,22 +53,29 @@ class Cluster:
                 f"--advertise-address={GATEWAY}",
                 "--authorization-mode=Node",
                 "--enable-admission-plugins=NodeRestriction",
+                "--kubelet-preferred-address-types=InternalIP",
             ),
             keep=True,  # it goes with the sandbox's folder
         )
         self.nodes = {name: Node(name, number, folder) for number, name in enumerate(NODES)}
-        self._controllers: ServerProcess | None = None
+        self._servers: list[ServerProcess] = []
 
     def __enter__(self) -> Self:
         self._binaries = find_or_build(["kubectl", "helm"])
         self.control_plane.start()
         try:
             self._start_controllers()
-            for node in self.nodes.values():
-                node.start(self.control_plane, self._images)
+            self._start_kube_scheduler()
+            with ThreadPoolExecutor() as pool:
+                starts = [
+                    pool.submit(node.start, self.control_plane, self._images)
+                    for node in self.nodes.values()
+                ]
+            for start in starts:
+                start.result()
             self._add_simulated_nodes()
             for name in NODES:
-                self.wait(f"{name} to be Ready", lambda name=name: self.is_ready(name))
+                self.wait(f"{name} to be Ready", functools.partial(self.is_ready, name))
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -80,8 +89,8 @@ class Cluster:
     ) -> None:
         for node in self.nodes.values():
             node.stop()
-        if self._controllers is not None:
-            self._controllers.kill()
+        for server in self._servers:
+            server.kill()
         self.control_plane.stop()
 
     def kubectl(self, *arguments: str, given: str | None = None, check: bool = True) -> str:
@@ -159,15 +168,32 @@ class Cluster:
 
     def _start_controllers(self) -> None:
         folder = self.control_plane.folder
-        self._controllers = start_controller_manager(
-            self.control_plane,
-            ("*",),
-            (
-                f"--root-ca-file={self.control_plane.ca_file}",
-                f"--service-account-private-key-file={folder / 'sa.key'}",
-                # Simulated nodes have nobody who would renew their leases.
-                "--node-monitor-grace-period=24h",
-            ),
+        self._servers.append(
+            start_controller_manager(
+                self.control_plane,
+                ("*",),
+                (
+                    f"--root-ca-file={self.control_plane.ca_file}",
+                    f"--service-account-private-key-file={folder / 'sa.key'}",
+                    # Simulated nodes have nobody who would renew their leases.
+                    "--node-monitor-grace-period=24h",
+                ),
+            )
+        )
+
+    def _start_kube_scheduler(self) -> None:
+        """The cluster's own scheduler, for berth's own pods."""
+        kubeconfig = self.control_plane.kubeconfig_of("system:kube-scheduler")
+        self._servers.append(
+            ServerProcess(
+                [
+                    find_or_build(["kube-scheduler"])["kube-scheduler"],
+                    f"--kubeconfig={kubeconfig}",
+                    "--secure-port=0",
+                    "--leader-elect=false",
+                ],
+                self.control_plane.folder / "kube-scheduler.log",
+            )
         )
 
     def _add_simulated_nodes(self) -> None:

@@ -28,6 +28,13 @@ _SUITE: Final = "bookworm"
 _SOURCES: Final = ("Dockerfile", "Makefile", "pyproject.toml", "uv.lock", "README.md", "LICENSE")
 _SOURCE_FOLDERS: Final = ("cache", "plugins", "scheduler")
 _HOST_AUTHORITIES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
+_USELESS: Final = (
+    "var/cache/apt",
+    "var/lib/apt/lists",
+    "usr/share/doc",
+    "usr/share/locale",
+    "usr/share/man",
+)
 _PIP_CONF: Final = f"[global]\ncert = {_HOST_AUTHORITIES}\n"
 
 
@@ -92,15 +99,15 @@ def _build_base(folder: Path) -> None:
         # Behind a proxy that signs for others, what the machine trusts the build must trust.
         shutil.copyfile(_HOST_AUTHORITIES, root / _HOST_AUTHORITIES.relative_to("/"))
         (root / "etc/pip.conf").write_text(_PIP_CONF)
-        shutil.rmtree(root / "var/cache/apt", ignore_errors=True)
-        shutil.rmtree(root / "var/lib/apt/lists", ignore_errors=True)
+        for useless in _USELESS:
+            shutil.rmtree(root / useless, ignore_errors=True)
         _from_scratch(_BASE, {str(root): "/"}, [])
 
 
 def _build_berth(archive: Path) -> None:
     _run(
         ["make", "--no-print-directory", "image", "BUILDER=buildah", f"BASE={_BASE}",
-         f"IMAGE={BERTH}", "BUILD_ARGS=--pull-never"],
+         f"IMAGE={BERTH}", "BUILD_ARGS=--pull-never --layers"],
         cwd=ROOT,
     )  # fmt: skip
     for old in archive.parent.glob("berth-*.tar"):
@@ -151,8 +158,7 @@ def _run(command: Sequence[str], *, cwd: Path | None = None, check: bool = True)
         cwd=cwd,
         env=buildah_environment(),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         check=False,
     )
@@ -163,7 +169,7 @@ def _run(command: Sequence[str], *, cwd: Path | None = None, check: bool = True)
 
 
 def _berth_digest() -> str:
-    files = [ROOT / name for name in _SOURCES]
+    files = [Path(__file__), *(ROOT / name for name in _SOURCES)]
     for folder in _SOURCE_FOLDERS:
         files += sorted(
             path
@@ -176,5 +182,6 @@ def _berth_digest() -> str:
 def _digest(files: Sequence[Path]) -> str:
     digest = hashlib.sha256()
     for file in files:
-        digest.update(f"{file}\n".encode() + file.read_bytes())
+        name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
+        digest.update(f"{name}\n".encode() + file.read_bytes())
     return digest.hexdigest()[:12]

@@ -167,7 +167,7 @@ def _be_first_process(command: Sequence[str]) -> int:
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        os.execvp(command[0], command)
+        os.execvp(command[0], list(command))
     while True:
         pid, status = os.wait()
         if pid == child:
