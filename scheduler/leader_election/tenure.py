@@ -164,11 +164,15 @@ class Tenure:
     def grant_s(self, timeout_s: float) -> float:
         """Return how much of its timeout a write may have that starts now; 0 for none.
 
-        *Cost*: 0.4 us.
+        *Cost*: about a microsecond.
         """
-        if self._standing is not Standing.LEADING or not self.check():
+        if self._standing is not Standing.LEADING:
             return 0.0
-        return min(timeout_s, self._renewed_s + self._times.lease_s - self._clock())
+        age_s = self._clock() - self._renewed_s
+        if age_s >= self._times.renew_s:
+            self._move("lost")
+            return 0.0
+        return min(timeout_s, self._times.lease_s - age_s)
 
     def _move(self, what: str) -> None:
         self._standing = MOVES.get((self._standing, what), self._standing)
