@@ -15,6 +15,7 @@ been carried out.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -148,6 +149,7 @@ class Transport:
         self._streams: set[StreamConnection] = set()
         self._closed = False
         self._writes_in_flight = 0
+        self._unsure_until_s = -math.inf
         # Header blocks by what varies in them, so that a request is one concatenation.
         self._heads: dict[tuple[str | None, str], bytes] = {}
 
@@ -158,8 +160,13 @@ class Transport:
 
     @property
     def writes_in_flight(self) -> int:
-        """How many requests that are not reads have passed the fence and are not answered yet."""
-        return self._writes_in_flight
+        """How many requests that are not reads have passed the fence and are not settled yet.
+
+        One whose sender was cancelled may be carried out all the same: it counts until its time
+        is over.
+        """
+        is_unsure = self._clock() < self._unsure_until_s
+        return self._writes_in_flight + is_unsure
 
     async def request(
         self,
@@ -346,6 +353,10 @@ class Transport:
                 method=method,
                 path=path,
             ) from error
+        except asyncio.CancelledError:
+            if may_send is not None:
+                self._unsure_until_s = max(self._unsure_until_s, started + timeout_s)
+            raise
         finally:
             if may_send is not None:
                 self._writes_in_flight -= 1

@@ -10,6 +10,7 @@ import pytest
 
 from scheduler.client.errors import ApiError
 from scheduler.client.limiter import InFlightLimiter
+from tests.fakes.clock import FakeClock
 from tests.scheduler.client.loopback import (
     Loopback,
     json_answer,
@@ -246,6 +247,29 @@ def test_the_fence_is_asked_again_after_the_wait_for_a_connection(run: Run) -> N
     assert paths == ["/first"]
     assert (error.reason, error.ambiguous) == ("Fenced", False)
     assert in_flight == 0
+
+
+def test_a_write_whose_sender_was_cancelled_counts_until_its_time_is_over(run: Run) -> None:
+    async def main() -> tuple[int, int]:
+        async def handler(request: web.Request) -> web.Response:
+            await server.hang()
+            return json_answer({})
+
+        clock = FakeClock()
+        async with (
+            Loopback(handler) as server,
+            transport_to(server.url, write_fence=lambda _: 7.0, clock=clock) as transport,
+        ):
+            pending = asyncio.ensure_future(transport.request("POST", "/x"))
+            await until(lambda: server.received)
+            pending.cancel()
+            await asyncio.gather(pending, return_exceptions=True)
+            clock.advance(6.9)
+            before = transport.writes_in_flight
+            clock.advance(0.2)
+            return before, transport.writes_in_flight
+
+    assert run(main()) == (1, 0)
 
 
 @pytest.mark.parametrize(
