@@ -143,6 +143,8 @@ def live_on(plane: ControlPlane) -> Life:
                 lambda: any((each.get("series") or {}) for each in _events_of(api, "lonely")),
                 "an Event was counted on",
             )
+            berth.on_loop(berth.app.tell_state)
+            api.wait_until(lambda: berth.app.debugger.mismatches is not None, "it has compared")
             text = berth.app.metrics.render()[0].decode()
         events = [each for each in plane.audit_events() if each["user"]["username"] == USER]
         return Life(

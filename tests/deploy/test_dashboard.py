@@ -99,3 +99,32 @@ def test_the_chart_ships_this_dashboard() -> None:
         if each["kind"] == "ConfigMap" and each["metadata"]["name"].endswith("-dashboard")
     )
     assert json.loads(shipped) == DASHBOARD
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param("up{}", id="up"),
+        pytest.param("scheduler_schedule_attempts_total{result=x, profile=x}", id="rate"),
+        pytest.param("scheduler_pending_pods{queue=x}", id="pending"),
+        pytest.param(
+            "scheduler_scheduling_attempt_duration_seconds_bucket{result=x, le=x}", id="attempts"
+        ),
+        pytest.param(
+            "scheduler_scheduling_algorithm_duration_seconds_bucket{le=x}", id="decisions"
+        ),
+        pytest.param("scheduler_pod_scheduling_sli_duration_seconds_bucket{le=x}", id="bindings"),
+        pytest.param("scheduler_framework_extension_point_duration_seconds_sum{}", id="points"),
+        pytest.param("scheduler_plugin_execution_duration_seconds_count{plugin=x}", id="plugins"),
+        pytest.param("scheduler_queue_incoming_pods_total{event=x, queue=x}", id="incoming"),
+        pytest.param("rest_client_requests_total{code=x, method=x, host=x}", id="requests"),
+        pytest.param(
+            "rest_client_request_duration_seconds_bucket{verb=x, host=x, le=x}", id="latency"
+        ),
+        pytest.param("leader_election_master_status{name=x}", id="leader"),
+        pytest.param("process_resident_memory_bytes{}", id="memory"),
+        pytest.param("process_cpu_seconds_total{}", id="cpu"),
+    ],
+)
+def test_dashboards_made_for_kube_scheduler_find_their_series(query: str, exposed: Exposed) -> None:
+    assert exposed.faults(query) == []

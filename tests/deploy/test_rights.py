@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
@@ -18,6 +18,7 @@ from scheduler.app import StartError
 from scheduler.config import parse_config
 from scheduler.permissions import required_permissions
 from scheduler.serving.options import ServingOptions
+from scheduler.serving.pages import pages
 from tests.controlplane.access import NAMESPACE, SERVICE_ACCOUNT, USER
 from tests.controlplane.control_plane import ControlPlane, free_ports
 from tests.deploy.chart import ROOT, manifests_in, of_kind, only, rendered
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from scheduler.cache_debugger import CacheDebugger
     from scheduler.config import SchedulerConfig
     from tests.deploy.eventful_life import Life
 
@@ -103,11 +105,20 @@ def test_nothing_is_granted_twice() -> None:
     assert sum(len(rule.accesses) for rule in RULES) == len(GRANTED)
 
 
-def test_only_scrapers_have_a_role_that_berth_has_not() -> None:
-    others = [role for role in of_kind(RBAC, "ClusterRole") if role not in list(_bound())]
-    assert [role["rules"] for role in others] == [
-        [{"nonResourceURLs": ["/metrics", "/metrics/resources"], "verbs": ["get"]}]
-    ]
+def test_the_other_roles_are_for_those_who_read_its_pages() -> None:
+    of_berth = list(_bound())
+    others = [role for role in of_kind(RBAC, "ClusterRole") if role not in of_berth]
+    granted = {
+        (verb.upper(), path)
+        for role in others
+        for rule in role["rules"]
+        for verb in rule["verbs"]
+        for path in rule["nonResourceURLs"]
+    }
+    # No page is asked for here: nobody has to be there to answer.
+    served = pages(lambda: "", cast("CacheDebugger", None), tuple)
+    assert granted == {("GET", "/metrics"), *((page.method, page.path) for page in served)}
+    assert len(others) == 2
 
 
 def test_all_of_it_is_used_in_an_eventful_life(life: Life) -> None:
