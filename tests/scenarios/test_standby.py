@@ -30,14 +30,17 @@ def api(fresh_control_plane) -> Iterator[BlockingApi]:
         yield api
 
 
-def electing() -> SchedulerConfig:
+SHORT = {
+    "lease_duration": GoDuration(4_000_000_000),
+    "renew_deadline": GoDuration(3_000_000_000),
+    "retry_period": GoDuration(500_000_000),
+}
+
+
+def electing(**times: GoDuration) -> SchedulerConfig:
     config = default_config("berth")
     election = msgspec.structs.replace(
-        config.leader_election,
-        resource_namespace=NAMESPACE,
-        lease_duration=GoDuration(4_000_000_000),
-        renew_deadline=GoDuration(3_000_000_000),
-        retry_period=GoDuration(500_000_000),
+        config.leader_election, resource_namespace=NAMESPACE, **times
     )
     given = frozenset({"leaderElection.resourceNamespace"})
     return msgspec.structs.replace(config, leader_election=election, given=given)
@@ -71,7 +74,7 @@ def test_a_standby_knows_everything_does_nothing_and_takes_over_from_there(
     status = {"status": {"nominatedNodeName": "second"}}
     nominated = api.patch("/api/v1/namespaces/default/pods/nominated/status", status)
     uid = nominated["metadata"]["uid"]
-    with RunningBerth(kubeconfig, config=electing()) as berth:
+    with RunningBerth(kubeconfig, config=electing(**SHORT)) as berth:
         api.wait_until(lambda: berth.is_ready, "the standby is ready")
         app = berth.app
         api.wait_until(
@@ -108,7 +111,7 @@ def test_a_standby_knows_everything_does_nothing_and_takes_over_from_there(
 def test_a_server_that_hangs_ends_a_leader_with_1(fresh_control_plane, api):
     plane = fresh_control_plane
     kubeconfig = plane.berth_kubeconfig()
-    with RunningBerth(kubeconfig, config=electing()) as berth:
+    with RunningBerth(kubeconfig, config=electing(**SHORT)) as berth:
         leadership = berth.app.leadership
         api.wait_until(
             lambda: berth.app.leadership is not None and berth.app.leadership.is_leading, "it leads"
@@ -122,3 +125,21 @@ def test_a_server_that_hangs_ends_a_leader_with_1(fresh_control_plane, api):
             plane.resume_apiserver()
         assert berth.exit_status == 1
         assert leadership.grant_s(1.0) == 0.0
+
+
+def test_an_api_server_that_is_restarted_costs_nobody_the_leadership(fresh_control_plane, api):
+    plane = fresh_control_plane
+    with RunningBerth(plane.berth_kubeconfig(), config=electing()) as berth:
+        api.create_many([make_node("node", cpu="4"), make_pod("before", cpu="1")])
+        api.wait_until(lambda: all(bound(api)), "the first pod is bound")
+        plane.kill_apiserver()
+        plane.start_apiserver()
+        api.create_many([make_pod("after", cpu="1")])
+        api.wait_until(lambda: all(bound(api)), "the second pod is bound")
+        spec = api.get(LEASE_PATH)["spec"]
+        assert (spec["holderIdentity"], spec["leaseTransitions"]) == (berth.app.options.identity, 0)
+        assert berth.stop() == 0
+
+
+def bound(api: BlockingApi) -> list[bool]:
+    return [bool(pod["spec"].get("nodeName")) for pod in api.pods()]
