@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from tests.controlplane.binaries import find_or_build
+from tests.controlplane.binaries import find_or_build, module_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,10 +17,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 CHART: Final = ROOT / "deploy" / "charts" / "berth"
 RELEASE: Final = "berth"
 NAMESPACE: Final = "berth-system"
-OPERATOR_APIS: Final = tuple(
-    f"monitoring.coreos.com/v1/{kind}"
-    for kind in ("ServiceMonitor", "PodMonitor", "PrometheusRule")
-)
+# helm itself would take the cluster for one of its own time.
+KUBE_VERSION: Final = f"--kube-version={module_version('k8s.io/kubernetes')}"
 
 Manifest = dict[str, Any]
 
@@ -62,6 +60,7 @@ def rendered_text(
         release,
         CHART,
         f"--namespace={namespace}",
+        KUBE_VERSION,
         *(f"--values={file}" for file in files),
         "--values=-",
         *(() if tests else ("--skip-tests",)),

@@ -14,7 +14,7 @@ import yaml
 from scheduler.cli import _parser
 from scheduler.config import load_config, running_profiles
 from scheduler.config.ignored_fields import ignored_fields
-from tests.deploy.chart import CHART, ROOT, ChartError, helm, of_kind, only, rendered
+from tests.deploy.chart import CHART, KUBE_VERSION, ROOT, ChartError, helm, of_kind, only, rendered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ def configuration(manifests: list[dict[str, Any]], folder: Path) -> Path:
 
 @each_file
 def test_helm_finds_no_fault(file: Path) -> None:
-    helm("lint", "--strict", CHART, f"--values={file}")
+    helm("lint", "--strict", KUBE_VERSION, CHART, f"--values={file}")
 
 
 def test_there_are_ten_files_of_values() -> None:
