@@ -22,6 +22,7 @@ from cache.workloads import Workloads
 from plugins.registry import PLUGINS
 from scheduler.binder import Binder
 from scheduler.binding_cycle import BindingCycles
+from scheduler.cache_debugger import CacheDebugger
 from scheduler.client.api import Api, Permission
 from scheduler.client.codec import (
     NAMESPACES,
@@ -38,7 +39,8 @@ from scheduler.client.errors import ApiError
 from scheduler.client.leases import Leases
 from scheduler.client.limiter import InFlightLimiter, TokenBucketLimiter
 from scheduler.client.transport import Transport
-from scheduler.config import ignored_fields, running_profiles
+from scheduler.config import ignored_fields, render_effective, running_profiles
+from scheduler.cycle_watch import DEFAULT_SLOW_CYCLE_S
 from scheduler.event_handlers import EventHandlers
 from scheduler.event_recorder import EventRecorder
 from scheduler.eviction import Evictor
@@ -128,14 +130,15 @@ class Options:
     serving: ServingOptions = field(default_factory=ServingOptions)
     seed: int | None = None
     ttl_s: float = DEFAULT_TTL_S
+    slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S
     stale_watch_s: float = STALE_WATCH_S
     identity: str = field(default_factory=own_identity)
 
 
-def _import_server() -> ModuleType:
-    from scheduler.serving import server  # noqa: PLC0415 - see App._start_server
+def _import_server() -> tuple[ModuleType, ModuleType]:
+    from scheduler.serving import pages, server  # noqa: PLC0415 - see App._start_server
 
-    return server
+    return server, pages
 
 
 class App:
@@ -160,6 +163,8 @@ class App:
         self.cache = SchedulerCache(ttl_s=options.ttl_s)
         self.waiting_pods = WaitingPods()
         self.ready = False
+        self.debugger: CacheDebugger | None = None
+        self.server: Server | None = None
         self.extenders: ExtenderChain | None = None
         self.leadership: Leadership | None = None
         """None where every replica schedules."""
@@ -194,6 +199,8 @@ class App:
             limiter=InFlightLimiter(MAX_REVIEWS_IN_FLIGHT),
             max_connections=MAX_REVIEWS_IN_FLIGHT,
         )
+        for each in (electing, transport, reviewing):
+            each.measure = self.metrics.client
         self.reviews = Reviews(reviewing)
         try:
             self.api = Api(transport)
@@ -283,7 +290,7 @@ class App:
         self.queue = SchedulingQueue(
             clock=clock,
             sort_key=self.profiles.sort_key,
-            pre_enqueue=self.profiles.pre_enqueue,
+            pre_enqueue=metrics.cycles.timed(self.profiles.pre_enqueue),
             registrations=self.profiles.registrations,
             initial_backoff_s=float(self.config.pod_initial_backoff_seconds),
             max_backoff_s=float(self.config.pod_max_backoff_seconds),
@@ -351,9 +358,13 @@ class App:
             self.recorder,
             self.status_writer,
             metrics,
+            self.options.slow_cycle_s,
         )
         self.reaper = Reaper(
             self.cache, self.queue, self._get_pod, self._pods_are_stale, metrics, clock
+        )
+        self.debugger = debugger = CacheDebugger(
+            self.cache, self.queue, self.nodes.list, self.pods.list, clock
         )
 
         metrics.watch_gauges(
@@ -366,6 +377,10 @@ class App:
                 informer.kind.name: max(informer.statistics().reflector.lists - 1, 0)
                 for informer in self._watched()
             },
+            unschedulable_pods=self.queue.refusals,
+            inflight_events=self.queue.in_flight_events,
+            tasks=lambda: {"binding": self.bindings.in_flight},
+            cache_mismatches=lambda: debugger.mismatches,
             events=self.recorder.statistics,
             pod_statuses=self.status_writer.statistics,
         )
@@ -405,7 +420,7 @@ class App:
         self.informers.start()
         self.whole_objects.start()
         try:
-            server = await self._start_server()
+            server = self.server = await self._start_server()
             if not await self._synced(stop):
                 return 0
             self.ready = True
@@ -444,7 +459,7 @@ class App:
         What serves them takes a fifth of a second to import, on a thread of its own: the API server
         needs that time for the first lists anyway.
         """
-        module = await asyncio.to_thread(_import_server)
+        module, pages = await asyncio.to_thread(_import_server)
         try:
             # Off the loop: it may read files and make a certificate.
             server: Server = await asyncio.to_thread(
@@ -454,6 +469,9 @@ class App:
                 readiness={"informers": self._not_ready},
                 liveness={"leaderElection": self._not_leading_any_more},
                 reviews=self.reviews,
+                pages=pages.pages(
+                    lambda: render_effective(self.config), self.debugger, self.pods.list
+                ),
             )
             await server.start()
         except module.ServerError as error:
@@ -515,6 +533,11 @@ class App:
             await asyncio.sleep(0.01)
         log.info("stopped", unsettled_bindings=left)
         return 0 if ended and not left else 1
+
+    def tell_state(self) -> None:
+        """Write cache and queue, and how the cache compares, into the log: SIGUSR2."""
+        if self.debugger is not None and self.ready:
+            self.debugger.tell()
 
     # --- services to the parts ----------------------------------------------------------------
 

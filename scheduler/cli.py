@@ -74,6 +74,14 @@ def _parser() -> argparse.ArgumentParser:
         help="whether replicas agree on one that schedules; without it what the configuration "
         "says, and that is true if it says nothing",
     )
+    run.add_argument(
+        "--slow-cycle-threshold",
+        metavar="SECONDS",
+        type=float,
+        default=_DEFAULTS.slow_cycle_s,
+        help="a scheduling cycle that takes longer is logged with what it consisted of "
+        "(%(default)s; 0: none)",
+    )
     run.add_argument("--seed", type=int, help="makes the choice among equal nodes repeatable")
     run.add_argument("--log-format", choices=("json", "console"), default="json")
     run.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
@@ -118,6 +126,7 @@ def _run(options: argparse.Namespace) -> int:
             serving=serving_options(options),
             seed=options.seed,
             ttl_s=options.assumed_pod_ttl,
+            slow_cycle_s=options.slow_cycle_threshold,
         ),
     )
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -162,6 +171,7 @@ async def _until_signalled(app: App) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGUSR2, app.tell_state)
     # Not through the loop: that would come after whatever the process was about to do.
     signal.signal(signal.SIGCONT, lambda *_: _end_if_deposed(app))
     return await app.run(stop)

@@ -44,6 +44,7 @@ MAX_BODY_BYTES: Final = 128 << 20
 
 _CLOSE_TIMEOUT_S: Final = 2.0
 _MAX_HEADS: Final = 16
+_END_OF_HEAD: Final = b"\r\n\r\n"
 _NO_BODY: Final = b"Content-Length: 0\r\n"
 
 
@@ -71,6 +72,24 @@ class TransportCredentials(Protocol):
 
     async def refresh(self) -> None:
         """Obtain new credentials although the old ones seemed good: the server refused them."""
+
+
+class Measure(Protocol):
+    """Whoever counts requests."""
+
+    def requested(
+        self,
+        host: str,
+        method: str,
+        status: int | None,
+        duration_s: float,
+        sent: int,
+        received: int | None,
+    ) -> None:
+        """Take in a request, or the opening of a stream; bytes are those of the bodies."""
+
+    def waited(self, host: str, method: str, duration_s: float) -> None:
+        """Take in how long a request waited for the limiter, or that it did not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +130,11 @@ class Transport:
     clock
         Monotonic seconds, the limiter's clock.
 
+    Attributes
+    ----------
+    measure
+        Told of every request, for metrics; None for nobody.
+
     Concurrency: loop-confined.
     """
 
@@ -131,6 +155,7 @@ class Transport:
         self._limiter = limiter
         self._max_body_bytes = max_body_bytes
         self._observe = observe
+        self.measure: Measure | None = None
         self._write_fence = write_fence
         self._clock = clock
         self._base_url = credentials.base_url.rstrip("/")
@@ -204,9 +229,13 @@ class Transport:
         ApiError
             No answer, or one with a status of 300 and more.
         """
-        limiter = self._limiter
+        limiter, measure, waited_s = self._limiter, self.measure, 0.0
         if limiter is not None and not limiter.try_acquire():
+            since_s = self._clock()
             await limiter.acquire()
+            waited_s = self._clock() - since_s
+        if measure is not None and limiter is not None:
+            measure.waited(self._host_header, method, waited_s)
         try:
             request = await self._encode(method, path, query, body, content_type)
             answer = await self._exchange(method, path, request, timeout_s, discard_body, resource)
@@ -331,6 +360,7 @@ class Transport:
             self._writes_in_flight += 1
         started = self._clock()
         status: int | None = None
+        received: int | None = None
         try:
             answer = await self._pool.exchange(
                 request,
@@ -341,6 +371,8 @@ class Transport:
                 may_send=may_send,
             )
             status = answer.status
+            if not discard_body:
+                received = len(answer.body)
         except ExchangeError as error:
             status = error.status or None
             if discard_body and 200 <= error.status < 300:
@@ -360,9 +392,13 @@ class Transport:
         finally:
             if may_send is not None:
                 self._writes_in_flight -= 1
+            duration_s = self._clock() - started
             if self._observe is not None:
-                self._observe(
-                    method, resource or resource_of(path), status, self._clock() - started
+                self._observe(method, resource or resource_of(path), status, duration_s)
+            if self.measure is not None:
+                sent = len(request) - request.find(_END_OF_HEAD) - len(_END_OF_HEAD)
+                self.measure.requested(
+                    self._host_header, method, status, duration_s, sent, received
                 )
         return answer
 
@@ -399,8 +435,11 @@ class Transport:
         finally:
             if status is None and connection is not None:
                 connection.abort()
+            duration_s = self._clock() - started
             if self._observe is not None:
-                self._observe("GET", resource_of(path), status, self._clock() - started)
+                self._observe("GET", resource_of(path), status, duration_s)
+            if self.measure is not None:
+                self.measure.requested(self._host_header, "GET", status, duration_s, 0, None)
         return connection
 
     # --- credentials --------------------------------------------------------------------------

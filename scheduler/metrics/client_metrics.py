@@ -69,7 +69,7 @@ class ClientMetrics:
         status: int | None,
         duration_s: float,
         sent: int,
-        received: int,
+        received: int | None,
     ) -> None:
         """Count a request.
 
@@ -82,7 +82,7 @@ class ClientMetrics:
         duration_s
             Without the time spent waiting for a turn.
         sent, received
-            Bytes of the bodies.
+            Bytes of the bodies; None for an answer that is not read, as a watch's.
         """
         count = self._counts.get((status, host, method))
         if count is None:
@@ -92,7 +92,8 @@ class ClientMetrics:
         of = self._of.get((host, method)) or self._make(host, method)
         of.duration(duration_s)
         of.sent(sent)
-        of.received(received)
+        if received is not None:
+            of.received(received)
 
     def waited(self, host: str, method: str, duration_s: float) -> None:
         """Count a request's wait for its turn."""

@@ -2,6 +2,12 @@
 
 The scheduling thread hands over what a cycle measured as one value; whoever folds takes it apart.
 
+# Differs: a plugin judges all nodes at once, so one observation stands for all of them, where
+# kube-scheduler makes one for each node. Plugins whose verdicts on pods of the same signature are
+# reused are not run and not counted. The attempt to reuse them is what kube-scheduler calls a batch
+# attempt; nothing is stored after a cycle or flushed as a whole, so two of its metrics have no
+# meaning here.
+
 Source: pkg/scheduler/metrics/metrics.go and pkg/scheduler/framework/runtime/framework.go (1.36).
 """
 

@@ -24,7 +24,7 @@ from scheduler.metrics.instruments import (
 from scheduler.metrics.process import add_process_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cache.scheduler_cache import SnapshotUpdate
     from scheduler.decision import Decision
@@ -415,6 +415,12 @@ class Metrics:
         """Count what has been put down since the last time: once a second, on any thread."""
         self.cycles.fold()
         self._registry.fold()
+
+    def described(self) -> Iterator[tuple[str, str, tuple[str, ...], tuple[float, ...]]]:
+        """Return name, type, labels and bucket bounds of each metric, observed or not."""
+        for family in self._registry.families():
+            bounds = () if isinstance(family, Pulled) else family.bounds
+            yield family.name, family.kind, family.label_names, bounds
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """Return all metrics as text, and its content type, for a request's Accept header.

@@ -66,6 +66,8 @@ class Page:
     method: str
     path: str
     handler: Handler
+    limit_s: float = _REQUEST_S
+    """How long it may take."""
 
 
 class Server:
@@ -113,7 +115,10 @@ class Server:
         self._endpoints: list[tuple[Listener, web.AppRunner]] = []
 
         def add(listener: Listener, gate: Access | None) -> None:
-            app = web.Application(middlewares=[_turnstile(gate)], client_max_size=_MAX_BODY_BYTES)
+            limits_s = {page.path: page.limit_s for page in pages}
+            app = web.Application(
+                middlewares=[_turnstile(gate, limits_s)], client_max_size=_MAX_BODY_BYTES
+            )
             add_health(app, "livez", liveness or {})
             add_health(app, "healthz", liveness or {})
             add_health(app, "readyz", readiness)
@@ -195,13 +200,13 @@ def _runner(app: web.Application) -> web.AppRunner:
     )
 
 
-def _turnstile(gate: Access | None) -> Middleware:
+def _turnstile(gate: Access | None, limits_s: Mapping[str, float]) -> Middleware:
     """Return what every request goes through: its time is bounded, and not everybody may pass."""
 
     @web.middleware
     async def serve(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            async with asyncio.timeout(_REQUEST_S):
+            async with asyncio.timeout(limits_s.get(request.path, _REQUEST_S)):
                 refusal = None if gate is None else await gate.refusal(request)
                 return await handler(request) if refusal is None else refusal
         except TimeoutError:
