@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
+import urllib.error
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ import pytest
 import yaml
 
 from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.objects import make_pod
 from tests.deploy.chart import CHART, NAMESPACE, RELEASE, helm, rendered_text
 from tests.deploy.kubectl import STUBS, kubectl
 from tests.deploy.manifests import DEPLOY
@@ -134,3 +137,44 @@ def test_the_level_at_which_the_api_server_serves_it(
         said = kubectl("get", "--raw", path, "-v=8", kubeconfig=account, may_fail=True)[1]
         found = re.search(r"X-Kubernetes-Pf-Prioritylevel-Uid: ([\w-]+)", said, re.IGNORECASE)
         answered_at = found[1] if found else ""
+
+
+def test_the_guard_keeps_berth_from_deleting_what_it_guards(
+    fresh_control_plane: ControlPlane,
+) -> None:
+    admin = fresh_control_plane.admin_kubeconfig
+    kubectl("create", "namespace", NAMESPACE, kubeconfig=admin)
+    guarded = rendered_text({"rbac": {"guard": {"enabled": True}}})
+    kubectl("apply", "--server-side", "-f", "-", kubeconfig=admin, given=guarded)
+    token = kubectl("create", "token", RELEASE, "-n", NAMESPACE, kubeconfig=admin)[0].strip()
+    critical = {"priorityClassName": "system-cluster-critical"}
+    pods = [
+        make_pod("guarded", namespace="kube-system"),
+        make_pod("critical", namespace="default", **critical),
+        make_pod("plain", namespace="default"),
+    ]
+
+    def refusal(pod: dict[str, Any], *, dry_run: bool) -> str:
+        metadata = pod["metadata"]
+        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+        try:
+            options = "?dryRun=All" if dry_run else ""
+            fresh_control_plane.call("DELETE", path + options, token=token)
+        except urllib.error.HTTPError as error:
+            with error:
+                return str(json.load(error)["message"])
+        return ""
+
+    for pod in pods:
+        fresh_control_plane.call(
+            "POST", f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod
+        )
+    deadline = time.monotonic() + 60
+    # The API server takes up policies by a watch.
+    while not refusal(pods[0], dry_run=True):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    said = [refusal(pod, dry_run=False) for pod in pods]
+    assert "may not delete pods of this namespace" in said[0]
+    assert "may not delete pods of this priority" in said[1]
+    assert said[2] == ""
