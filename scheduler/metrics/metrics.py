@@ -116,6 +116,9 @@ _POD_STATUSES: Final[Sequence[tuple[str, str, Callable[[PodStatusStatistics], fl
 )
 
 
+_HANDLED_AT_ONCE: Final = 16_384
+
+
 class _Attempts(NamedTuple):
     total: Count
     duration: Samples
@@ -238,6 +241,7 @@ class Metrics:
         # Looking up the children of a metric costs more than counting, so each is kept.
         self._attempts_of: dict[tuple[str, str], _Attempts] = {}
         self._sli_of: dict[int, Samples] = {}
+        self._handled = 0
         self._event_of: dict[str, Callable[[float], None]] = {}
 
     # --- what happens -------------------------------------------------------------------------
@@ -291,6 +295,10 @@ class Metrics:
 
     def handled(self, event: str, duration_s: float) -> None:
         """Count something that a watch told of, by the label of the event."""
+        self._handled += 1
+        if self._handled % _HANDLED_AT_ONCE == 0:
+            # The first lists bring more at once than may wait to be counted.
+            self._registry.fold()
         observe = self._event_of.get(event)
         if observe is None:
             observe = self._event_of[event] = self._event_handling.of(event).observe

@@ -1,7 +1,8 @@
 """Takes connections, with TLS or without, and no more of them than are good for us.
 
 A connection counts from its first byte, handshake included, so that neither many of them nor slow
-ones can use up what the binds need: file descriptors.
+ones can use up what the binds need: file descriptors. Where there are too many, the oldest goes:
+whoever holds on to connections shall not keep out the kubelet, which would end a healthy process.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class Listener:
         self._certificate = certificate
         self._socket: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
-        self._arriving: set[asyncio.Task[None]] = set()
+        self._arriving: dict[asyncio.Task[None], None] = {}
+        self._arrived: list[asyncio.Transport] = []
 
     @property
     def is_secure(self) -> bool:
@@ -116,12 +118,21 @@ class Listener:
                 log.error("cannot take a connection", error=_reason(error))
                 await asyncio.sleep(_NO_DESCRIPTOR_S)
                 continue
-            if len(self._arriving) + len(server.connections) >= MAX_CONNECTIONS:
-                connection.close()
-                continue
+            if len(self._arriving) + len(self._arrived) >= MAX_CONNECTIONS:
+                self._make_room()
             task = asyncio.create_task(self._arrive(connection, server))
-            self._arriving.add(task)
-            task.add_done_callback(self._arriving.discard)
+            self._arriving[task] = None
+            task.add_done_callback(self._arriving.pop)
+
+    def _make_room(self) -> None:
+        """Forget connections that have ended; if that is not enough, end the oldest."""
+        self._arrived = [each for each in self._arrived if not each.is_closing()]
+        if len(self._arriving) + len(self._arrived) < MAX_CONNECTIONS:
+            return
+        if self._arrived:
+            self._arrived.pop(0).abort()
+        else:
+            next(iter(self._arriving)).cancel()
 
     async def _arrive(
         self, connection: socket.socket, server: Callable[[], asyncio.Protocol]
@@ -129,15 +140,19 @@ class Listener:
         context = None if self._certificate is None else self._certificate.context()
         try:
             connection.setblocking(False)
-            await asyncio.get_running_loop().connect_accepted_socket(
+            transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
                 server,
                 connection,
                 ssl=context,
                 ssl_handshake_timeout=None if context is None else _HANDSHAKE_S,
             )
+            self._arrived.append(transport)
         except OSError as error:  # ssl.SSLError and time-outs are, too
             log.debug("connection refused", error=str(error))
             connection.close()
+        except asyncio.CancelledError:
+            connection.close()
+            raise
 
 
 def parse_bind_address(text: str) -> tuple[str, int]:

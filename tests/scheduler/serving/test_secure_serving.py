@@ -238,16 +238,19 @@ def test_a_handshake_that_never_ends_is_cut_off(monkeypatch):
     assert talk(b"\x16\x03\x01") == b""
 
 
-def test_handshakes_count_as_connections(monkeypatch):
+def test_handshakes_that_hang_keep_nobody_out(monkeypatch):
     monkeypatch.setattr(listener_module, "MAX_CONNECTIONS", 2)
 
-    async def visit(server: Server) -> bytes:
+    async def visit(server: Server) -> tuple[int, bytes]:
         address = parse_bind_address(server.address)
         held = [await asyncio.open_connection(*address) for _ in range(2)]
-        reader, writer = await asyncio.open_connection(*address)
-        answer = await reader.read()
-        for _, each in (*held, (reader, writer)):
-            each.close()
-        return answer
+        status, _ = await fetch(server, "/livez", None)
+        try:
+            rest = await held[0][0].read()
+        except ConnectionError:
+            rest = b""
+        for _, writer in held:
+            writer.close()
+        return status, rest
 
-    assert asyncio.run(serve(visit)) == b""
+    assert asyncio.run(serve(visit)) == (200, b"")

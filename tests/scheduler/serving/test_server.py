@@ -186,25 +186,46 @@ def test_a_request_that_never_ends_is_cut_off(monkeypatch):
     assert exchange(b"GET /livez HTTP/1.1\r\nHost: ") == b""
 
 
-def test_a_connection_too_many_is_closed(monkeypatch):
+def test_of_too_many_connections_the_oldest_is_closed(monkeypatch):
     monkeypatch.setattr(listener_module, "MAX_CONNECTIONS", 2)
+
+    async def visit(server: Server) -> tuple[bytes, bytes]:
+        host, port = parse_bind_address(server.address)
+        held = []
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(b"GET /livez HTTP/1.1\r\nHost: here\r\n\r\n")
+            answer = await reader.readuntil(b"\r\n\r\nok")
+            held.append((reader, writer))
+        try:
+            rest = await held[0][0].read()
+        except ConnectionError:
+            rest = b""
+        for _, writer in held:
+            writer.close()
+        return answer[:15], rest
+
+    assert asyncio.run(serve(visit)) == (b"HTTP/1.1 200 OK", b"")
+
+
+def test_connections_that_have_ended_cost_no_other(monkeypatch):
+    monkeypatch.setattr(listener_module, "MAX_CONNECTIONS", 3)
 
     async def visit(server: Server) -> bytes:
         host, port = parse_bind_address(server.address)
-        held = []
-        for _ in range(2):
+        first, first_writer = await asyncio.open_connection(host, port)
+        for _ in range(20):
             reader, writer = await asyncio.open_connection(host, port)
-            writer.write(b"GET /livez HTTP/1.1\r\nHost: here\r\n\r\n")
-            assert await reader.readuntil(b"ok")
-            held.append(writer)
-        reader, writer = await asyncio.open_connection(host, port)
-        answer = await reader.read()
-        for each in (*held, writer):
-            each.close()
-            await each.wait_closed()
-        return answer
+            writer.write(b"GET /livez HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+            await reader.read()
+            writer.close()
+            await writer.wait_closed()
+        first_writer.write(b"GET /livez HTTP/1.1\r\nHost: here\r\n\r\n")
+        answer = await first.readuntil(b"\r\n\r\nok")
+        first_writer.close()
+        return answer[:15]
 
-    assert asyncio.run(serve(visit)) == b""
+    assert asyncio.run(serve(visit)) == b"HTTP/1.1 200 OK"
 
 
 def test_a_request_that_takes_too_long_is_given_up(monkeypatch):
