@@ -206,5 +206,5 @@ def test_an_election_switched_on_keeps_away_from_kube_schedulers_lease() -> None
 
 def test_an_election_switched_on_is_checked() -> None:
     config = config_of(leaderElection={"leaderElect": False, "leaseDuration": "1s"})
-    with pytest.raises(ConfigError, match="leaderElection.leaseDuration"):
+    with pytest.raises(ConfigError, match=r"leaderElection\.leaseDuration"):
         with_election(config, True)
