@@ -1,12 +1,15 @@
 """Debian's Prometheus, set up from the chart's own ServiceMonitor and PrometheusRule.
 
-What its operator would make of the two is made here: a scrape configuration that finds berth
-through the API server, asks with the token of Prometheus's ServiceAccount, and the alert rules.
+What its operator would make of the two is made here: a scrape configuration that asks with the
+token of Prometheus's ServiceAccount, and the alert rules. Debian builds it without discovery
+through Kubernetes, so a thread does that, with the same token, and writes the targets to a file.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
 import time
 import urllib.parse
 import urllib.request
@@ -19,13 +22,12 @@ from tests.controlplane.server_process import ServerProcess
 from tests.e2e.release import NAME, NAMESPACE, SCRAPER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from tests.e2e.cluster import Cluster
     from tests.e2e.release import Release
 
 _ADDRESS: Final = "127.0.0.1:9090"
 _INTERVAL: Final = "2s"
+_DISCOVERY_S: Final = 1.0
 _DEADLINE_S: Final = 60.0
 # What Prometheus needs of the API server to find targets; that of berth comes with berth's chart.
 _ACCESS: Final = f"""
@@ -42,7 +44,7 @@ kind: Role
 metadata: {{name: {SCRAPER[0]}, namespace: {NAMESPACE}}}
 rules:
   - apiGroups: [""]
-    resources: [services, pods]
+    resources: [services]
     verbs: [get, list, watch]
   - apiGroups: [discovery.k8s.io]
     resources: [endpointslices]
@@ -68,6 +70,7 @@ class Prometheus:
     def __init__(self, cluster: Cluster, release: Release) -> None:
         self._folder = cluster.folder / "prometheus"
         self._folder.mkdir()
+        self._call = cluster.control_plane.call
         cluster.kubectl("apply", "-f", "-", given=_ACCESS)
         self.token = cluster.kubectl(
             "create", "token", SCRAPER[0], "--namespace", SCRAPER[1], "--duration=12h"
@@ -81,34 +84,36 @@ class Prometheus:
         )
         by_kind = {manifest["kind"]: manifest for manifest in objects}
         (self._folder / "rules.yml").write_text(yaml.safe_dump(by_kind["PrometheusRule"]["spec"]))
-        api = {
-            "api_server": cluster.control_plane.url,
-            "tls_config": {"ca_file": str(cluster.control_plane.ca_file)},
-            "authorization": {"credentials_file": str(self._folder / "token")},
+        self._monitor = by_kind["ServiceMonitor"]
+        config = {
+            "global": {"scrape_interval": _INTERVAL, "evaluation_interval": _INTERVAL},
+            "rule_files": ["rules.yml"],
+            "scrape_configs": [self._scrape_config()],
         }
-        config = self._folder / "prometheus.yml"
-        config.write_text(
-            yaml.safe_dump(
-                {
-                    "global": {"scrape_interval": _INTERVAL, "evaluation_interval": _INTERVAL},
-                    "rule_files": ["rules.yml"],
-                    "scrape_configs": [self._scrape_config(by_kind["ServiceMonitor"], api)],
-                }
-            )
-        )
+        (self._folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+        self._discover()
+        self._stopping = threading.Event()
+        self._discovery = threading.Thread(target=self._discover_always, name="discovery")
         self._process = ServerProcess(
             [
                 "/usr/bin/prometheus",
-                f"--config.file={config}",
+                f"--config.file={self._folder / 'prometheus.yml'}",
                 f"--storage.tsdb.path={self._folder / 'data'}",
                 f"--web.listen-address={_ADDRESS}",
             ],
             self._folder / "prometheus.log",
         )
-        self._await_start()
+        self._discovery.start()
+        try:
+            self._await_start()
+        except BaseException:
+            self.stop()
+            raise
 
     def stop(self) -> None:
         """End it."""
+        self._stopping.set()
+        self._discovery.join()
         self._process.kill()
 
     def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
@@ -126,55 +131,66 @@ class Prometheus:
         assert isinstance(active, list)
         return active
 
-    def _scrape_config(self, monitor: Mapping[str, Any], api: Mapping[str, Any]) -> dict[str, Any]:
-        spec = monitor["spec"]
-        endpoint = spec["endpoints"][0]
-        relabelings = [
-            {
-                "source_labels": [f"__meta_kubernetes_service_label_{_label(key)}"],
-                "regex": value,
-                "action": "keep",
-            }
-            for key, value in spec["selector"]["matchLabels"].items()
-        ]
-        relabelings += [
-            {
-                "source_labels": ["__meta_kubernetes_endpointslice_port_name"],
-                "regex": endpoint["port"],
-                "action": "keep",
-            },
-            {
-                "source_labels": [f"__meta_kubernetes_service_label_{_label(spec['jobLabel'])}"],
-                "target_label": "job",
-            },
-            *(
-                {"source_labels": [f"__meta_kubernetes_{source}"], "target_label": target}
-                for source, target in (
-                    ("namespace", "namespace"),
-                    ("service_name", "service"),
-                    ("pod_name", "pod"),
-                )
-            ),
-        ]
+    def _scrape_config(self) -> dict[str, Any]:
+        endpoint = self._monitor["spec"]["endpoints"][0]
+        tls = endpoint["tlsConfig"]
         return {
-            "job_name": monitor["metadata"]["name"],
+            "job_name": self._monitor["metadata"]["name"],
             "scheme": endpoint["scheme"],
             "metrics_path": endpoint["path"],
             "scrape_interval": endpoint["interval"],
             "scrape_timeout": endpoint["scrapeTimeout"],
-            "tls_config": {
-                "insecure_skip_verify": endpoint["tlsConfig"].get("insecureSkipVerify", False)
-            },
+            "tls_config": {"insecure_skip_verify": tls.get("insecureSkipVerify", False)},
             "authorization": {"credentials_file": str(self._folder / "token")},
-            "kubernetes_sd_configs": [
-                {
-                    "role": "endpointslice",
-                    "namespaces": {"names": spec["namespaceSelector"]["matchNames"]},
-                    **api,
-                }
+            "file_sd_configs": [
+                {"files": [str(self._folder / "targets.json")], "refresh_interval": _INTERVAL}
             ],
-            "relabel_configs": relabelings,
         }
+
+    def _discover_always(self) -> None:
+        while not self._stopping.wait(_DISCOVERY_S):
+            # The next round does what this one could not.
+            with contextlib.suppress(OSError):
+                self._discover()
+
+    def _discover(self) -> None:
+        """Write the endpoints of the Services that the ServiceMonitor selects, by port name."""
+        spec = self._monitor["spec"]
+        targets = []
+        for namespace in spec["namespaceSelector"]["matchNames"]:
+            selector = ",".join(f"{k}={v}" for k, v in spec["selector"]["matchLabels"].items())
+            for service in self._list(f"/api/v1/namespaces/{namespace}/services", selector):
+                name = service["metadata"]["name"]
+                slices = self._list(
+                    f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices",
+                    f"kubernetes.io/service-name={name}",
+                )
+                job = service["metadata"]["labels"][spec["jobLabel"]]
+                for part in slices:
+                    targets += [
+                        {
+                            "targets": [f"{address}:{port['port']}"],
+                            "labels": {
+                                "job": job,
+                                "namespace": namespace,
+                                "service": name,
+                                "pod": endpoint["targetRef"]["name"],
+                            },
+                        }
+                        for port in part["ports"]
+                        if port["name"] == spec["endpoints"][0]["port"]
+                        for endpoint in part["endpoints"]
+                        for address in endpoint["addresses"]
+                    ]
+        partial = self._folder / "targets.partial"
+        partial.write_text(json.dumps(targets))
+        partial.rename(self._folder / "targets.json")
+
+    def _list(self, path: str, selector: str) -> list[dict[str, Any]]:
+        query = urllib.parse.urlencode({"labelSelector": selector})
+        items = self._call("GET", f"{path}?{query}", token=self.token)["items"]
+        assert isinstance(items, list)
+        return items
 
     def _await_start(self) -> None:
         deadline = time.monotonic() + _DEADLINE_S
@@ -194,10 +210,6 @@ class Prometheus:
             data = json.load(answer)["data"]
         assert isinstance(data, dict)
         return data
-
-
-def _label(name: str) -> str:
-    return "".join(c if c.isalnum() else "_" for c in name)
 
 
 JOB: Final = NAME

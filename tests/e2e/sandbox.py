@@ -35,6 +35,7 @@ FOLDER_VARIABLE: Final = "BERTH_E2E_FOLDER"
 GATEWAY: Final = "10.244.0.1"
 SERVICE_ADDRESS: Final = "10.0.0.1"
 BRIDGE: Final = "berth0"
+_BRIDGE_MAC: Final = "02:00:00:be:57:01"
 
 _PREFIX: Final = "berth-e2e-"
 _CGROUPS: Final = Path("/sys/fs/cgroup")
@@ -117,7 +118,9 @@ def enter(folder: Path) -> None:
     _run(["hostname", "berth-e2e"])
     _run(["ip", "link", "set", "lo", "up"])
     _run(["ip", "address", "add", f"{SERVICE_ADDRESS}/32", "dev", "lo"])
-    _run(["ip", "link", "add", BRIDGE, "type", "bridge"])
+    # Of its own accord a bridge takes the lowest address of its ports, another one with each pod
+    # that comes and goes: and all the others talk to nobody until their ARP entries expire.
+    _run(["ip", "link", "add", BRIDGE, "address", _BRIDGE_MAC, "type", "bridge"])
     _run(["ip", "address", "add", f"{GATEWAY}/16", "dev", BRIDGE])
     _run(["ip", "link", "set", BRIDGE, "up"])
 
