@@ -61,8 +61,8 @@ BENCH_OPTIONS = $(if $(WORKLOADS),--workloads $(WORKLOADS)) $(if $(NODES),--node
   $(if $(PODS),--pods $(PODS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
   $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(if $(JSON),--json $(JSON))
 
-e2e: install ## Run the scenarios on a real API server: faults, restarts, audit log
-	@$(RUN) pytest tests/scenarios $(ARGS)
+e2e: install ## Deploy image and chart on a cluster with real nodes, and harm it (root; Debian)
+	@$(RUN) python -m tests.e2e $(ARGS)
 
 manifests: install ## Make the plain manifests and the table of values anew from the chart
 	@$(RUN) python -m tests.deploy.manifests
