@@ -6,6 +6,7 @@ The tests are chapters: each begins with what the one before it left, a whole de
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import ssl
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
@@ -27,8 +29,6 @@ from tests.e2e.release import CLUSTER_NAME, NAMESPACE, USER
 from tests.e2e.report import now
 
 if TYPE_CHECKING:
-    import datetime as dt
-
     from tests.e2e.cluster import Cluster
     from tests.e2e.prometheus import Prometheus
     from tests.e2e.release import Release
@@ -78,6 +78,32 @@ def test_the_chart_installs(cluster: Cluster, release: Release, report: Report) 
     for pod in release.pods():
         assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
     assert {pod["spec"]["nodeName"] for pod in release.pods()} == set(NODES)
+
+
+def test_the_container_is_confined(cluster: Cluster, release: Release, report: Report) -> None:
+    report.heading("the container")
+    for pod in release.pods():
+        name = pod["metadata"]["name"]
+        container = pod["status"]["containerStatuses"][0]
+        node = cluster.nodes[pod["spec"]["nodeName"]]
+        process = Path(f"/proc/{node.container_pid(container['containerID'])}/status").read_text()
+        facts = dict(line.split(":\t", 1) for line in process.splitlines() if ":\t" in line)
+        report.fact(
+            f"{name}: user, effective capabilities, seccomp mode",
+            f"{facts['Uid'].split()[1]}, {int(facts['CapEff'], 16)}, {facts['Seccomp']}",
+        )
+        assert (facts["Uid"].split()[1], int(facts["CapEff"], 16)) == ("65532", 0)
+        said = cluster.kubectl(
+            "exec", "-n", NAMESPACE, name, "--", "python3", "-c",
+            "import errno, pathlib\n"
+            "try: pathlib.Path('/opt/berth/x').touch()\n"
+            "except OSError as error: print(errno.errorcode[error.errno])",
+        )  # fmt: skip
+        assert said.strip() == "EROFS"
+        started = dt.datetime.fromisoformat(container["state"]["running"]["startedAt"])
+        ready = next(c for c in pod["status"]["conditions"] if c["type"] == "Ready")
+        took = dt.datetime.fromisoformat(ready["lastTransitionTime"]) - started
+        report.fact(f"{name}: started to ready", f"{took.total_seconds():.0f} s")
 
 
 def test_a_deployment_runs_where_berth_placed_it(cluster: Cluster, report: Report) -> None:
@@ -307,7 +333,7 @@ def apply(cluster: Cluster, manifest: dict[str, Any]) -> None:
 
 def allowed(cluster: Cluster) -> bool:
     answer = cluster.kubectl(
-        "auth", "can-i", "create", "pods/binding", f"--as={USER}", "-n", "default", check=False
+        "auth", "can-i", "create", "pods", "--subresource=binding", f"--as={USER}", check=False
     )
     return answer.strip() == "yes"
 
