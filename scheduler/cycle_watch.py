@@ -1,9 +1,9 @@
-"""Measures one scheduling cycle, and tells of it when it was slow.
+"""Takes in what a scheduling cycle measured, and tells of it when it was slow.
 
-    begin            begin_deciding       begin_committing               end
-      | the snapshot is  | where the pod       | assume, reserve, permit,  |
-      | brought up to    | goes, or why        | hand over; or report why  |
-      | date             | nowhere             | not                       |
+    began              deciding              committing                ended
+      | the snapshot is  | where the pod       | assume, reserve, permit;  |
+      | brought up to    | goes, or why        | or report why not         |
+      | date             | nowhere             |                           |
 
 Source: pkg/scheduler/schedule_one.go (1.36), which traces schedulePod beyond 100 ms.
 """
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 DEFAULT_SLOW_CYCLE_S: Final = 0.1
 """Source: schedulePod, in the file above."""
 
+_QUIET_S: Final = 1.0
+
 _TOLD_PLUGINS: Final = 12
 """The slowest; the others are in the metrics."""
 
@@ -32,44 +34,50 @@ log = structlog.get_logger(__name__)
 
 
 class CycleWatch:
-    """A stop watch for one cycle; it starts when it is made.
+    """Takes in what scheduling cycles measured.
 
     Parameters
     ----------
     slow_s
-        Beyond this a cycle is slow; 0 for never.
+        Beyond this a cycle is slow; 0 for never. Each is counted, one a second is told of.
 
     Notes
     -----
     *Concurrency*: confined to the scheduling thread.
     """
 
-    __slots__ = ("_began", "_committing", "_deciding", "_marks", "_metrics", "_slow_s")
-
     def __init__(self, metrics: CycleMetrics, slow_s: float) -> None:
         self._metrics = metrics
-        self._slow_s = slow_s
-        self._marks: list[Mark] = []
-        self._began = self._deciding = self._committing = perf_counter()
+        self._hand_over = metrics.cycle
+        self._slow_s = slow_s or float("inf")
+        self._quiet_until = 0.0
 
-    def begin_deciding(self) -> list[Mark]:
-        """End the first stage; return where the next ones note what has ended."""
-        self._deciding = perf_counter()
-        return self._marks
+    def end(
+        self,
+        decision: Decision,
+        marks: list[Mark],
+        began: float,
+        deciding: float,
+        committing: float,
+    ) -> None:
+        """End a cycle: count it, and tell of it if it was slow.
 
-    def begin_committing(self) -> None:
-        """End the second stage."""
-        self._committing = perf_counter()
-
-    def end(self, decision: Decision) -> None:
-        """End the cycle: count it, and tell of it if it was slow."""
+        Parameters
+        ----------
+        marks
+            What ended when while it decided and committed; handed over, and not changed any more.
+        began, deciding, committing
+            When its stages began, as ``time.perf_counter`` tells.
+        """
         ended = perf_counter()
-        began = self._began
-        cycle = (decision.profile, self._marks, began, self._deciding, self._committing, ended)
-        self._metrics.cycle(cycle)
-        if self._slow_s and ended - began > self._slow_s:
+        cycle = (decision.profile, marks, began, deciding, committing, ended)
+        self._hand_over(cycle)
+        if ended - began > self._slow_s:
             self._metrics.slow()
-            _tell(decision, MeasuredCycle(*cycle))
+            if ended >= self._quiet_until:
+                # On a machine without time for us most cycles are slow: the log is not for that.
+                self._quiet_until = ended + _QUIET_S
+                _tell(decision, MeasuredCycle(*cycle))
 
 
 def _tell(decision: Decision, cycle: MeasuredCycle) -> None:

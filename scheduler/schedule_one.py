@@ -6,6 +6,7 @@ Source: pkg/scheduler/schedule_one.go, ScheduleOne (1.36).
 from __future__ import annotations
 
 import threading
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import structlog
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from cache.scheduler_cache import SchedulerCache
+    from plugins.framework.cycle_state import Mark
     from scheduler.binding_cycle import BindingCycles
     from scheduler.decision import Decision
     from scheduler.event_recorder import EventRecorder
@@ -65,7 +67,7 @@ class SchedulingLoop:
         metrics: Metrics,
         slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S,
     ) -> None:
-        self._slow_cycle_s = slow_cycle_s
+        self._watch = CycleWatch(metrics.cycles, slow_cycle_s)
         self._loop = loop
         self._cache = cache
         self._queue = queue
@@ -112,19 +114,21 @@ class SchedulingLoop:
         if framework is None or self._skip(queued):
             self._queue.done(info.uid)
             return
-        watch = CycleWatch(self._metrics.cycles, self._slow_cycle_s)
+        began = perf_counter()
         update = self._cache.update_snapshot(self._cycle.snapshot)
         state = CycleState()
-        state.marks = watch.begin_deciding()
+        marks: list[Mark] = []
+        state.marks = marks
+        deciding = perf_counter()
         decision = self._cycle.decide(framework, state, info)
-        watch.begin_committing()
+        committing = perf_counter()
         self._metrics.decided(decision, update)
         job: BindingJob | None = None
         if decision.is_placed:
             job = self._assume(queued, decision, state, framework)
         else:
             self._failures.handle(queued, Failure.of_decision(decision))
-        watch.end(decision)
+        self._watch.end(decision, marks, began, deciding, committing)
         if job is not None:
             # It may wait here for others to be bound: that is not the cycle's time.
             self._bindings.start(job)

@@ -19,6 +19,7 @@ from collections import Counter, deque
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from plugins.framework.status import Code
 from scheduler.metrics.instruments import MAX_WAITING, exponential
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from cache.objects import Pod
     from plugins.framework.cycle_state import Mark
-    from plugins.framework.status import Code, Status
+    from plugins.framework.status import Status
     from scheduler.metrics.instruments import Registry
 
 SAMPLED: Final = 0.1
@@ -88,7 +89,7 @@ class CycleMetrics:
         )
         self._evaluations = registry.counter(
             "scheduler_plugin_evaluation_total",
-            "Cycles in which a plugin was run at an extension point.",
+            "Cycles in which a plugin was run at an extension point and had something to do.",
             "extension_point",
             "plugin",
             "profile",
@@ -183,7 +184,7 @@ class CycleMetrics:
                 hinted = "no_hint" if plugin == "no_hint" else "hint"
                 self._hints.of(hinted, profile).observe(seconds)
             else:
-                if point in _COUNTED:
+                if point in _COUNTED and code is not Code.SKIP:
                     evaluations[point, plugin, profile] += 1
                 if is_sampled:
                     self._plugins.of(point, plugin, code.title).observe(seconds)

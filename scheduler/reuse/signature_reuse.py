@@ -250,11 +250,13 @@ def _filtered(
     """Return the masks of the filters that are asked anew; None when the long way is needed."""
     for pre_filter in others.pre_filters:
         result = pre_filter.pre_filter(state, info, nodes)
+        if result.status.code is Code.SKIP:
+            # Not marked: it took no time, and marks are a good part of what such a cycle costs.
+            state.skip_filter.add(pre_filter.name)
+            continue
         if state.marks is not None:
             state.marks.append(("PreFilter", pre_filter.name, result.status.code, perf_counter()))
-        if result.status.code is Code.SKIP:
-            state.skip_filter.add(pre_filter.name)
-        elif not result.status.is_success or result.node_names is not None:
+        if not result.status.is_success or result.node_names is not None:
             return None
     masks = []
     for plugin in others.filters:
@@ -293,11 +295,12 @@ def _active_scorers(
 ) -> list[ScorePlugin]:
     for pre_scorer in others.pre_scorers:
         status = pre_scorer.pre_score(state, info, view)
-        if state.marks is not None:
-            state.marks.append(("PreScore", pre_scorer.name, status.code, perf_counter()))
         if status.code is Code.SKIP:
             state.skip_score.add(pre_scorer.name)
-        elif not status.is_success:
+            continue
+        if state.marks is not None:
+            state.marks.append(("PreScore", pre_scorer.name, status.code, perf_counter()))
+        if not status.is_success:
             raise NotShareableError(status.message)
     return [scorer for scorer in others.scorers if scorer.name not in state.skip_score]
 

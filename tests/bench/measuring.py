@@ -3,7 +3,7 @@
 A cycle is what the scheduling thread does for a pod, from the update of the snapshot to the
 assumed pod, decided and measured. Counting what was put down is another thread's, and told apart.
 
-``python -m tests.bench.measuring``
+``python -m tests.bench measuring``
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import argparse
 import gc
 import sys
 from collections import deque
-from time import thread_time
+from time import perf_counter, thread_time
 from typing import TYPE_CHECKING
 
 from cache.pod_info import PodInfo
@@ -51,6 +51,7 @@ class Measured:
         self._kind = kind
         self._cycle = SchedulingCycle(Snapshot(), HostSelector(1))
         self._metrics = Metrics()
+        self._watch = CycleWatch(self._metrics.cycles, 0.1)
         self._placed: deque[PodInfo] = deque()
         self._number = 0
 
@@ -78,20 +79,21 @@ class Measured:
         pod = renamed(self._kind[self._number % len(self._kind)], f"pod-{self._number}")
         info = PodInfo(pod)
         begun_s = thread_time()
-        watch = CycleWatch(self._metrics.cycles, 0.0) if measure else None
+        began = perf_counter() if measure else 0.0
         update = cache.update_snapshot(cycle.snapshot)
         state = CycleState()
-        if watch is not None:
-            state.marks = watch.begin_deciding()
+        if measure:
+            state.marks = marks = []
+            deciding = perf_counter()
         decision = cycle.decide(framework, state, info)
-        if watch is not None:
-            watch.begin_committing()
+        if measure:
+            committing = perf_counter()
             self._metrics.decided(decision, update)
         cache.assume_pod(info, decision.node_name)
         framework.run_reserve(state, info, decision.node_name)
         framework.run_permit(state, info, decision.node_name)
-        if watch is not None:
-            watch.end(decision)
+        if measure:
+            self._watch.end(decision, marks, began, deciding, committing)
         spent_s = thread_time() - begun_s
         self._placed.append(info)
         if len(self._placed) > STAY:
@@ -107,7 +109,7 @@ class Measured:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print a line for each kind of pod."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.measuring", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.bench measuring", description=__doc__)
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--pods", type=int, default=20_000)
     parser.add_argument("--cycles", type=int, default=6_000)

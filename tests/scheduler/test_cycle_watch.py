@@ -13,17 +13,15 @@ from tests.builders import pod
 PLACED = Decision(cycle=3, profile="berth", info=pod("a").info(), node_name="n1")
 
 
-def watched(monkeypatch, slow_s: float) -> tuple[Metrics, list[dict]]:
-    """Return metrics and log of a cycle of 0.75 s: a snapshot of 0.25 s, a decision of 0.5 s."""
-    times = iter([1.0, 1.25, 1.75, 1.75])
-    monkeypatch.setattr(cycle_watch, "perf_counter", lambda: next(times))
+def watched(monkeypatch, slow_s: float, cycles: int = 1) -> tuple[Metrics, list[dict]]:
+    """Return metrics and log of cycles of 0.75 s: a snapshot of 0.25 s, a decision of 0.5 s."""
+    monkeypatch.setattr(cycle_watch, "perf_counter", lambda: 1.75)
     metrics = Metrics()
+    watch = CycleWatch(metrics.cycles, slow_s)
+    marks = [("Filter", "Fit", Code.SUCCESS, 1.5), ("Filter", "", Code.SUCCESS, 1.625)]
     with structlog.testing.capture_logs() as lines:
-        watch = CycleWatch(metrics.cycles, slow_s)
-        marks = watch.begin_deciding()
-        marks += [("Filter", "Fit", Code.SUCCESS, 1.5), ("Filter", "", Code.SUCCESS, 1.625)]
-        watch.begin_committing()
-        watch.end(PLACED)
+        for _ in range(cycles):
+            watch.end(PLACED, marks, 1.0, 1.25, 1.75)
     return metrics, lines
 
 
@@ -52,3 +50,9 @@ def test_other_cycles_are_only_counted(monkeypatch, slow_s):
     metrics, lines = watched(monkeypatch, slow_s)
     assert lines == []
     assert b'berth_cycle_stage_duration_seconds_count{stage="decide"} 1\n' in metrics.render()[0]
+
+
+def test_of_many_slow_cycles_one_a_second_is_told(monkeypatch):
+    metrics, lines = watched(monkeypatch, 0.5, cycles=5)
+    assert len(lines) == 1
+    assert b"berth_slow_cycles_total 5\n" in metrics.render()[0]

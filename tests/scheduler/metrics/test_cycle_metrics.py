@@ -84,6 +84,15 @@ def test_a_cycle_is_taken_apart():
     assert value(metrics, stage, stage="commit") == 100.0
 
 
+def test_who_has_nothing_to_do_is_not_counted():
+    metrics = Metrics()
+    marks = [("PreFilter", "A", Code.SKIP, 1.5), ("PreFilter", "B", OK, 1.5)]
+    metrics.cycles.cycle(("berth", marks, 0.5, 1.0, 2.0, 2.25))
+    name, labels = "scheduler_plugin_evaluation_total", {"extension_point": "PreFilter"}
+    assert value(metrics, name, plugin="A", profile="berth", **labels) is None
+    assert value(metrics, name, plugin="B", profile="berth", **labels) == 1
+
+
 @pytest.mark.parametrize(
     ("status", "title"),
     [
