@@ -25,6 +25,17 @@ pytestmark = pytest.mark.controlplane
 SERVING = ServingOptions(bind_address="127.0.0.1", secure_port=0)
 READS = ["/metrics", "/metrics/resources", "/configz", "/debug/cache"]
 
+ALONE = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "labelSelector": {"matchLabels": {"app": "alone"}},
+                "topologyKey": "kubernetes.io/hostname",
+            }
+        ]
+    }
+}
+
 NOT_YET_SEEN = {
     # One is made when something happens that does not happen here.
     "scheduler_unschedulable_pods",
@@ -98,8 +109,13 @@ def scheduled(plane: ControlPlane) -> Iterator[Scraper]:
     berth = RunningBerth(plane.berth_kubeconfig(), serving=SERVING)
     with BlockingApi(plane.admin_kubeconfig) as api, berth:
         api.create_many([make_node(f"n{i}", cpu="64") for i in range(3)])
-        api.create_many([make_pod(f"p{i}", cpu="10m") for i in range(20)])
-        api.run(api.client.wait_bound(20))
+        # Of a tenth of the cycles the plugins' durations are counted: enough of them for one.
+        pods = [make_pod(f"p{i}", cpu="10m") for i in range(200)]
+        for pod in pods[:3]:
+            pod["metadata"]["labels"] = {"app": "alone"}
+            pod["spec"]["affinity"] = ALONE
+        api.create_many(pods)
+        api.run(api.client.wait_bound(200))
         scraper = Scraper(berth, tokens)
         api.wait_until(
             lambda: scraper("/metrics", "scraper")[0] == 200, "the scraper's rights are in force"
