@@ -95,6 +95,10 @@ def cgroup_of(folder: Path, node: str) -> str:
     path = f"/{folder.name}/{node}"
     for hierarchy in _hierarchies():
         (hierarchy / path[1:]).mkdir(parents=True, exist_ok=True)
+        # With cgroup v2 a group has the controllers that the one above it hands down.
+        if (hierarchy / "cgroup.subtree_control").exists() and hierarchy == _CGROUPS:
+            for above in (hierarchy, hierarchy / folder.name):
+                (above / "cgroup.subtree_control").write_text("+cpuset +cpu +io +memory +pids")
     return path
 
 
