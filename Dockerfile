@@ -15,10 +15,13 @@ COPY scheduler scheduler
 RUN /tools/bin/uv sync --frozen --no-dev --no-editable --no-cache --compile-bytecode
 
 FROM ${BASE}
+LABEL org.opencontainers.image.title="berth" \
+      org.opencontainers.image.description="A Kubernetes scheduler that scores every node" \
+      org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /opt/berth /opt/berth
 ENV PATH=/opt/berth/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 # Nothing is written but to standard error: the root file system may be read-only.
 USER 65532:65532
-EXPOSE 10251
+EXPOSE 10259
 ENTRYPOINT ["berth"]
 CMD ["run"]

@@ -3,7 +3,7 @@ SHELL := /bin/bash
 UV := $(or $(shell command -v uv),.uv/bin/uv)
 RUN := $(UV) run --frozen --quiet
 .DEFAULT_GOAL := help
-.PHONY: help install demo test parity hints schedules lint types imports bench bench-quick bench-report e2e image
+.PHONY: help install demo test parity hints schedules lint types imports bench bench-quick bench-report e2e failovers image manifests
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,7 +19,7 @@ demo: install ## Run berth against a real etcd and kube-apiserver and watch it p
 
 test: install ## Run all tests, those against a real control plane included
 	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle hints \
-	  >/dev/null
+	  kubectl helm >/dev/null
 	@$(RUN) pytest $(ARGS)
 
 parity: install ## Compare N (20000) verdicts, volumes or preemption (KIND) with kube-scheduler's plugins
@@ -61,8 +61,15 @@ BENCH_OPTIONS = $(if $(WORKLOADS),--workloads $(WORKLOADS)) $(if $(NODES),--node
   $(if $(PODS),--pods $(PODS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
   $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(if $(JSON),--json $(JSON))
 
-e2e: install ## Run the scenarios on a real API server: faults, restarts, audit log
-	@$(RUN) pytest tests/scenarios $(ARGS)
+e2e: install ## Deploy image and chart on a cluster with real nodes, and harm it (root; Debian)
+	@$(RUN) python -m tests.e2e $(ARGS)
+
+manifests: install ## Make the plain manifests and the table of values anew from the chart
+	@$(RUN) python -m tests.deploy.manifests
+
+failovers: install ## End N leaders (20) under load, and ask the audit log who wrote when
+	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null
+	@$(RUN) python -m tests.scenarios.failovers --count $(or $(N),20)
 
 # A docker client without its daemon is no builder.
 BUILDER ?= $(shell docker info >/dev/null 2>&1 && echo docker || command -v podman || command -v buildah)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import gc
-import os
 import random
-import socket
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -24,6 +22,7 @@ from cache.workloads import Workloads
 from plugins.registry import PLUGINS
 from scheduler.binder import Binder
 from scheduler.binding_cycle import BindingCycles
+from scheduler.cache_debugger import CacheDebugger
 from scheduler.client.api import Api, Permission
 from scheduler.client.codec import (
     NAMESPACES,
@@ -37,9 +36,11 @@ from scheduler.client.codec import (
 )
 from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError
+from scheduler.client.leases import Leases
 from scheduler.client.limiter import InFlightLimiter, TokenBucketLimiter
 from scheduler.client.transport import Transport
-from scheduler.config import ignored_fields, running_profiles
+from scheduler.config import ignored_fields, render_effective, running_profiles
+from scheduler.cycle_watch import DEFAULT_SLOW_CYCLE_S
 from scheduler.event_handlers import EventHandlers
 from scheduler.event_recorder import EventRecorder
 from scheduler.eviction import Evictor
@@ -48,8 +49,16 @@ from scheduler.extenders.whole_objects import WHOLE_NODES, ApiWholeObjects, own_
 from scheduler.failure_handler import FailureHandler
 from scheduler.host_selection import HostSelector
 from scheduler.informers import InformerFactory
+from scheduler.leader_election import (
+    ElectionTimes,
+    LeaderElector,
+    Leadership,
+    lease_of,
+    own_identity,
+)
 from scheduler.metrics import Metrics
 from scheduler.nominated_nodes import NominatedNodes
+from scheduler.permissions import required_permissions
 from scheduler.plugin_handle import PluginHandle
 from scheduler.pod_status_writer import PodStatusWriter
 from scheduler.preemption_executor import PreemptionExecutor
@@ -58,13 +67,15 @@ from scheduler.queueing import SchedulingQueue
 from scheduler.reaper import Reaper
 from scheduler.schedule_one import SchedulingLoop
 from scheduler.scheduling_cycle import SchedulingCycle
-from scheduler.storage_events import STORAGE_KINDS, StorageEvents
+from scheduler.serving.options import ServingOptions
+from scheduler.serving.reviews import Reviews
+from scheduler.storage_events import StorageEvents
 from scheduler.storage_writer import StorageWriter
 from scheduler.version import VERSION
 from scheduler.waiting_pods import WaitingPods
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
     from types import ModuleType
     from typing import TypeVar
 
@@ -73,11 +84,14 @@ if TYPE_CHECKING:
     from scheduler.client.limiter import Limiter
     from scheduler.config import SchedulerConfig
     from scheduler.informers import Informer
-    from scheduler.server import Server
+    from scheduler.serving.server import Server
 
     T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
+
+MAX_REVIEWS_IN_FLIGHT = 4
+"""Questions to the API server about who may read our pages: many strangers cost no more."""
 
 MAX_REQUESTS_IN_FLIGHT = 100
 """Bound where the configuration sets no qps: enough to keep an API server busy, well below its
@@ -95,37 +109,13 @@ BINDS_BEFORE_EVENTS = 16
 SHUTDOWN_S = 15.0
 """How long bindings, Events and statuses under way may take to settle at the end."""
 
-_WATCHED = (
-    ("namespaces", ""),
-    ("nodes", ""),
-    ("pods", ""),
-    ("replicationcontrollers", ""),
-    ("services", ""),
-    ("replicasets", "apps"),
-    ("statefulsets", "apps"),
-    ("poddisruptionbudgets", "policy"),
-    *((kind.name, kind.group) for kind in STORAGE_KINDS),
-)
+HANDOVER_S = 1.0
+"""The same where a standby waits: it shall not wait long for the last Events of a leader that is
+told to stop. What is left of them is dropped and counted."""
 
-REQUIRED_PERMISSIONS = (
-    *(
-        Permission(verb, resource, group=group)
-        for verb in ("list", "watch")
-        for resource, group in _WATCHED
-    ),
-    Permission("get", "pods"),
-    *(
-        Permission(verb, resource)
-        for resource in ("persistentvolumes", "persistentvolumeclaims")
-        for verb in ("get", "patch")
-    ),
-    Permission("delete", "pods"),
-    Permission("create", "pods/binding"),
-    Permission("patch", "pods/status"),
-    Permission("create", "events", group="events.k8s.io"),
-    Permission("patch", "events", group="events.k8s.io"),
-)
-"""Without one of these berth would start and then fail pod by pod."""
+SETTLE_S = 5.0
+"""How long the last writes may be under way before the lease is given back. If they take longer
+it is not: the next leader waits for its end."""
 
 
 class StartError(Exception):
@@ -137,17 +127,18 @@ class Options:
     """What the command line adds to the configuration file."""
 
     kubeconfig: str | None = None
-    bind_address: str = "0.0.0.0:10251"
+    serving: ServingOptions = field(default_factory=ServingOptions)
     seed: int | None = None
     ttl_s: float = DEFAULT_TTL_S
+    slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S
     stale_watch_s: float = STALE_WATCH_S
-    identity: str = field(default_factory=lambda: f"{socket.gethostname()}_{os.getpid()}")
+    identity: str = field(default_factory=own_identity)
 
 
-def _import_server() -> ModuleType:
-    from scheduler import server  # noqa: PLC0415 - see App._start_server
+def _import_server() -> tuple[ModuleType, ModuleType]:
+    from scheduler.serving import pages, server  # noqa: PLC0415 - see App._start_server
 
-    return server
+    return server, pages
 
 
 class App:
@@ -172,14 +163,18 @@ class App:
         self.cache = SchedulerCache(ttl_s=options.ttl_s)
         self.waiting_pods = WaitingPods()
         self.ready = False
+        self.debugger: CacheDebugger | None = None
+        self.server: Server | None = None
         self.extenders: ExtenderChain | None = None
+        self.leadership: Leadership | None = None
+        """None where every replica schedules."""
 
     async def run(self, stop: asyncio.Event) -> int:
         """Schedule until ``stop`` is set, then settle what is under way.
 
         Returns
         -------
-        The exit status: 0, or 1 when bindings were left unsettled.
+        The exit status: 0, or 1 when bindings were left unsettled or the leadership was lost.
 
         Raises
         ------
@@ -190,7 +185,23 @@ class App:
         rng = random.Random(self.options.seed)
         kubeconfig = self.options.kubeconfig or self.config.client_connection.kubeconfig or None
         credentials = await load_credentials(kubeconfig)
+        electing = Transport(
+            credentials,
+            user_agent=f"berth/{VERSION} (leader-election)",
+            max_connections=2,
+            max_body_bytes=1 << 20,
+        )
+        self.leadership = self._make_leadership(electing, rng)
         transport = self.make_transport(credentials)
+        reviewing = Transport(
+            credentials,
+            user_agent=f"berth/{VERSION} (serving)",
+            limiter=InFlightLimiter(MAX_REVIEWS_IN_FLIGHT),
+            max_connections=MAX_REVIEWS_IN_FLIGHT,
+        )
+        for each in (electing, transport, reviewing):
+            each.measure = self.metrics.client
+        self.reviews = Reviews(reviewing)
         try:
             self.api = Api(transport)
             await self._check_server()
@@ -199,13 +210,46 @@ class App:
         finally:
             if self.extenders is not None:
                 await self.extenders.close()
+            await reviewing.close()
             await transport.close()
+            await electing.close()
 
     def make_transport(self, credentials: Credentials) -> Transport:
         """Return the way to the API server. The seam for whoever wants to stand in between."""
         return Transport(
-            credentials, user_agent=f"berth/{VERSION} (scheduler)", limiter=self._limiter()
+            credentials,
+            user_agent=f"berth/{VERSION} (scheduler)",
+            limiter=self._limiter(),
+            write_fence=self.write_fence,
         )
+
+    @property
+    def write_fence(self) -> Callable[[float], float] | None:
+        """What every write to the API server has to pass, and every binding by an extender."""
+        return None if self.leadership is None else self.leadership.grant_s
+
+    def lost_while_stopped(self) -> bool:
+        """Tell whether the leadership ran out; afterwards nothing is written if so.
+
+        For a signal handler on the I/O thread, when the process goes on after it was stopped.
+        """
+        return self.leadership is not None and self.leadership.lost_meanwhile()
+
+    def _make_leadership(self, transport: Transport, rng: random.Random) -> Leadership | None:
+        if not self.config.leader_election.leader_elect:
+            self.metrics.watch_leadership("", lambda: self.ready)
+            return None
+        lease = lease_of(self.config)
+        times = ElectionTimes.of(self.config.leader_election)
+        leases = Leases(transport, lease.namespace, lease.name)
+        elector = LeaderElector(leases, self.options.identity, times, rng)
+        leadership = Leadership(elector, self._writes_in_flight)
+        self.metrics.watch_leadership(lease.name, lambda: leadership.is_leading)
+        return leadership
+
+    def _writes_in_flight(self) -> int:
+        by_extenders = 0 if self.extenders is None else self.extenders.binds_in_flight
+        return self.api.writes_in_flight + by_extenders
 
     def _limiter(self) -> Limiter:
         connection = self.config.client_connection
@@ -218,7 +262,7 @@ class App:
         log.info("connected", server_version=version, berth_version=VERSION)
         missing: list[Permission] = []
         try:
-            missing = await self.api.missing_permissions(REQUIRED_PERMISSIONS)
+            missing = await self.api.missing_permissions(required_permissions(self.config))
         except* ApiError as group:
             log.warning("cannot ask for our permissions", error=str(group.exceptions[0]))
         if missing:
@@ -246,7 +290,7 @@ class App:
         self.queue = SchedulingQueue(
             clock=clock,
             sort_key=self.profiles.sort_key,
-            pre_enqueue=self.profiles.pre_enqueue,
+            pre_enqueue=metrics.cycles.timed(self.profiles.pre_enqueue),
             registrations=self.profiles.registrations,
             initial_backoff_s=float(self.config.pod_initial_backoff_seconds),
             max_backoff_s=float(self.config.pod_max_backoff_seconds),
@@ -314,9 +358,13 @@ class App:
             self.recorder,
             self.status_writer,
             metrics,
+            self.options.slow_cycle_s,
         )
         self.reaper = Reaper(
             self.cache, self.queue, self._get_pod, self._pods_are_stale, metrics, clock
+        )
+        self.debugger = debugger = CacheDebugger(
+            self.cache, self.queue, self.nodes.list, self.pods.list, clock
         )
 
         metrics.watch_gauges(
@@ -329,6 +377,10 @@ class App:
                 informer.kind.name: max(informer.statistics().reflector.lists - 1, 0)
                 for informer in self._watched()
             },
+            unschedulable_pods=self.queue.refusals,
+            inflight_events=self.queue.in_flight_events,
+            tasks=lambda: {"binding": self.bindings.in_flight},
+            cache_mismatches=lambda: debugger.mismatches,
             events=self.recorder.statistics,
             pod_statuses=self.status_writer.statistics,
         )
@@ -345,7 +397,7 @@ class App:
         ):
             whole_nodes = self.whole_objects.informer(WHOLE_NODES, transform=own_bytes)
         objects = ApiWholeObjects(self.api, whole_nodes)
-        return ExtenderChain(extenders, objects, self.loop, binder.settle)
+        return ExtenderChain(extenders, objects, self.loop, binder.settle, self.write_fence)
 
     def _watch_workloads(self, workloads: Workloads) -> tuple[Informer[Any], ...]:
         """Watch what selects pods, and tell ``workloads`` of each change."""
@@ -368,13 +420,17 @@ class App:
         self.informers.start()
         self.whole_objects.start()
         try:
-            server = await self._start_server()
+            server = self.server = await self._start_server()
             if not await self._synced(stop):
                 return 0
             self.ready = True
             self._settle_memory()
             for field_name in ignored_fields(self.config):
                 log.warning("accepted and ignored", field=field_name)
+            if self.leadership is not None:
+                log.info("standing by", address=server.address)
+                if not await self.leadership.win(stop):
+                    return 0
             counts = self.cache.counts()
             log.info(
                 "scheduling",
@@ -382,12 +438,14 @@ class App:
                 nodes=counts.nodes,
                 pods=counts.pods,
                 address=server.address,
+                addresses=server.addresses,
             )
             self.scheduling.start()
             self.reaper.start()
-            await stop.wait()
-            return await self._stop_scheduling()
+            return await self._schedule_until(stop)
         finally:
+            if self.leadership is not None:
+                await self.leadership.stop()
             await self.informers.stop()
             await self.whole_objects.stop()
             await self.recorder.stop()
@@ -401,10 +459,20 @@ class App:
         What serves them takes a fifth of a second to import, on a thread of its own: the API server
         needs that time for the first lists anyway.
         """
-        module = await asyncio.to_thread(_import_server)
-        address, readiness = self.options.bind_address, {"informers": self._not_ready}
+        module, pages = await asyncio.to_thread(_import_server)
         try:
-            server: Server = module.Server(address, self.metrics, readiness=readiness)
+            # Off the loop: it may read files and make a certificate.
+            server: Server = await asyncio.to_thread(
+                module.Server,
+                self.options.serving,
+                self.metrics,
+                readiness={"informers": self._not_ready},
+                liveness={"leaderElection": self._not_leading_any_more},
+                reviews=self.reviews,
+                pages=pages.pages(
+                    lambda: render_effective(self.config), self.debugger, self.pods.list
+                ),
+            )
             await server.start()
         except module.ServerError as error:
             raise StartError(str(error)) from error
@@ -430,23 +498,55 @@ class App:
         gc.collect()
         gc.freeze()
 
-    async def _stop_scheduling(self) -> int:
-        """Pop no more pods, settle what is under way."""
+    async def _schedule_until(self, stop: asyncio.Event) -> int:
+        """Let the threads run until told to stop, or until the leadership is lost."""
+        if self.leadership is None:
+            await stop.wait()
+            return await self._stop_scheduling(SHUTDOWN_S)
+        if await self.leadership.hold(stop):
+            status = await self._stop_scheduling(HANDOVER_S)
+            await self.leadership.hand_over(SETTLE_S)
+            return status
+        # Nothing can be written any more, so there is nothing to settle: the next leader finds
+        # out what became of the bindings under way.
+        self.queue.close()
+        await asyncio.to_thread(self.reaper.stop, 0.0)
+        return 1
+
+    async def _stop_scheduling(self, time_s: float) -> int:
+        """Pop no more pods, and settle what is under way within `time_s`."""
+        until_s = time.monotonic() + time_s
+
+        def left_s() -> float:
+            return max(until_s - time.monotonic(), 0.0)
+
         log.info("stopping", bindings=self.bindings.in_flight)
         self.queue.close()
-        ended = await asyncio.to_thread(self.scheduling.join, SHUTDOWN_S)
-        left = await self.bindings.drain(SHUTDOWN_S)
-        await self.preemptions.drain(SHUTDOWN_S)
-        await asyncio.to_thread(self.reaper.stop)
-        await self.status_writer.drain(SHUTDOWN_S / 3)
-        await self.recorder.drain(SHUTDOWN_S / 3)
+        ended = await asyncio.to_thread(self.scheduling.join, left_s())
+        left = await self.bindings.drain(left_s())
+        await self.preemptions.drain(left_s())
+        await asyncio.to_thread(self.reaper.stop, left_s())
+        await self.status_writer.drain(min(left_s(), time_s / 3))
+        await self.recorder.drain(min(left_s(), time_s / 3))
+        while self.cache.counts().assumed_pods and left_s():  # noqa: ASYNC110 - the cache is silent
+            # What our own watch has seen, that of the next leader has seen or is about to.
+            await asyncio.sleep(0.01)
         log.info("stopped", unsettled_bindings=left)
         return 0 if ended and not left else 1
+
+    def tell_state(self) -> None:
+        """Write cache and queue, and how the cache compares, into the log: SIGUSR2."""
+        if self.debugger is not None and self.ready:
+            self.debugger.tell()
 
     # --- services to the parts ----------------------------------------------------------------
 
     def _not_ready(self) -> str | None:
         return None if self.ready else "the first lists are not complete"
+
+    def _not_leading_any_more(self) -> str | None:
+        lost = self.leadership is not None and self.leadership.is_lost
+        return "the leadership was lost" if lost else None
 
     def _watched(self) -> tuple[Informer[Any], ...]:
         return (self.pods, self.nodes, self.namespaces, self.budgets, *self.workloads)

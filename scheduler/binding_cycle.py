@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from cache.objects import Pod
     from cache.scheduler_cache import SchedulerCache
-    from plugins.framework.cycle_state import CycleState
+    from plugins.framework.cycle_state import CycleState, Mark
     from scheduler.decision import Decision
     from scheduler.event_recorder import EventRecorder
     from scheduler.extenders import ExtenderChain
@@ -165,6 +166,8 @@ class BindingCycles:
         task.add_done_callback(self._tasks.discard)
 
     async def _run(self, job: BindingJob) -> None:
+        marks: list[Mark] = []
+        job.state.marks, began = marks, perf_counter()
         try:
             status = await self._bind(job)
             if status.is_success:
@@ -176,6 +179,7 @@ class BindingCycles:
             log.exception("binding cycle failed", pod=job.decision.info.key)
             self._queue.done(job.decision.info.uid)
         finally:
+            self._metrics.cycles.binding(job.decision.profile, marks, began)
             self._ended += 1
             if job.is_held:
                 self._held -= 1
@@ -203,6 +207,7 @@ class BindingCycles:
             if not status.is_success:
                 return status
         job.is_permitted = True
+        _begin(job)
         if ahead.is_success:
             pre_bind = framework.run_pre_bind(job.state, info, node_name)
             status = await self._pre_bindings.run(info.uid, pre_bind)
@@ -212,6 +217,7 @@ class BindingCycles:
             bound = await self._extenders.bind(info, node_name)
             if bound is not None:
                 return bound
+        _begin(job)
         return await framework.run_bind(job.state, info, node_name)
 
     async def _wait_on_permit(self, waiting: WaitingPod) -> Status:
@@ -229,6 +235,7 @@ class BindingCycles:
         now_s = self._clock()
         self._cache.finish_binding(info, now_s)
         self._queue.done(info.uid)
+        _begin(job)
         for failed in job.framework.run_post_bind(job.state, info, decision.node_name):
             log.error("post-bind failed", pod=info.key, error=failed.message)
         self._metrics.bound(job.queued, decision, now_s)
@@ -273,3 +280,9 @@ class BindingCycles:
         if freed:
             left = on_node(info.pod, job.decision.node_name)
             self._queue.move_all(ASSIGNED_POD_DELETE, left, None)
+
+
+def _begin(job: BindingJob) -> None:
+    """Note that an extension point begins: what was waited for before is not its time."""
+    if job.state.marks is not None:
+        job.state.marks.append(("", "", Code.SUCCESS, perf_counter()))

@@ -19,9 +19,11 @@ from scheduler.config import (
     default_config,
     load_config,
     render_effective,
+    with_election,
 )
 from scheduler.explain import Batch, ExplainError, ExplainOptions, run_explain
 from scheduler.log_setup import configure_logging
+from scheduler.serving.flags import add_serving_flags, serving_options
 from scheduler.version import VERSION
 
 if TYPE_CHECKING:
@@ -56,12 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--scheduler-name", metavar="N", help="the one profile's schedulerName, without --config"
     )
-    run.add_argument(
-        "--bind-address",
-        metavar="HOST:PORT",
-        default=_DEFAULTS.bind_address,
-        help="where /livez, /readyz, /healthz and /metrics are served (%(default)s)",
-    )
+    add_serving_flags(run)
     run.add_argument(
         "--assumed-pod-ttl",
         metavar="SECONDS",
@@ -69,6 +66,21 @@ def _parser() -> argparse.ArgumentParser:
         default=_DEFAULTS.ttl_s,
         help="how long a bound pod may stay unconfirmed by the watch before the API is asked "
         "(%(default)s; 0: for ever)",
+    )
+    run.add_argument(
+        "--leader-elect",
+        metavar="BOOL",
+        type=_bool,
+        help="whether replicas agree on one that schedules; without it what the configuration "
+        "says, and that is true if it says nothing",
+    )
+    run.add_argument(
+        "--slow-cycle-threshold",
+        metavar="SECONDS",
+        type=float,
+        default=_DEFAULTS.slow_cycle_s,
+        help="a scheduling cycle that takes longer is logged with what it consisted of "
+        "(%(default)s; 0: none)",
     )
     run.add_argument("--seed", type=int, help="makes the choice among equal nodes repeatable")
     run.add_argument("--log-format", choices=("json", "console"), default="json")
@@ -111,9 +123,10 @@ def _run(options: argparse.Namespace) -> int:
         config,
         Options(
             kubeconfig=options.kubeconfig,
-            bind_address=options.bind_address,
+            serving=serving_options(options),
             seed=options.seed,
             ttl_s=options.assumed_pod_ttl,
+            slow_cycle_s=options.slow_cycle_threshold,
         ),
     )
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -131,7 +144,21 @@ def _calm_collector() -> None:
     gc.set_threshold(25_000, 10, 20)
 
 
+def _bool(text: str) -> bool:
+    """Read what Go takes for a boolean."""
+    if text in ("1", "t", "T", "true", "TRUE", "True"):
+        return True
+    if text in ("0", "f", "F", "false", "FALSE", "False"):
+        return False
+    raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+
+
 def _config(options: argparse.Namespace) -> SchedulerConfig:
+    config = _file_config(options)
+    return config if options.leader_elect is None else with_election(config, options.leader_elect)
+
+
+def _file_config(options: argparse.Namespace) -> SchedulerConfig:
     if options.config is None:
         return default_config(options.scheduler_name or "berth")
     if options.scheduler_name is not None:
@@ -144,7 +171,22 @@ async def _until_signalled(app: App) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGUSR2, app.tell_state)
+    # Not through the loop: that would come after whatever the process was about to do.
+    signal.signal(signal.SIGCONT, lambda *_: _end_if_deposed(app))
     return await app.run(stop)
+
+
+def _end_if_deposed(app: App) -> None:
+    """End the process at once if it was stopped for longer than its leadership lasted.
+
+    Runs before anything else does once the process goes on, in the middle of whatever the I/O
+    thread was doing: so it takes no lock, and what has been handed to the loop for sending is
+    never sent.
+    """
+    if app.lost_while_stopped():
+        os.write(2, b'{"level":"error","event":"leadership lost while the process was stopped"}\n')
+        os._exit(1)
 
 
 def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:

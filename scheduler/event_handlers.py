@@ -10,6 +10,7 @@ Source: pkg/scheduler/eventhandlers.go (1.36).
 from __future__ import annotations
 
 from enum import Enum
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import structlog
@@ -21,6 +22,8 @@ from plugins.framework.cluster_events import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     NODE_DELETE,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_UPDATE,
     Action,
     Resource,
     update_events,
@@ -49,6 +52,11 @@ class Land(Enum):
     ASSIGNED = "assigned"
     OURS = "ours"
     FOREIGN = "foreign"
+
+
+_ARRIVED = {Land.ASSIGNED: ASSIGNED_POD_ADD.label, Land.OURS: UNSCHEDULED_POD_ADD.label}
+_UPDATED = {Land.ASSIGNED: "AssignedPodUpdate", Land.OURS: UNSCHEDULED_POD_UPDATE.label}
+_LEFT = {Land.ASSIGNED: ASSIGNED_POD_DELETE.label, Land.OURS: "UnschedulablePodDelete"}
 
 
 class EventHandlers:
@@ -86,8 +94,11 @@ class EventHandlers:
     def on_pods(self, deltas: Sequence[Delta[Pod]]) -> None:
         """Take in changes of pods."""
         for delta in deltas:
+            started = perf_counter()
             try:
-                self._pod_changed(delta.old, delta.new)
+                event = self._pod_changed(delta.old, delta.new)
+                if event:
+                    self._metrics.handled(event, perf_counter() - started)
             except MalformedObjectError as error:
                 pod = delta.new or delta.old
                 self._metrics.malformed("pods")
@@ -100,8 +111,11 @@ class EventHandlers:
     def on_nodes(self, deltas: Sequence[Delta[Node]]) -> None:
         """Take in changes of nodes."""
         for delta in deltas:
+            started = perf_counter()
             try:
-                self._node_changed(delta.old, delta.new)
+                event = self._node_changed(delta.old, delta.new)
+                if event:
+                    self._metrics.handled(event, perf_counter() - started)
             except MalformedObjectError as error:
                 self._metrics.malformed("nodes")
                 node = delta.new or delta.old
@@ -113,7 +127,8 @@ class EventHandlers:
 
     # --- pods ---------------------------------------------------------------------------------
 
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> str:
+        """Take in a change; return the label of what happened, or the empty string."""
         was, now = self.land(old), self.land(new)
         info = None if new is None or now is Land.FOREIGN else PodInfo(new)
         if was is now:
@@ -121,7 +136,7 @@ class EventHandlers:
                 self._assigned_updated(old, info)
             elif info is not None and old is not None:
                 self._waiting_updated(old, info)
-            return
+            return _UPDATED.get(now, "")
         if was is Land.ASSIGNED and old is not None:
             self._unassigned(old)
         elif was is Land.OURS and old is not None:
@@ -137,6 +152,7 @@ class EventHandlers:
                 self._assigned(info)
             else:
                 self._queue.add(info)
+        return _ARRIVED[now] if info is not None else _LEFT.get(was, "")
 
     def _assigned(self, info: PodInfo) -> None:
         self._cache.add_pod(info)
@@ -209,18 +225,21 @@ class EventHandlers:
 
     # --- nodes --------------------------------------------------------------------------------
 
-    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+    def _node_changed(self, old: Node | None, new: Node | None) -> str:
+        """Take in a change; return the label of what happened, or the empty string."""
         if new is None:
             if old is not None and self._cache.remove_node(old.metadata.name):
                 self._queue.move_all(NODE_DELETE, old, None)
-            return
+            return NODE_DELETE.label
         if old is None or old.metadata.uid != new.metadata.uid:
             self._cache.add_node(new)
             self._queue.move_all(NODE_ADD, None, new)
-            return
+            return NODE_ADD.label
         self._cache.update_node(new)
-        for event in update_events(Resource.NODE, node_update(old, new)):
+        events = update_events(Resource.NODE, node_update(old, new))
+        for event in events:
             self._queue.move_all(event, old, new)
+        return events[0].label if events else ""
 
 
 def node_update(old: Node, new: Node) -> Action:

@@ -9,9 +9,9 @@ what is said of nominated pods.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from time import perf_counter
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -30,11 +30,12 @@ from plugins.framework.interfaces import (
     ReservePlugin,
     ScorePlugin,
 )
-from plugins.framework.normalize import MAX_NODE_SCORE, MIN_NODE_SCORE
-from plugins.framework.status import SKIP, SUCCESS, Code, Status, failure, unresolvable
+from plugins.framework.status import SUCCESS, Code, Status, failure, unresolvable
 from scheduler.crowded_filter import CrowdedFilter
 from scheduler.decision import Diagnosis, Scores
 from scheduler.filter_outcome import FilterOutcome, PluginError, run_vector_filter
+from scheduler.pre_bind_runner import run_pre_binds, run_pre_flights
+from scheduler.score_check import check_scores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -144,6 +145,9 @@ class FrameworkRunner:
             )
         if not self._bind:
             raise ValueError(f"profile {profile_name} needs a bind plugin")
+        self._normalizers = frozenset(
+            p.name for p in self._score if type(p).normalize is not ScorePlugin.normalize
+        )
         scorers = {plugin.name for plugin in self._score}
         unweighted = scorers - {name for name, weight in score_weights.items() if weight > 0}
         if unweighted:
@@ -196,6 +200,14 @@ class FrameworkRunner:
         A rejection that preemption cannot help ends the round at once; one that it may help
         lets the others run, because preemption needs their state.
         """
+        outcome = self._run_pre_filter(state, info, nodes)
+        _end(state, "PreFilter", outcome.status.code)
+        return outcome
+
+    def _run_pre_filter(
+        self, state: CycleState, info: PodInfo, nodes: NodesView
+    ) -> PreFilterOutcome:
+        marks = state.marks
         names: frozenset[str] | None = None
         narrowing: set[str] = set()
         rejected: Status | None = None
@@ -207,6 +219,8 @@ class FrameworkRunner:
                 status = failure(error, f'running PreFilter plugin "{plugin.name}"')
                 return PreFilterOutcome(status.by(plugin.name), None, frozenset())
             status = result.status
+            if marks is not None:
+                marks.append(("PreFilter", plugin.name, status.code, perf_counter()))
             if status.code is Code.SUCCESS:
                 if result.node_names is not None:
                     narrowing.add(plugin.name)
@@ -240,15 +254,26 @@ class FrameworkRunner:
         PluginError
             When a filter fails.
         """
+        code = Code.ERROR
+        try:
+            outcome = self._run_filter(state, info, nodes)
+            code = Code.SUCCESS
+        finally:
+            _end(state, "Filter", code)
+        return outcome
+
+    def _run_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> FilterOutcome:
         if self.nominated is not None:
             crowds = self.nominated.crowded(info, nodes)
             if crowds:
                 return CrowdedFilter(state, info, nodes, crowds).run(self._filter)
-        outcome = FilterOutcome(nodes)
+        outcome, marks = FilterOutcome(nodes), state.marks
         for plugin in self._filter:
             if plugin.name in state.skip_filter:
                 continue
             verdicts = run_vector_filter(plugin, state, info, nodes, outcome.feasible)
+            if marks is not None:
+                marks.append(("Filter", plugin.name, Code.SUCCESS, perf_counter()))
             if not outcome.add(plugin.name, verdicts):
                 break
         return outcome
@@ -321,6 +346,14 @@ class FrameworkRunner:
             Of the first plugin that answered Success, UnschedulableAndUnresolvable or an error;
             otherwise Unschedulable with the reasons of all.
         """
+        nominated, status = self._run_post_filter(state, info, nodes, verdicts)
+        _end(state, "PostFilter", status.code)
+        return nominated, status
+
+    def _run_post_filter(
+        self, state: CycleState, info: PodInfo, nodes: NodesView, verdicts: NodeStatuses
+    ) -> tuple[str | None, Status]:
+        marks = state.marks
         found: str | None = None if self._post_filter else ""
         reasons: list[str] = []
         for plugin in self._post_filter:
@@ -328,6 +361,8 @@ class FrameworkRunner:
                 nominated, status = plugin.post_filter(state, info, nodes, verdicts)
             except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
                 return None, failure(error, f'running "{plugin.name}" post filter').by(plugin.name)
+            if marks is not None:
+                marks.append(("PostFilter", plugin.name, status.code, perf_counter()))
             if status.is_success or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return nominated, status.by(plugin.name)
             if not status.is_rejection:
@@ -355,24 +390,49 @@ class FrameworkRunner:
         PluginError
             When a plugin fails or a normalised score is not within 0..100.
         """
+        point, code = "PreScore", Code.ERROR
+        try:
+            self._run_pre_score(state, info, nodes)
+            _end(state, point, Code.SUCCESS)
+            point = "Score"
+            scores = self._run_score(state, info, nodes, keep=keep)
+            code = Code.SUCCESS
+        finally:
+            _end(state, point, code)
+        return scores
+
+    def _run_pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> None:
+        marks = state.marks
         state.skip_score = skipped = set[str]()
         for pre in self._pre_score:
             status = _guard(pre, "PreScore", pre.pre_score, state, info, nodes)
+            if marks is not None:
+                marks.append(("PreScore", pre.name, status.code, perf_counter()))
             if status.code is Code.SKIP:
                 skipped.add(pre.name)
             elif not status.is_success:
                 raise PluginError(status.by(pre.name))
+
+    def _run_score(
+        self, state: CycleState, info: PodInfo, nodes: NodesView, *, keep: bool
+    ) -> Scores:
+        marks = state.marks
         total = np.zeros(len(nodes), dtype=np.int64)
         kept: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.int64]]] = {}
         for plugin in self._score:
-            if plugin.name in skipped:
+            if plugin.name in state.skip_score:
                 continue
             try:
-                scores = plugin.normalize(state, info, plugin.score(state, info, nodes))
+                scores = plugin.score(state, info, nodes)
+                if marks is not None:
+                    marks.append(("Score", plugin.name, Code.SUCCESS, perf_counter()))
+                scores = plugin.normalize(state, info, scores)
             except Exception as error:
                 status = failure(error, f'plugin "{plugin.name}" failed to score')
                 raise PluginError(status.by(plugin.name)) from error
-            self._check_scores(plugin, scores, len(nodes))
+            check_scores(plugin, scores, len(nodes))
+            if marks is not None and plugin.name in self._normalizers:
+                marks.append(("ScoreExtensionNormalize", plugin.name, Code.SUCCESS, perf_counter()))
             weighted = scores * self.score_weights[plugin.name]
             total += weighted
             if keep:
@@ -380,33 +440,20 @@ class FrameworkRunner:
         rows = np.arange(len(nodes)) if nodes.rows is None else nodes.rows
         return Scores(rows, kept, total)
 
-    def _check_scores(self, plugin: ScorePlugin, scores: Any, count: int) -> None:
-        if (
-            not isinstance(scores, np.ndarray)
-            or scores.shape != (count,)
-            or (scores.dtype != np.int64)
-        ):
-            why = f"returned {_shape(scores)}, it must return int64 of shape ({count},)"
-        elif count and scores.view(np.uint64).max() > MAX_NODE_SCORE:
-            # Read as unsigned, a negative score is a huge one: one pass instead of two.
-            worst = scores.max() if scores.max() > MAX_NODE_SCORE else scores.min()
-            why = (
-                f"returns an invalid score {worst}, it should in the range of "
-                f"[{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
-            )
-        else:
-            return
-        raise PluginError(Status(Code.ERROR, (f'plugin "{plugin.name}" {why}',), plugin.name))
-
     # --- after the choice ---------------------------------------------------------------------
 
     def run_reserve(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
         """Let every plugin note where the pod goes; the first "no" ends it."""
+        answer = SUCCESS
         for plugin in self._reserve:
             status = _guard(plugin, "Reserve", plugin.reserve, state, info, node_name)
+            if state.marks is not None:
+                state.marks.append(("Reserve", plugin.name, status.code, perf_counter()))
             if not status.is_success:
-                return status.by(plugin.name)
-        return SUCCESS
+                answer = status.by(plugin.name)
+                break
+        _end(state, "Reserve", answer.code)
+        return answer
 
     def run_unreserve(self, state: CycleState, info: PodInfo, node_name: str) -> list[Status]:
         """Undo every reservation in reverse order, and return what failed while doing so."""
@@ -416,6 +463,7 @@ class FrameworkRunner:
                 plugin.unreserve(state, info, node_name)
             except Exception as error:  # noqa: BLE001 - the others must be undone all the same
                 failed.append(failure(error, f'unreserving "{plugin.name}"').by(plugin.name))
+        _end(state, "Unreserve", Code.SUCCESS)
         return failed
 
     def run_permit(
@@ -428,12 +476,23 @@ class FrameworkRunner:
         Success, Wait or a rejection, and the time-out in seconds of each plugin that waits: at
         most :data:`MAX_PERMIT_WAIT_S`.
         """
+        if not self._permit:
+            return SUCCESS, {}
+        answer, waits = self._run_permit(state, info, node_name)
+        _end(state, "Permit", answer.code)
+        return answer, waits
+
+    def _run_permit(
+        self, state: CycleState, info: PodInfo, node_name: str
+    ) -> tuple[Status, dict[str, float]]:
         waits: dict[str, float] = {}
         for plugin in self._permit:
             try:
                 status, timeout_s = plugin.permit(state, info, node_name)
             except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
                 return failure(error, f'running Permit plugin "{plugin.name}"').by(plugin.name), {}
+            if state.marks is not None:
+                state.marks.append(("Permit", plugin.name, status.code, perf_counter()))
             if status.code is Code.WAIT:
                 waits[plugin.name] = min(timeout_s, MAX_PERMIT_WAIT_S)
             elif not status.is_success:
@@ -443,85 +502,33 @@ class FrameworkRunner:
     def run_pre_bind_pre_flights(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
         """Ask every PreBind whether it has something to do, before the pod waits on Permit.
 
-        What they say is kept in ``state`` for :meth:`run_pre_bind`.
-
-        Returns
-        -------
-        Success when any has, Skip when none has, an Error when one fails or answers with a code
-        that has no meaning here.
-
-        Notes
-        -----
-        *Source*: RunPreBindPreFlights, pkg/scheduler/framework/runtime/framework.go (1.36).
+        See :func:`~scheduler.pre_bind_runner.run_pre_flights`.
         """
-        answer = SKIP
-        for plugin in self._pre_bind:
-            name = plugin.name
-            try:
-                flight = plugin.pre_bind_pre_flight(state, info, node_name)
-                status = flight.status
-            except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
-                return failure(error, f'running PreBindPreFlight "{name}"').by(name)
-            if flight.allow_parallel:
-                state.parallel_pre_bind.add(name)
-            if status.is_success:
-                answer = SUCCESS
-            elif status.code is Code.SKIP:
-                state.skip_pre_bind.add(name)
-            elif status.code is Code.ERROR:
-                why = f'running PreBindPreFlight "{name}": {status.message}'
-                return Status(Code.ERROR, (why,), name, status.error)
-            else:
-                why = f"PreBindPreFlight {name} returned {status.code.title}, which is unsupported"
-                return Status(Code.ERROR, (why,), name)
-        return answer
+        status = run_pre_flights(self._pre_bind, state, info, node_name)
+        _end(state, "PreBindPreFlight", status.code)
+        return status
 
     async def run_pre_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
-        """Let the plugins prepare the binding, side by side where they allow it.
-
-        :meth:`run_pre_bind_pre_flights` has been run with the same ``state``. Plugins that stand
-        next to each other and allow others beside them start together; when one of them fails
-        the rest are cancelled and their answers are not read.
-        """
-        for group in self._pre_bind_groups(state):
-            if len(group) == 1:
-                status = await _pre_bind(group[0], state, info, node_name)
-            else:
-                status = await _pre_bind_together(group, state, info, node_name)
-            if not status.is_success:
-                return status
-        return SUCCESS
-
-    def _pre_bind_groups(self, state: CycleState) -> list[list[PreBindPlugin]]:
-        """Return the plugins that have something to do, in groups that may run at one time."""
-        groups: list[list[PreBindPlugin]] = []
-        together: list[PreBindPlugin] | None = None
-        for plugin in self._pre_bind:
-            skipped = plugin.name in state.skip_pre_bind
-            if plugin.name in state.parallel_pre_bind:
-                if skipped:
-                    continue
-                if together is None:
-                    together = []
-                    groups.append(together)
-                together.append(plugin)
-            else:
-                # One that wants to be alone parts its neighbours even when it has nothing to do.
-                together = None
-                if not skipped:
-                    groups.append([plugin])
-        return groups
+        """Let the plugins prepare the binding; :meth:`run_pre_bind_pre_flights` comes before."""
+        status = await run_pre_binds(self._pre_bind, state, info, node_name)
+        _end(state, "PreBind", status.code)
+        return status
 
     async def run_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
         """Let the first plugin that does not skip bind the pod."""
+        answer = Status(Code.ERROR, ("every bind plugin skipped the pod",))
         for plugin in self._bind:
             try:
                 status = await plugin.bind(state, info, node_name)
             except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
                 status = failure(error, f'running Bind plugin "{plugin.name}"')
+            if state.marks is not None:
+                state.marks.append(("Bind", plugin.name, status.code, perf_counter()))
             if status.code is not Code.SKIP:
-                return status.by(plugin.name)
-        return Status(Code.ERROR, ("every bind plugin skipped the pod",))
+                answer = status.by(plugin.name)
+                break
+        _end(state, "Bind", answer.code)
+        return answer
 
     def run_post_bind(self, state: CycleState, info: PodInfo, node_name: str) -> list[Status]:
         """Tell the plugins that the pod is bound, and return what failed while doing so."""
@@ -531,34 +538,8 @@ class FrameworkRunner:
                 plugin.post_bind(state, info, node_name)
             except Exception as error:  # noqa: BLE001 - the pod is bound, whatever a plugin says
                 failed.append(failure(error, f'PostBind of "{plugin.name}"').by(plugin.name))
+        _end(state, "PostBind", Code.SUCCESS)
         return failed
-
-
-async def _pre_bind(
-    plugin: PreBindPlugin, state: CycleState, info: PodInfo, node_name: str
-) -> Status:
-    try:
-        status = await plugin.pre_bind(state, info, node_name)
-    except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
-        status = failure(error, f'running PreBind plugin "{plugin.name}"')
-    return status.by(plugin.name)
-
-
-async def _pre_bind_together(
-    group: Sequence[PreBindPlugin], state: CycleState, info: PodInfo, node_name: str
-) -> Status:
-    tasks = [asyncio.ensure_future(_pre_bind(each, state, info, node_name)) for each in group]
-    try:
-        for done in asyncio.as_completed(tasks):
-            status = await done
-            if not status.is_success:
-                return status
-    finally:
-        for task in tasks:
-            task.cancel()
-        # The pod is undone next: nobody may still be at work on it then.
-        await asyncio.gather(*tasks, return_exceptions=True)
-    return SUCCESS
 
 
 def diagnose(num_nodes: int, pre: PreFilterOutcome, outcome: FilterOutcome | None) -> Diagnosis:
@@ -582,6 +563,12 @@ def _nothing_left(narrowing: set[str]) -> Status:
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{names}] simultaneously")
 
 
+def _end(state: CycleState, point: str, code: Code) -> None:
+    """Note that an extension point is over."""
+    if state.marks is not None:
+        state.marks.append((point, "", code, perf_counter()))
+
+
 def _guard(
     plugin: Plugin,
     point: str,
@@ -593,9 +580,3 @@ def _guard(
         return method(*args, **kwargs)
     except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
         return failure(error, f'running {point} plugin "{plugin.name}"').by(plugin.name)
-
-
-def _shape(value: object) -> str:
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype} of shape {value.shape}"
-    return type(value).__name__

@@ -65,7 +65,6 @@ def configure_logging(format: Format, level: str) -> None:  # noqa: A002 - the f
         raise ValueError(f"log level {level!r} is none of {', '.join(LEVELS)}")
     if format not in ("json", "console"):
         raise ValueError(f"log format {format!r} is neither json nor console")
-    threshold = LEVELS[level]
     last_steps = _last_steps(format)
     first_steps: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -74,7 +73,7 @@ def configure_logging(format: Format, level: str) -> None:  # noqa: A002 - the f
     ]
     structlog.configure(
         processors=[*first_steps, _add_logger_name, *last_steps],
-        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        wrapper_class=_Logger,
         logger_factory=StderrLogger,
         cache_logger_on_first_use=True,
     )
@@ -87,10 +86,48 @@ def configure_logging(format: Format, level: str) -> None:  # noqa: A002 - the f
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(threshold)
+    set_level(level)
+    logging.captureWarnings(capture=True)
+
+
+def set_level(level: str) -> None:
+    """Let through lines of `level` and above from now on, of all loggers there are.
+
+    Raises
+    ------
+    ValueError
+        It is not a key of `LEVELS`.
+    """
+    if level not in LEVELS:
+        raise ValueError(f"log level {level!r} is none of {', '.join(LEVELS)}")
+    threshold = LEVELS[level]
+    logger = structlog.make_filtering_bound_logger(threshold)
+    for method in _METHODS:
+        setattr(_Logger, method, getattr(logger, method))
+    _Logger.level = level
+    logging.getLogger().setLevel(threshold)
     for name, quieter in _QUIETER.items():
         logging.getLogger(name).setLevel(max(threshold, quieter))
-    logging.captureWarnings(capture=True)
+
+
+def current_level() -> str:
+    """Return the level that lines need at this moment."""
+    return _Logger.level
+
+
+_METHODS: Final = (
+    *("debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "msg"),
+    *("log", "is_enabled_for", "get_effective_level"),
+)
+
+
+class _Logger(structlog.make_filtering_bound_logger(logging.DEBUG)):  # type: ignore[misc]
+    """Every logger of ours, those that have been made included: its methods are exchanged.
+
+    That way a line below the level costs what it costs with a level that cannot be changed.
+    """
+
+    level = "info"
 
 
 class StderrLogger:

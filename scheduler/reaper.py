@@ -93,6 +93,7 @@ class Reaper:
     def round(self) -> None:
         """Do one round."""
         self.rounds += 1
+        self._metrics.fold()
         self._queue.flush_backoff()
         self._queue.flush_unschedulable_leftover()
         overdue = self._cache.overdue(self._clock())

@@ -6,6 +6,7 @@ Source: pkg/scheduler/schedule_one.go, ScheduleOne (1.36).
 from __future__ import annotations
 
 import threading
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import structlog
@@ -14,6 +15,7 @@ from cache.scheduler_cache import CacheConflictError
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import Code, Status, failure
 from scheduler.binding_cycle import BindingJob
+from scheduler.cycle_watch import DEFAULT_SLOW_CYCLE_S, CycleWatch
 from scheduler.failure_handler import Failure
 from scheduler.waiting_pods import WaitingPod
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from cache.scheduler_cache import SchedulerCache
+    from plugins.framework.cycle_state import Mark
     from scheduler.binding_cycle import BindingCycles
     from scheduler.decision import Decision
     from scheduler.event_recorder import EventRecorder
@@ -38,6 +41,11 @@ log = structlog.get_logger(__name__)
 
 class SchedulingLoop:
     """Runs one scheduling cycle after another on its own thread.
+
+    Parameters
+    ----------
+    slow_cycle_s
+        A cycle that takes longer is counted and told of with all that was measured; 0 for never.
 
     Notes
     -----
@@ -57,7 +65,9 @@ class SchedulingLoop:
         recorder: EventRecorder,
         status_writer: PodStatusWriter,
         metrics: Metrics,
+        slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S,
     ) -> None:
+        self._watch = CycleWatch(metrics.cycles, slow_cycle_s)
         self._loop = loop
         self._cache = cache
         self._queue = queue
@@ -104,14 +114,24 @@ class SchedulingLoop:
         if framework is None or self._skip(queued):
             self._queue.done(info.uid)
             return
+        began = perf_counter()
         update = self._cache.update_snapshot(self._cycle.snapshot)
         state = CycleState()
+        marks: list[Mark] = []
+        state.marks = marks
+        deciding = perf_counter()
         decision = self._cycle.decide(framework, state, info)
+        committing = perf_counter()
         self._metrics.decided(decision, update)
-        if not decision.is_placed:
+        job: BindingJob | None = None
+        if decision.is_placed:
+            job = self._assume(queued, decision, state, framework)
+        else:
             self._failures.handle(queued, Failure.of_decision(decision))
-            return
-        self._assume(queued, decision, state, framework)
+        self._watch.end(decision, marks, began, deciding, committing)
+        if job is not None:
+            # It may wait here for others to be bound: that is not the cycle's time.
+            self._bindings.start(job)
 
     def _skip(self, queued: QueuedPod) -> bool:
         """Tell whether the pod needs no cycle: it is being deleted, or assumed already."""
@@ -124,14 +144,15 @@ class SchedulingLoop:
 
     def _assume(
         self, queued: QueuedPod, decision: Decision, state: CycleState, framework: FrameworkRunner
-    ) -> None:
+    ) -> BindingJob | None:
+        """Take the node for the pod; return what is left to do, None when it came to nothing."""
         info, node_name = decision.info, decision.node_name
         try:
             self._cache.assume_pod(info, node_name)
         except CacheConflictError as error:
             log.warning("pod is placed already", pod=info.key, error=str(error))
             self._queue.done(info.uid)
-            return
+            return None
         # What is assumed counts on its node already.
         self._queue.nominator.delete(info.uid)
         job = BindingJob(queued, decision, state, framework)
@@ -144,10 +165,12 @@ class SchedulingLoop:
             self._waiting_pods.add(job.waiting)
         elif not status.is_success:
             self._bindings.undo(job, _as_failure(status))
-            return
+            return None
+        # From here on the state belongs to the binding cycle, which measures for itself.
+        state.marks = None
         # A status still on its way must not overwrite what the binding is about to write.
         self._status_writer.discard(info.uid)
-        self._bindings.start(job)
+        return job
 
 
 def _as_failure(status: Status) -> Status:

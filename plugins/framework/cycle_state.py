@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from plugins.framework.status import Code
+
 T = TypeVar("T")
+
+
+Mark: TypeAlias = "tuple[str, str, Code, float]"
+"""An extension point, the plugin that has answered there, what it answered, and when, as
+``time.perf_counter`` tells. No plugin: the whole point is over. Neither: what comes next begins."""
 
 
 class StateKey(Generic[T]):
@@ -34,7 +41,14 @@ class CycleState:
     and to that one afterwards; never to both.
     """
 
-    __slots__ = ("_values", "parallel_pre_bind", "skip_filter", "skip_pre_bind", "skip_score")
+    __slots__ = (
+        "_values",
+        "marks",
+        "parallel_pre_bind",
+        "skip_filter",
+        "skip_pre_bind",
+        "skip_score",
+    )
 
     def __init__(self) -> None:
         self._values: dict[StateKey[Any], Any] = {}
@@ -46,6 +60,8 @@ class CycleState:
         """Names of plugins whose PreBindPreFlight said Skip."""
         self.parallel_pre_bind: set[str] = set()
         """Names of plugins whose PreBindPreFlight allows others beside it."""
+        self.marks: list[Mark] | None = None
+        """What has ended when in this cycle; None where nobody measures, as in every what-if."""
 
     def read(self, key: StateKey[T]) -> T:
         """Return the value under ``key``.
@@ -73,7 +89,9 @@ class CycleState:
         self._values.pop(key, None)
 
     def reset(self) -> None:
-        """Forget everything: the cycle begins anew."""
+        """Forget everything, durations included: the cycle begins anew."""
+        if self.marks is not None:
+            self.marks.clear()
         self._values.clear()
         self.skip_filter = set()
         self.skip_score = set()

@@ -80,6 +80,11 @@ class Api:
         self._transport = transport
         self._pods = Decoder(Pod)
 
+    @property
+    def writes_in_flight(self) -> int:
+        """How many writes behind the fence are under way."""
+        return self._transport.writes_in_flight
+
     async def bind_pod(
         self, namespace: str, name: str, uid: str, node_name: str, *, timeout_s: float = 30.0
     ) -> None:

@@ -24,8 +24,8 @@ class ExchangeError(Exception):
     Attributes
     ----------
     reason
-        ``"Unreachable"``, ``"Disconnected"``, ``"Timeout"``, ``"ResponseTooLarge"`` or
-        ``"BadResponse"``.
+        ``"Unreachable"``, ``"Disconnected"``, ``"Timeout"``, ``"ResponseTooLarge"``,
+        ``"BadResponse"`` or ``"Fenced"``.
     sent
         Whether the request may have reached the server.
     status

@@ -43,6 +43,14 @@ async def load_credentials(kubeconfig: str | None, *, context: str | None = None
     return credentials
 
 
+def own_namespace() -> str | None:
+    """Return the namespace of the pod that this runs in; None outside of any."""
+    try:
+        return (SERVICE_ACCOUNT_FOLDER / "namespace").read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
 def _kubeconfig_paths(kubeconfig: str | None, context: str | None) -> list[Path]:
     """Return the files to read; none of them for the pod's service account."""
     if kubeconfig is not None:

@@ -11,6 +11,8 @@ from urllib.parse import quote
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._~:-]+")
 
+_REVIEWS: Final = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/")
+
 
 def segment(name: str) -> str:
     """Return `name` as one segment of a path.
@@ -26,6 +28,11 @@ def segment(name: str) -> str:
     if name in ("", ".", ".."):
         raise ValueError(f"{name!r} is not the name of an object")
     return name if _PLAIN.fullmatch(name) else quote(name, safe="")
+
+
+def stores_nothing(path: str) -> bool:
+    """Tell whether a POST to this path asks a question: reviews are answered and forgotten."""
+    return path.startswith(_REVIEWS)
 
 
 def resource_of(path: str) -> str:

@@ -15,6 +15,7 @@ been carried out.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from scheduler.client.connection_pool import ConnectionPool
 from scheduler.client.connector import CONNECT_TIMEOUT_S, Address, Connector, proxy_credentials
 from scheduler.client.errors import RETRY_AFTER_CAP_S, ApiError, ClientConfigError
 from scheduler.client.http1 import Headers, RawResponse
-from scheduler.client.paths import resource_of
+from scheduler.client.paths import resource_of, stores_nothing
 from scheduler.client.refusal import READS, read_refusal
 from scheduler.client.stream import Stream, StreamConnection
 
@@ -43,6 +44,7 @@ MAX_BODY_BYTES: Final = 128 << 20
 
 _CLOSE_TIMEOUT_S: Final = 2.0
 _MAX_HEADS: Final = 16
+_END_OF_HEAD: Final = b"\r\n\r\n"
 _NO_BODY: Final = b"Content-Length: 0\r\n"
 
 
@@ -70,6 +72,24 @@ class TransportCredentials(Protocol):
 
     async def refresh(self) -> None:
         """Obtain new credentials although the old ones seemed good: the server refused them."""
+
+
+class Measure(Protocol):
+    """Whoever counts requests."""
+
+    def requested(
+        self,
+        host: str,
+        method: str,
+        status: int | None,
+        duration_s: float,
+        sent: int,
+        received: int | None,
+    ) -> None:
+        """Take in a request, or the opening of a stream; bytes are those of the bodies."""
+
+    def waited(self, host: str, method: str, duration_s: float) -> None:
+        """Take in how long a request waited for the limiter, or that it did not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +122,18 @@ class Transport:
         ``pods/binding``), status (None when there was no answer), seconds without the time spent
         waiting for the limiter.
     write_fence
-        Asked with the timeout in seconds right before a request that is not a read goes out,
-        after the wait for the limiter. False refuses it with reason ``"Fenced"``: invariant I6,
-        no write starts whose timeout could end after the lease deadline.
+        Asked with the timeout in seconds before a request that is not a read goes out: after the
+        wait for the limiter, and once more when the connection is there. Returns how much of the
+        timeout the request may have; nothing or less refuses it with reason ``"Fenced"``.
+        Invariant I6: no write starts whose timeout could end after the lease deadline. Access
+        reviews store nothing and are not asked about.
     clock
         Monotonic seconds, the limiter's clock.
+
+    Attributes
+    ----------
+    measure
+        Told of every request, for metrics; None for nobody.
 
     Concurrency: loop-confined.
     """
@@ -120,7 +147,7 @@ class Transport:
         max_connections: int = 64,
         max_body_bytes: int = MAX_BODY_BYTES,
         observe: Callable[[str, str, int | None, float], None] | None = None,
-        write_fence: Callable[[float], bool] | None = None,
+        write_fence: Callable[[float], float] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._credentials = credentials
@@ -128,6 +155,7 @@ class Transport:
         self._limiter = limiter
         self._max_body_bytes = max_body_bytes
         self._observe = observe
+        self.measure: Measure | None = None
         self._write_fence = write_fence
         self._clock = clock
         self._base_url = credentials.base_url.rstrip("/")
@@ -145,6 +173,8 @@ class Transport:
         )
         self._streams: set[StreamConnection] = set()
         self._closed = False
+        self._writes_in_flight = 0
+        self._unsure_until_s = -math.inf
         # Header blocks by what varies in them, so that a request is one concatenation.
         self._heads: dict[tuple[str | None, str], bytes] = {}
 
@@ -152,6 +182,16 @@ class Transport:
     def base_url(self) -> str:
         """The server, as the credentials name it."""
         return self._base_url
+
+    @property
+    def writes_in_flight(self) -> int:
+        """How many requests that are not reads have passed the fence and are not settled yet.
+
+        One whose sender was cancelled may be carried out all the same: it counts until its time
+        is over.
+        """
+        is_unsure = self._clock() < self._unsure_until_s
+        return self._writes_in_flight + is_unsure
 
     async def request(
         self,
@@ -189,9 +229,13 @@ class Transport:
         ApiError
             No answer, or one with a status of 300 and more.
         """
-        limiter = self._limiter
+        limiter, measure, waited_s = self._limiter, self.measure, 0.0
         if limiter is not None and not limiter.try_acquire():
+            since_s = self._clock()
             await limiter.acquire()
+            waited_s = self._clock() - since_s
+        if measure is not None and limiter is not None:
+            measure.waited(self._host_header, method, waited_s)
         try:
             request = await self._encode(method, path, query, body, content_type)
             answer = await self._exchange(method, path, request, timeout_s, discard_body, resource)
@@ -307,16 +351,16 @@ class Transport:
         resource: str | None,
     ) -> RawResponse:
         is_read = method in READS
-        if not is_read and self._write_fence is not None and not self._write_fence(timeout_s):
-            raise ApiError(
-                None,
-                "Fenced",
-                f"it might end after the lease ({timeout_s:.4g} s)",
-                method=method,
-                path=path,
-            )
+        may_send: Callable[[], bool] | None = None
+        if not is_read and self._write_fence is not None and not stores_nothing(path):
+            timeout_s, may_send = self._write_fence(timeout_s), self._may_write
+            if timeout_s <= 0.0:
+                message = "this process may not write, or not any more"
+                raise ApiError(None, "Fenced", message, method=method, path=path)
+            self._writes_in_flight += 1
         started = self._clock()
         status: int | None = None
+        received: int | None = None
         try:
             answer = await self._pool.exchange(
                 request,
@@ -324,8 +368,11 @@ class Transport:
                 max_body_bytes=self._max_body_bytes,
                 keep_body=not discard_body,
                 may_resend=is_read,
+                may_send=may_send,
             )
             status = answer.status
+            if not discard_body:
+                received = len(answer.body)
         except ExchangeError as error:
             status = error.status or None
             if discard_body and 200 <= error.status < 300:
@@ -338,12 +385,27 @@ class Transport:
                 method=method,
                 path=path,
             ) from error
+        except asyncio.CancelledError:
+            if may_send is not None:
+                self._unsure_until_s = max(self._unsure_until_s, started + timeout_s)
+            raise
         finally:
+            if may_send is not None:
+                self._writes_in_flight -= 1
+            duration_s = self._clock() - started
             if self._observe is not None:
-                self._observe(
-                    method, resource or resource_of(path), status, self._clock() - started
+                self._observe(method, resource or resource_of(path), status, duration_s)
+            if self.measure is not None:
+                sent = len(request) - request.find(_END_OF_HEAD) - len(_END_OF_HEAD)
+                self.measure.requested(
+                    self._host_header, method, status, duration_s, sent, received
                 )
         return answer
+
+    def _may_write(self) -> bool:
+        # The timeout was granted before and the lease can only have been renewed since: what is
+        # asked is whether it is still held.
+        return self._write_fence is None or self._write_fence(1.0) > 0.0
 
     # --- streams ------------------------------------------------------------------------------
 
@@ -373,8 +435,11 @@ class Transport:
         finally:
             if status is None and connection is not None:
                 connection.abort()
+            duration_s = self._clock() - started
             if self._observe is not None:
-                self._observe("GET", resource_of(path), status, self._clock() - started)
+                self._observe("GET", resource_of(path), status, duration_s)
+            if self.measure is not None:
+                self.measure.requested(self._host_header, "GET", status, duration_s, 0, None)
         return connection
 
     # --- credentials --------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from scheduler.config.effective_profile import (
 from scheduler.config.extender import Extender, ExtenderTLS, ManagedResource
 from scheduler.config.go_duration import GoDuration, parse_go_duration
 from scheduler.config.ignored_fields import ignored_fields
-from scheduler.config.load import load_config, parse_config
+from scheduler.config.load import load_config, parse_config, with_election
 from scheduler.config.profile import Profile
 from scheduler.config.rendering import render_effective
 
@@ -37,4 +37,5 @@ __all__ = [
     "parse_go_duration",
     "render_effective",
     "running_profiles",
+    "with_election",
 ]

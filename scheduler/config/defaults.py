@@ -68,9 +68,15 @@ def defaulted(
     }
     if "enableContentionProfiling" not in data:
         fields["enable_contention_profiling"] = config.enable_profiling
-    replaced = [_FOREIGN_LEASE_REPLACED] if _names_foreign_lease(config.leader_election) else []
-    return SchedulerConfig(
-        **fields, given=given_paths(data), replaced=tuple(replaced), source=source
+    replaced = _replaced(config.leader_election)
+    return SchedulerConfig(**fields, given=given_paths(data), replaced=replaced, source=source)
+
+
+def electing(config: SchedulerConfig, leader_elect: bool) -> SchedulerConfig:
+    """Return ``config`` with its ``leaderElection.leaderElect`` changed."""
+    election = msgspec.structs.replace(config.leader_election, leader_elect=leader_elect)
+    return msgspec.structs.replace(
+        config, leader_election=_election(election), replaced=_replaced(election)
     )
 
 
@@ -84,6 +90,10 @@ def given_paths(data: Mapping[str, object]) -> frozenset[str]:
         if isinstance(value, dict):
             paths.update(f"{key}.{below}" for below in given_paths(value))
     return frozenset(paths)
+
+
+def _replaced(election: LeaderElection) -> tuple[str, ...]:
+    return (_FOREIGN_LEASE_REPLACED,) if _names_foreign_lease(election) else ()
 
 
 def _names_foreign_lease(election: LeaderElection) -> bool:

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 _JSON: Final = "application/json"
 
-NOT_YET_HONOURED: Final = frozenset({"leaderElection"})
-"""Parts of a configuration that are checked and then left alone."""
-
 
 def ignored_fields(
     config: SchedulerConfig, plugins: Mapping[str, type[Plugin]] = PLUGINS
@@ -40,7 +37,7 @@ def ignored_fields(
     plugins
         The plugins that exist, by name.
     """
-    found = [*_top_level(config), *_leader_election(config), *_connection(config)]
+    found = [*_top_level(config), *config.replaced, *_connection(config)]
     for index, profile in enumerate(config.profiles):
         found += _profile(profile, item("profiles", index), plugins)
     return found
@@ -58,13 +55,6 @@ def _top_level(config: SchedulerConfig) -> Iterator[str]:
         yield "delayCacheUntilActive (a replica in waiting keeps its cache, to take over at once)"
     if config.percentage_of_placements_to_score is not None:
         yield "percentageOfPlacementsToScore (pods are placed one by one)"
-
-
-def _leader_election(config: SchedulerConfig) -> Iterator[str]:
-    yield from config.replaced
-    asked = config.leader_election.leader_elect and "leaderElection" in config.given
-    if asked and "leaderElection" in NOT_YET_HONOURED:
-        yield "leaderElection (there is none: run one replica)"
 
 
 def _connection(config: SchedulerConfig) -> Iterator[str]:

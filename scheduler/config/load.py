@@ -16,7 +16,7 @@ from plugins.registry import PLUGINS
 from scheduler.config.api_version import check_version
 from scheduler.config.config_error import ConfigError, Mistake, child, item, shown
 from scheduler.config.configuration import KubeSchedulerConfiguration, SchedulerConfig
-from scheduler.config.defaults import defaulted
+from scheduler.config.defaults import defaulted, electing
 from scheduler.config.document import MAX_BYTES, read_document
 from scheduler.config.effective_profile import effective_profiles
 from scheduler.config.plugin_config import check_plugin_config
@@ -85,6 +85,21 @@ def parse_config(
     if mistakes:
         raise ConfigError.of(mistakes, source)
     return checked
+
+
+def with_election(config: SchedulerConfig, leader_elect: bool) -> SchedulerConfig:
+    """Return a configuration that elects a leader, or none, whatever its file says of that.
+
+    Raises
+    ------
+    ConfigError
+        The file's other fields about the election, which did not matter before, cannot be used.
+    """
+    changed = electing(config, leader_elect)
+    mistakes = list(check_configuration(changed))
+    if mistakes:
+        raise ConfigError.of(mistakes, config.source)
+    return changed
 
 
 def _check(

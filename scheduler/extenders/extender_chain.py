@@ -6,6 +6,7 @@ Source: kube-scheduler 1.36, pkg/scheduler/scheduler.go (buildExtenders) and sch
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import structlog
@@ -16,7 +17,6 @@ from scheduler.extenders.extender_client import ExtenderError
 from scheduler.extenders.http_extender import HttpExtender
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from cache.node_info import NodeInfo
@@ -42,6 +42,8 @@ class ExtenderChain:
     settle
         Tells what became of a binding that may have been made: a status, or None when the pod is
         not bound.
+    write_fence
+        How much of its timeout a binding may have that starts now; nothing or less refuses it.
 
     Raises
     ------
@@ -60,6 +62,7 @@ class ExtenderChain:
         objects: WholeObjects,
         loop: asyncio.AbstractEventLoop,
         settle: Callable[[PodInfo, str], Awaitable[Status | None]],
+        write_fence: Callable[[float], float] | None = None,
     ) -> None:
         made = [
             HttpExtender(extender, f"extenders[{index}]", objects)
@@ -69,11 +72,18 @@ class ExtenderChain:
         self._objects = objects
         self._loop = loop
         self._settle = settle
+        self._write_fence = write_fence
+        self._binds_in_flight = 0
 
     @property
     def wants_all_feasible(self) -> bool:
         """Whether an extender filters or scores: then the first feasible node is not enough."""
         return any(each.is_filter or each.is_prioritizer for each in self._extenders)
+
+    @property
+    def binds_in_flight(self) -> int:
+        """How many bindings have been sent to extenders and are not answered yet."""
+        return self._binds_in_flight
 
     def consult(self, info: PodInfo) -> Consultation | None:
         """Return the way to ask about a pod; None if no extender is interested."""
@@ -109,7 +119,7 @@ class ExtenderChain:
             if not extender.is_binder or not extender.is_interested(info.pod):
                 continue
             try:
-                await extender.bind(info, node_name)
+                await self._bind(extender, info, node_name)
             except ExtenderError as error:
                 settled = await self._settle(info, node_name)
                 if settled is not None:
@@ -125,6 +135,21 @@ class ExtenderChain:
             else:
                 return SUCCESS
         return None
+
+    async def _bind(self, extender: HttpExtender, info: PodInfo, node_name: str) -> None:
+        timeout_s = extender.timeout_s
+        if self._write_fence is not None:
+            timeout_s = self._write_fence(timeout_s)
+        if timeout_s <= 0.0:
+            raise ExtenderError("this process may not write, or not any more")
+        self._binds_in_flight += 1
+        try:
+            async with asyncio.timeout(timeout_s):
+                await extender.bind(info, node_name)
+        except TimeoutError as error:
+            raise ExtenderError(f"no answer within {timeout_s:g} s") from error
+        finally:
+            self._binds_in_flight -= 1
 
     async def close(self) -> None:
         """Close all connections."""

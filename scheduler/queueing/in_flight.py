@@ -106,6 +106,10 @@ class InFlight:
         """How many events are kept."""
         return len(self._events)
 
+    def events(self) -> list[ClusterEvent]:
+        """Return the events that are kept, the oldest first."""
+        return [happening.event for happening in self._events]
+
     def get(self, uid: str) -> Attempt | None:
         """Return the attempt of a pod, or None."""
         return self._attempts.get(uid)

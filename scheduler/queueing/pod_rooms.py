@@ -5,7 +5,7 @@ What a room is and how pods move is told in :mod:`scheduler.queueing.rooms`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from scheduler.queueing.backoff_pods import BackoffPods
 from scheduler.queueing.blocked_pods import BlockedPods, Blockers
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from scheduler.queueing.queued_pod import QueuedPod
+
+
+_NOBODY: Final[frozenset[str]] = frozenset()
 
 
 class PodRooms:
@@ -38,6 +41,8 @@ class PodRooms:
         self.unschedulable = BlockedPods()
         self.gated = BlockedPods()
         self.in_flight = InFlight(max_events)
+        self.refusals: dict[tuple[str, str], int] = {}
+        """Pods that wait and were refused, by plugin and profile: one counts for each of both."""
 
     def get(self, uid: str) -> QueuedPod | None:
         """Return a pod that is in a room and not in flight, or None."""
@@ -86,11 +91,14 @@ class PodRooms:
         if target is Room.IN_FLIGHT:
             self.in_flight.start(queued)
             del self._pods[uid]
+            self._blame(queued, _NOBODY)
             return
         if target is Room.NOWHERE:
             self._pods.pop(uid, None)
+            self._blame(queued, _NOBODY)
         else:
             self._pods[uid] = queued
+            self._blame(queued, _refused_by(queued))
             self._enter(queued, target)
         if origin is Room.IN_FLIGHT:
             self.in_flight.end(uid)
@@ -114,6 +122,19 @@ class PodRooms:
         elif queued.room is Room.GATED:
             self.gated.remove(queued.info.uid)
             self.gated.add(queued, Blockers.of_gated(queued))
+            self._blame(queued, _refused_by(queued))
+
+    def _blame(self, queued: QueuedPod, plugins: frozenset[str]) -> None:
+        """Count a pod for those who refused it, and no longer for others."""
+        before = queued.blamed
+        if plugins == before:
+            return
+        queued.blamed = plugins
+        profile, refusals = queued.info.pod.spec.scheduler_name, self.refusals
+        for plugin in before - plugins:
+            refusals[plugin, profile] -= 1
+        for plugin in plugins - before:
+            refusals[plugin, profile] = refusals.get((plugin, profile), 0) + 1
 
     def late_pods(self, before_s: float) -> list[QueuedPod]:
         """Return the unschedulable pods whose last attempt failed before some time.
@@ -155,6 +176,13 @@ class PodRooms:
                 for attempt in self.in_flight
             ),
         )
+
+
+def _refused_by(queued: QueuedPod) -> frozenset[str]:
+    if queued.was_refused or queued.gated_by:
+        gate = (queued.gated_by,) if queued.gated_by else ()
+        return frozenset((*queued.unschedulable_plugins, *queued.pending_plugins, *gate))
+    return _NOBODY
 
 
 def _told(pods: Iterable[QueuedPod]) -> tuple[PendingPod, ...]:

@@ -52,6 +52,8 @@ class QueuedPod:
         When its current or last attempt started, or None.
     flushed
         The time limit moved the pod, no event did. Set until its next failure.
+    blamed
+        Who is counted as having refused it; only the rooms assign it.
     room
         Where it is. Only the queue assigns it.
 
@@ -81,6 +83,7 @@ class QueuedPod:
     popped_s: float | None = None
     flushed: bool = False
     room: Room = Room.NOWHERE
+    blamed: frozenset[str] = frozenset()
 
     @property
     def was_refused(self) -> bool:

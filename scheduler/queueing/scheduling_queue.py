@@ -16,6 +16,7 @@ SchedulerPopFromBackoffQ on, as they are by default.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from plugins.framework.cluster_events import (
@@ -456,6 +457,26 @@ class SchedulingQueue:
         """Return what is in the queue at this moment. *Cost*: O(n log n); for people."""
         with self._lock:
             return self._rooms.pending()
+
+    def refusals(self) -> dict[tuple[str, ...], float]:
+        """Return how many pods wait that a plugin refused, by plugin and profile.
+
+        From a failed attempt to the next one a pod counts for each plugin that refused it.
+
+        *Source*: pkg/scheduler/metrics/metrics.go, UnschedulableReason (1.36).
+        """
+        with self._lock:
+            counts = self._rooms.refusals.items()
+            return {(plugin, profile): count for (plugin, profile), count in counts}
+
+    def in_flight_events(self) -> dict[str, float]:
+        """Return what is kept for pods in flight, by the label of the event; pods are one too.
+
+        *Source*: pkg/scheduler/metrics/metrics.go, InFlightEvents (1.36).
+        """
+        with self._lock:
+            events, pods = self._rooms.in_flight.events(), len(self._rooms.in_flight)
+        return {**Counter(event.label for event in events), "PodPopped": pods}
 
     # --- moves --------------------------------------------------------------------------------
 

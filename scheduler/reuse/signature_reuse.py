@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
@@ -30,6 +31,7 @@ from plugins.framework.interfaces import (
     ScorePlugin,
 )
 from plugins.framework.status import Code
+from scheduler.metrics.cycle_metrics import REUSE
 from scheduler.reuse.kept_verdicts import KeptVerdicts, NotShareableError, are_scores
 
 if TYPE_CHECKING:
@@ -127,6 +129,7 @@ class SignatureReuse:
         self._snapshot = snapshot
         self._selector = selector
         self._kept: OrderedDict[Hashable, KeptVerdicts | None] = OrderedDict()
+        self._had_verdicts = False
         self._profiles: OrderedDict[FrameworkRunner, _Profile] = OrderedDict()
 
     def __len__(self) -> int:
@@ -145,12 +148,18 @@ class SignatureReuse:
         *Cost*: some 50 us where every plugin signs or skips; else that of the other plugins' vector
         forms.
         """
+        self._had_verdicts = False
         try:
             placement = self._place(framework, state, info)
         except Exception:  # noqa: BLE001 - the long way meets it again and says whose fault it is
             placement = None
         if placement is None:
             state.reset()
+        if state.marks is not None:
+            outcome = "no_hint"
+            if self._had_verdicts:
+                outcome = "hint_not_used" if placement is None else "hint_used"
+            state.marks.append((REUSE, outcome, Code.SUCCESS, perf_counter()))
         return placement
 
     def _place(
@@ -167,6 +176,7 @@ class SignatureReuse:
         kept = self._kept_verdicts(key, others, profile.weights, info)
         if kept is None:
             return None
+        marks = state.marks
         nodes = self._snapshot.all_nodes()
         asked = _filtered(others, state, info, nodes)
         if asked is None:
@@ -178,6 +188,8 @@ class SignatureReuse:
         for passed in asked:
             feasible = feasible & passed
         count = int(np.count_nonzero(feasible)) if asked else kept.count
+        if marks is not None:
+            marks.append(("Filter", "", Code.SUCCESS, perf_counter()))
         if count <= 1:
             return Placement(int(np.argmax(feasible)), None, 1) if count else None
         view = _restricted(nodes, feasible) if asked else kept.view()
@@ -185,6 +197,8 @@ class SignatureReuse:
         if not (scorers or asked):
             best = kept.best()
             row = best[self._selector.pick(len(best))]
+            if marks is not None:
+                marks.append(("Score", "", Code.SUCCESS, perf_counter()))
             return Placement(row, best.best, count)
         total = kept.scores(view)
         for scorer in scorers:
@@ -192,7 +206,11 @@ class SignatureReuse:
             if not are_scores(scores, count):
                 return None
             total += scores * profile.weights[scorer.name]
+            if marks is not None:
+                marks.append(("Score", scorer.name, Code.SUCCESS, perf_counter()))
         chosen = self._selector.select(total)
+        if marks is not None:
+            marks.append(("Score", "", Code.SUCCESS, perf_counter()))
         row = chosen if view.rows is None else int(view.rows[chosen])
         return Placement(row, int(total[chosen]), count)
 
@@ -213,6 +231,7 @@ class SignatureReuse:
             kept = self._kept[key]
             self._kept.move_to_end(key)
             if kept is None or kept.follow():
+                self._had_verdicts = kept is not None
                 return kept
             del self._kept[key]
         try:
@@ -232,13 +251,19 @@ def _filtered(
     for pre_filter in others.pre_filters:
         result = pre_filter.pre_filter(state, info, nodes)
         if result.status.code is Code.SKIP:
+            # Not marked: it took no time, and marks are a good part of what such a cycle costs.
             state.skip_filter.add(pre_filter.name)
-        elif not result.status.is_success or result.node_names is not None:
+            continue
+        if state.marks is not None:
+            state.marks.append(("PreFilter", pre_filter.name, result.status.code, perf_counter()))
+        if not result.status.is_success or result.node_names is not None:
             return None
     masks = []
     for plugin in others.filters:
         if plugin.name not in state.skip_filter:
             passed = plugin.filter(state, info, nodes).passed
+            if state.marks is not None:
+                state.marks.append(("Filter", plugin.name, Code.SUCCESS, perf_counter()))
             if passed is not None:
                 masks.append(passed)
     return masks
@@ -272,7 +297,10 @@ def _active_scorers(
         status = pre_scorer.pre_score(state, info, view)
         if status.code is Code.SKIP:
             state.skip_score.add(pre_scorer.name)
-        elif not status.is_success:
+            continue
+        if state.marks is not None:
+            state.marks.append(("PreScore", pre_scorer.name, status.code, perf_counter()))
+        if not status.is_success:
             raise NotShareableError(status.message)
     return [scorer for scorer in others.scorers if scorer.name not in state.skip_score]
 

@@ -67,8 +67,14 @@ class Berth:
         path = control_plane.folder / "berth.yaml"
         path.write_text(yaml.safe_dump(config))
         command = [*self._python(), "-m", "scheduler", "run", "--config", str(path)]
-        command += ["--bind-address", "127.0.0.1:0"]
+        command += self._local_address()
         return ServerProcess(command, control_plane.folder / "berth.log")
+
+    def _local_address(self) -> list[str]:
+        """Return the flags that serve on loopback; a checkout may be older than HTTPS."""
+        if self._checkout is not None and not (self._checkout / "scheduler" / "serving").exists():
+            return ["--bind-address", "127.0.0.1:0"]
+        return ["--secure-port", "0", "--insecure-bind-address", "127.0.0.1:0"]
 
     def _python(self) -> list[str]:
         if self._checkout is None:

@@ -81,6 +81,8 @@ def _await_rules(call: Call, token: str, manifests: Sequence[Mapping[str, Any]])
     deadline = time.monotonic() + _DEADLINE_S
     for manifest in manifests:
         for rule in manifest.get("rules", ()):
+            if "nonResourceURLs" in rule:  # for scrapers, not for berth
+                continue
             resource, _, subresource = rule["resources"][0].partition("/")
             review = {
                 "apiVersion": "authorization.k8s.io/v1",

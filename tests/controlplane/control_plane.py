@@ -48,6 +48,8 @@ _STATIC_USERS: Final[Mapping[str, str]] = {
     "system:kube-scheduler": "",
     "system:kube-controller-manager": "",
 }
+# Plugins that rely on controllers, which these tests do not run: see above.
+_DISABLED_ADMISSION: Final = ("ServiceAccount", "TaintNodesByCondition")
 _READY_DEADLINE_S: Final = 60.0
 _POLL_S: Final = 0.02
 _PORT_ATTEMPTS: Final = 3
@@ -67,8 +69,15 @@ class ControlPlane:
     watch_cache
         False serves watches from etcd itself, so that `compact_etcd` alone makes old
         resourceVersions "gone".
+    port
+        Where the API server listens; 0 takes a free one.
+    disabled_admission
+        The admission plugins that are off.
+    users
+        More users with a static token, each with its group.
     extra_apiserver_args
-        Appended to kube-apiserver's command line; of a repeated flag the last one counts.
+        Appended to kube-apiserver's command line; of a repeated flag the last one counts, of one
+        that takes a list all together.
     keep
         Leave the data folder (logs, audit log, kubeconfigs) behind at the end.
 
@@ -84,6 +93,9 @@ class ControlPlane:
         audit: bool = True,
         load: bool = False,
         watch_cache: bool = True,
+        port: int = 0,
+        disabled_admission: Sequence[str] = _DISABLED_ADMISSION,
+        users: Mapping[str, str] | None = None,
         extra_apiserver_args: Sequence[str] = (),
         keep: bool = False,
     ) -> None:
@@ -92,7 +104,10 @@ class ControlPlane:
         self._watch_cache = watch_cache
         self._extra_apiserver_args = tuple(extra_apiserver_args)
         self._keep = keep
-        self._tokens = {user: secrets.token_hex(16) for user in _STATIC_USERS}
+        self._port = port
+        self._disabled_admission = tuple(disabled_admission)
+        self._users = {**_STATIC_USERS, **(users or {})}
+        self._tokens = {user: secrets.token_hex(16) for user in self._users}
         self._folder: Path | None = None
         self._binaries: Mapping[str, Path] = {}
         self._etcd: ServerProcess | None = None
@@ -227,7 +242,7 @@ class ControlPlane:
         return self.kubeconfig_of(ADMIN)
 
     def kubeconfig_of(self, user: str) -> Path:
-        """Return the kubeconfig of ``admin`` or of a component (``system:kube-scheduler``)."""
+        """Return the kubeconfig of a user with a static token (``admin``, a component, a node)."""
         return self.kubeconfig_for(self._tokens[user], user.replace(":", "-"))
 
     def kubeconfig_for(self, token: str, name: str) -> Path:
@@ -325,10 +340,11 @@ class ControlPlane:
             (folder / "tokens.csv").write_text(
                 "".join(
                     ",".join(filter(None, (self._tokens[user], user, user, group))) + "\n"
-                    for user, group in _STATIC_USERS.items()
+                    for user, group in self._users.items()
                 )
             )
-            self._etcd_port, self._etcd_peer_port, self._apiserver_port = free_ports(3)
+            self._etcd_port, self._etcd_peer_port, free_port = free_ports(3)
+            self._apiserver_port = self._port or free_port
             self._apiserver_starts = 0
             self._etcd = ServerProcess(self._etcd_command(), folder / "etcd.log")
             self.start_apiserver()  # it waits for etcd by itself
@@ -373,7 +389,7 @@ class ControlPlane:
             f"--token-auth-file={folder / 'tokens.csv'}",
             "--authorization-mode=RBAC",
             "--service-cluster-ip-range=10.0.0.0/16",
-            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            f"--disable-admission-plugins={','.join(self._disabled_admission)}",
             "--allow-privileged=true",
             f"--watch-cache={str(self._watch_cache).lower()}",
         ]

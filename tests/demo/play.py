@@ -42,7 +42,8 @@ def start_berth(control_plane: ControlPlane) -> ServerProcess:
     """Start berth as users do, with the service account and the rights that it ships with."""
     kubeconfig = control_plane.berth_kubeconfig()
     command = [sys.executable, "-m", "scheduler", "run", "--kubeconfig", str(kubeconfig)]
-    command += ["--bind-address", "127.0.0.1:0", "--log-format", "json"]
+    command += ["--secure-port", "0", "--insecure-bind-address", "127.0.0.1:0"]
+    command += ["--log-format", "json", "--leader-elect", "false"]
     return ServerProcess(command, control_plane.folder / "berth.log")
 
 

@@ -17,7 +17,8 @@ from scheduler.app import App, Options
 from scheduler.client.codec import Decoder
 from scheduler.client.errors import ApiError
 from scheduler.client.transport import Response, Transport
-from scheduler.config import default_config
+from scheduler.config import default_config, with_election
+from scheduler.serving.options import ServingOptions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from scheduler.client.credentials import Credentials
+    from scheduler.config import SchedulerConfig
     from tests.controlplane.blocking_api import BlockingApi
 
 
@@ -89,9 +91,16 @@ class _SpoiledStream:
 class _MeddledApp(App):
     def make_transport(self, credentials: Credentials) -> Transport:
         self.transport = MeddlingTransport(
-            credentials, user_agent="berth/test", limiter=self._limiter()
+            credentials,
+            user_agent="berth/test",
+            limiter=self._limiter(),
+            write_fence=self.write_fence,
         )
         return self.transport
+
+
+def without_election() -> SchedulerConfig:
+    return with_election(default_config("berth"), leader_elect=False)
 
 
 class RunningBerth:
@@ -103,12 +112,17 @@ class RunningBerth:
         berth's own service account.
     changes
         Fields of the app's Options.
+    config
+        Without one it schedules with the default profile and elects nobody: it is alone.
     """
 
-    def __init__(self, kubeconfig: Path, **changes: Any) -> None:
-        settings = {"bind_address": "127.0.0.1:0", "seed": 1, **changes}
+    def __init__(
+        self, kubeconfig: Path, *, config: SchedulerConfig | None = None, **changes: Any
+    ) -> None:
+        serving = ServingOptions(secure_port=None, insecure_bind_address="127.0.0.1:0")
+        settings = {"serving": serving, "seed": 1, **changes}
         options = Options(kubeconfig=str(kubeconfig), **settings)
-        self.app = _MeddledApp(default_config("berth"), options)
+        self.app = _MeddledApp(config or without_election(), options)
         self.exit_status: int | None = None
         self._failure: BaseException | None = None
         self._stop: asyncio.Event | None = None

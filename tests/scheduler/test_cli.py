@@ -51,6 +51,7 @@ def test_version_is_the_distribution_s(capsys):
         pytest.param(["fly"], id="no such command"),
         pytest.param(["run", "--bogus"], id="no such flag"),
         pytest.param(["run", "--assumed-pod-ttl", "soon"], id="not a number"),
+        pytest.param(["run", "--leader-elect", "perhaps"], id="not a boolean"),
         pytest.param(["check-config"], id="no file"),
     ],
 )
@@ -122,7 +123,8 @@ def test_denied_permissions_are_told_in_one_sentence(control_plane, capsys):
 @pytest.mark.controlplane
 def test_sigterm_settles_what_is_under_way_and_ends_with_0(fresh_control_plane):
     plane = fresh_control_plane
-    command = [sys.executable, "-m", "scheduler", "run", "--bind-address", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "scheduler", "run", "--secure-port", "0"]
+    command += ["--leader-elect", "false"]
     command += ["--kubeconfig", str(plane.berth_kubeconfig())]
     with BlockingApi(plane.admin_kubeconfig) as api:
         api.create_many([make_node(f"n{i}", cpu="64") for i in range(10)])

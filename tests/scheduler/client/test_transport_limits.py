@@ -10,6 +10,7 @@ import pytest
 
 from scheduler.client.errors import ApiError
 from scheduler.client.limiter import InFlightLimiter
+from tests.fakes.clock import FakeClock
 from tests.scheduler.client.loopback import (
     Loopback,
     json_answer,
@@ -149,9 +150,9 @@ def test_the_fence_keeps_a_write_back_and_lets_reads_through(run: Run) -> None:
     async def main() -> tuple[list[str], list[float], ApiError]:
         asked: list[float] = []
 
-        def fence(timeout_s: float) -> bool:
+        def fence(timeout_s: float) -> float:
             asked.append(timeout_s)
-            return False
+            return 0.0
 
         async with (
             Loopback(ok) as server,
@@ -175,7 +176,7 @@ def test_the_fence_is_asked_after_the_wait_for_the_limiter(run: Run) -> None:
         async with (
             Loopback(ok) as server,
             transport_to(
-                server.url, limiter=limiter, write_fence=lambda timeout_s: open_fence
+                server.url, limiter=limiter, write_fence=lambda timeout_s: timeout_s * open_fence
             ) as transport,
         ):
             pending = asyncio.ensure_future(transport.request("POST", "/x"))
@@ -187,6 +188,106 @@ def test_the_fence_is_asked_after_the_wait_for_the_limiter(run: Run) -> None:
             return bool(server.received)
 
     assert run(main()) is False
+
+
+def test_a_write_has_no_more_time_than_the_fence_grants(run: Run) -> None:
+    async def main() -> tuple[ApiError, ApiError]:
+        async def handler(request: web.Request) -> web.Response:
+            await server.hang()
+            return json_answer({})
+
+        async with (
+            Loopback(handler) as server,
+            transport_to(server.url, write_fence=lambda _: 0.05) as transport,
+        ):
+            with pytest.raises(ApiError) as written:
+                await transport.request("POST", "/x", timeout_s=3600.0)
+            with pytest.raises(ApiError) as read:
+                await transport.request("GET", "/x", timeout_s=0.2)
+            return written.value, read.value
+
+    written, read = run(main())
+    assert (written.reason, written.ambiguous) == ("Timeout", True)
+    assert "0.05 s" in written.message
+    assert "0.2 s" in read.message
+
+
+def test_the_fence_is_asked_again_after_the_wait_for_a_connection(run: Run) -> None:
+    async def main() -> tuple[list[str], ApiError, int]:
+        is_open = True
+        arrived = asyncio.Event()
+        go_on = asyncio.Event()
+
+        async def handler(request: web.Request) -> web.Response:
+            arrived.set()
+            await go_on.wait()
+            return json_answer({})
+
+        async with (
+            Loopback(handler) as server,
+            transport_to(
+                server.url,
+                max_connections=1,
+                write_fence=lambda timeout_s: timeout_s if is_open else 0.0,
+            ) as transport,
+        ):
+            first = asyncio.ensure_future(transport.request("POST", "/first"))
+            await arrived.wait()
+            second = asyncio.ensure_future(transport.request("POST", "/second"))
+            await until(lambda: transport.writes_in_flight == 2)
+            is_open = False
+            go_on.set()
+            await first
+            with pytest.raises(ApiError) as caught:
+                await second
+            paths = [received.path for received in server.received]
+            return paths, caught.value, transport.writes_in_flight
+
+    paths, error, in_flight = run(main())
+    assert paths == ["/first"]
+    assert (error.reason, error.ambiguous) == ("Fenced", False)
+    assert in_flight == 0
+
+
+def test_a_write_whose_sender_was_cancelled_counts_until_its_time_is_over(run: Run) -> None:
+    async def main() -> tuple[int, int]:
+        async def handler(request: web.Request) -> web.Response:
+            await server.hang()
+            return json_answer({})
+
+        clock = FakeClock()
+        async with (
+            Loopback(handler) as server,
+            transport_to(server.url, write_fence=lambda _: 7.0, clock=clock) as transport,
+        ):
+            pending = asyncio.ensure_future(transport.request("POST", "/x"))
+            await until(lambda: server.received)
+            pending.cancel()
+            await asyncio.gather(pending, return_exceptions=True)
+            clock.advance(6.9)
+            before = transport.writes_in_flight
+            clock.advance(0.2)
+            return before, transport.writes_in_flight
+
+    assert run(main()) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", id="may we"),
+        pytest.param("/apis/authentication.k8s.io/v1/tokenreviews", id="who is it"),
+    ],
+)
+def test_a_standby_may_ask_questions(run: Run, path: str) -> None:
+    async def main() -> int:
+        async with (
+            Loopback(ok) as server,
+            transport_to(server.url, write_fence=lambda _: 0.0) as transport,
+        ):
+            return (await transport.request("POST", path)).status
+
+    assert run(main()) == 200
 
 
 def test_each_request_is_observed_with_its_resource_and_status(run: Run) -> None:

@@ -28,6 +28,9 @@ def test_the_built_in_configuration_asks_for_nothing() -> None:
         ),
         pytest.param({"leaderElection": {"leaderElect": False}}, id="no-election"),
         pytest.param(
+            {"leaderElection": {"leaderElect": True, "leaseDuration": "60s"}}, id="election"
+        ),
+        pytest.param(
             {"clientConnection": {"qps": 5, "burst": 9, "contentType": "application/json"}},
             id="connection",
         ),
@@ -63,7 +66,7 @@ def test_what_happens_is_not_ignored(fields: dict[str, Any]) -> None:
         ),
         pytest.param(
             {"leaderElection": {"resourceName": "kube-scheduler"}},
-            ["leaderElection.resourceName", "leaderElection"],
+            ["leaderElection.resourceName"],
             id="foreign-lease",
         ),
     ],

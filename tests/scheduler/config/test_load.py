@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from scheduler.config import (
     ConfigError,
@@ -10,9 +12,10 @@ from scheduler.config import (
     load_config,
     parse_config,
     render_effective,
+    with_election,
 )
 from scheduler.config.document import MAX_BYTES
-from tests.scheduler.config.documents import API_VERSION, KIND, text_of
+from tests.scheduler.config.documents import API_VERSION, KIND, config_of, text_of
 
 FILES = Path(__file__).parent / "files"
 VALID = sorted((FILES / "valid").iterdir())
@@ -178,3 +181,30 @@ def test_repeated_keys_are_found_together_with_other_mistakes() -> None:
         "parallelism: stands there twice",
         "colour: unknown field",
     ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "elects"),
+    [
+        pytest.param({}, False, id="off"),
+        pytest.param({"leaderElection": {"leaderElect": False}}, True, id="on"),
+    ],
+)
+def test_an_election_can_be_switched(fields: dict[str, Any], elects: bool) -> None:
+    election = config_of(**fields).leader_election
+    switched = with_election(config_of(**fields), elects).leader_election
+    assert switched == replace(election, leader_elect=elects)
+    assert switched != election
+
+
+def test_an_election_switched_on_keeps_away_from_kube_schedulers_lease() -> None:
+    foreign = {"leaderElect": False, "resourceName": "kube-scheduler"}
+    config = with_election(config_of(leaderElection=foreign), True)
+    assert config.leader_election.resource_name == "berth"
+    assert config.replaced
+
+
+def test_an_election_switched_on_is_checked() -> None:
+    config = config_of(leaderElection={"leaderElect": False, "leaseDuration": "1s"})
+    with pytest.raises(ConfigError, match=r"leaderElection\.leaseDuration"):
+        with_election(config, True)

@@ -161,8 +161,10 @@ class Stage:
         self._servers.append(server)
         return server
 
-    def chain(self, *configs: Extender) -> ExtenderChain:
-        made = ExtenderChain(configs, self.objects, self.loop, self._settle)
+    def chain(
+        self, *configs: Extender, write_fence: Callable[[float], float] | None = None
+    ) -> ExtenderChain:
+        made = ExtenderChain(configs, self.objects, self.loop, self._settle, write_fence)
         self._closing.append(made.close)
         return made
 

@@ -24,6 +24,31 @@ def test_it_is_told_which_pod_and_which_node(stage):
     assert server.asked == [("bind", told)]
 
 
+def fenced_bind(stage, granted_s, **script):
+    server = stage.serve(**script)
+    config = Extender(server.url, bind_verb="bind")
+    chain = stage.chain(config, write_fence=lambda timeout_s: min(timeout_s, granted_s))
+    return server, stage.call(chain.bind(INFO, "n1"))
+
+
+def test_it_is_not_asked_by_who_may_not_write(stage):
+    server, status = fenced_bind(stage, 0.0, bind=says({}))
+    assert status.code is Code.ERROR
+    assert "may not write" in status.message
+    assert server.asked == []
+
+
+def test_a_leader_lets_it_bind(stage):
+    server, status = fenced_bind(stage, 60.0, bind=says({}))
+    assert status is SUCCESS
+    assert len(server.asked) == 1
+
+
+def test_it_has_no_more_time_than_the_leader_has(stage):
+    _, status = fenced_bind(stage, 0.05, bind=lambda asked: Reply(holds=True))
+    assert "no answer within 0.05 s" in status.message
+
+
 @pytest.mark.parametrize(
     "how",
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from scheduler.config import Extender, default_config
+from scheduler.config import Extender
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.objects import make_node, make_pod
 from tests.scenarios.running_berth import RunningBerth
@@ -51,7 +51,7 @@ def test_an_extender_filters_scores_and_binds(fresh_control_plane, stage):
         api.create_many([make_node(f"ext-{letter}") for letter in "abc"])
         api.create_many([make_pod(f"ext-{index}", cpu="100m") for index in range(10)])
         berth = RunningBerth(plane.berth_kubeconfig())
-        berth.app.config = replace(default_config("berth"), extenders=(extender,))
+        berth.app.config = replace(berth.app.config, extenders=(extender,))
         with berth:
             api.wait_until(
                 lambda: all(pod["spec"].get("nodeName") for pod in api.pods()), "all are bound"

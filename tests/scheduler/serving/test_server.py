@@ -7,9 +7,16 @@ import aiohttp
 import pytest
 import structlog
 
-from scheduler import server as server_module
 from scheduler.metrics import Metrics
-from scheduler.server import Server, ServerError, parse_bind_address
+from scheduler.serving import listener as listener_module
+from scheduler.serving import server as server_module
+from scheduler.serving.listener import ServerError, parse_bind_address
+from scheduler.serving.options import ServingOptions
+from scheduler.serving.server import Server
+
+
+def plain(bind_address: str = "127.0.0.1:0") -> ServingOptions:
+    return ServingOptions(secure_port=None, insecure_bind_address=bind_address)
 
 
 def fine() -> str | None:
@@ -25,7 +32,7 @@ def broken() -> str | None:
 
 
 async def serve(visit, *, readiness=None, liveness=None, bind_address="127.0.0.1:0"):
-    server = Server(bind_address, Metrics(), readiness=readiness or {}, liveness=liveness)
+    server = Server(plain(bind_address), Metrics(), readiness=readiness or {}, liveness=liveness)
     await server.start()
     try:
         async with asyncio.timeout(30):
@@ -82,6 +89,11 @@ def exchange(sent: bytes) -> bytes:
             200,
             id="excluded",
         ),
+        pytest.param("/livez/ping", {}, 200, id="one check"),
+        pytest.param(
+            "/readyz/informers", {"readiness": {"informers": not_synced}}, 500, id="one that fails"
+        ),
+        pytest.param("/readyz/nothing", {}, 404, id="a check that there is not"),
     ],
 )
 def test_health(path, checks, status):
@@ -174,25 +186,46 @@ def test_a_request_that_never_ends_is_cut_off(monkeypatch):
     assert exchange(b"GET /livez HTTP/1.1\r\nHost: ") == b""
 
 
-def test_a_connection_too_many_is_closed(monkeypatch):
-    monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 2)
+def test_of_too_many_connections_the_oldest_is_closed(monkeypatch):
+    monkeypatch.setattr(listener_module, "MAX_CONNECTIONS", 2)
+
+    async def visit(server: Server) -> tuple[bytes, bytes]:
+        host, port = parse_bind_address(server.address)
+        held = []
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(b"GET /livez HTTP/1.1\r\nHost: here\r\n\r\n")
+            answer = await reader.readuntil(b"\r\n\r\nok")
+            held.append((reader, writer))
+        try:
+            rest = await held[0][0].read()
+        except ConnectionError:
+            rest = b""
+        for _, writer in held:
+            writer.close()
+        return answer[:15], rest
+
+    assert asyncio.run(serve(visit)) == (b"HTTP/1.1 200 OK", b"")
+
+
+def test_connections_that_have_ended_cost_no_other(monkeypatch):
+    monkeypatch.setattr(listener_module, "MAX_CONNECTIONS", 3)
 
     async def visit(server: Server) -> bytes:
         host, port = parse_bind_address(server.address)
-        held = []
-        for _ in range(2):
+        first, first_writer = await asyncio.open_connection(host, port)
+        for _ in range(20):
             reader, writer = await asyncio.open_connection(host, port)
-            writer.write(b"GET /livez HTTP/1.1\r\nHost: here\r\n\r\n")
-            assert await reader.readuntil(b"ok")
-            held.append(writer)
-        reader, writer = await asyncio.open_connection(host, port)
-        answer = await reader.read()
-        for each in (*held, writer):
-            each.close()
-            await each.wait_closed()
-        return answer
+            writer.write(b"GET /livez HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+            await reader.read()
+            writer.close()
+            await writer.wait_closed()
+        first_writer.write(b"GET /livez HTTP/1.1\r\nHost: here\r\n\r\n")
+        answer = await first.readuntil(b"\r\n\r\nok")
+        first_writer.close()
+        return answer[:15]
 
-    assert asyncio.run(serve(visit)) == b""
+    assert asyncio.run(serve(visit)) == b"HTTP/1.1 200 OK"
 
 
 def test_a_request_that_takes_too_long_is_given_up(monkeypatch):
@@ -263,7 +296,7 @@ def test_a_port_that_is_taken_is_one_sentence():
     async def start() -> None:
         with socket.create_server(("127.0.0.1", 0)) as other:
             address = f"127.0.0.1:{other.getsockname()[1]}"
-            server = Server(address, Metrics(), readiness={})
+            server = Server(plain(address), Metrics(), readiness={})
             try:
                 with pytest.raises(
                     ServerError, match=f"^cannot listen on {address}: Address already in use$"
@@ -276,7 +309,7 @@ def test_a_port_that_is_taken_is_one_sentence():
 
 
 def test_a_host_of_another_machine_is_one_sentence():
-    server = Server("192.0.2.1:0", Metrics(), readiness={})
+    server = Server(plain("192.0.2.1:0"), Metrics(), readiness={})
     with pytest.raises(
         ServerError, match=r"^cannot listen on 192\.0\.2\.1:0: Cannot assign [a-z ]+$"
     ):

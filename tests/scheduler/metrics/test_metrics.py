@@ -14,9 +14,11 @@ from plugins.framework.status import Code, Status
 from scheduler.decision import Decision
 from scheduler.event_recorder import EventStatistics
 from scheduler.metrics import Metrics
+from scheduler.metrics.exposition import go_number
 from scheduler.pod_status_writer import PodStatusStatistics
 from scheduler.queueing.queued_pod import QueuedPod
 from tests.builders import pod
+from tests.scheduler.metrics import kube_scheduler_metrics
 
 INFO = pod("a").info()
 PLACED = Decision(cycle=1, profile="berth", info=INFO, node_name="n1", duration_s=0.003)
@@ -59,12 +61,54 @@ def fed() -> Metrics:
         cache_size=lambda: {"nodes": 5, "pods": 7, "assumed_pods": 1},
         watch_staleness_s=lambda: {"pods": 1.5},
         watch_relists=lambda: {"pods": 4},
+        unschedulable_pods=lambda: {("Fit", "berth"): 2},
+        inflight_events=lambda: {"PodPopped": 1},
+        tasks=lambda: {"binding": 4},
+        cache_mismatches=lambda: 0.0,
         events=lambda: EventStatistics(queued=0, sent=10, folded=2, dropped=3, failed=4),
         pod_statuses=lambda: PodStatusStatistics(
             queued=0, written=5, unchanged=6, replaced=7, dropped=8, failed=9, gone=0
         ),
     )
     return metrics
+
+
+def test_everything_that_kube_scheduler_exposes_is_here_and_looks_the_same():
+    described = {
+        name: (kind, " ".join(sorted(labels)), " ".join(map(go_number, bounds)))
+        for name, kind, labels, bounds in fed().described()
+    }
+    expected = {
+        name: (kind, labels, buckets)
+        for name, kind, labels, buckets in kube_scheduler_metrics.METRICS
+        if name not in kube_scheduler_metrics.WITHOUT_A_MEANING
+    }
+    assert {name: described.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("name", kube_scheduler_metrics.WITHOUT_A_MEANING)
+def test_what_has_no_meaning_here_is_not_exposed(name):
+    assert name not in {each[0] for each in fed().described()}
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (1.0, "1"),
+        (0.001, "0.001"),
+        (0.0001, "0.0001"),
+        (0.00001, "1e-05"),
+        (100_000.0, "100000"),
+        (1_048_576.0, "1.048576e+06"),
+        (2.25e-05, "2.25e-05"),
+        (1e21, "1e+21"),
+        (-2.5, "-2.5"),
+        (0.0, "0"),
+        (float("inf"), "+Inf"),
+    ],
+)
+def test_numbers_are_spelled_as_go_does(number, text):
+    assert go_number(number) == text
 
 
 # --- the contract with dashboards -------------------------------------------------------------

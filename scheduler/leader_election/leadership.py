@@ -1,0 +1,125 @@
+"""An election as the app lives through it: wait, lead, notice the loss, hand over."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from scheduler.leader_election.tenure import Standing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scheduler.leader_election.elector import LeaderElector
+
+_POLL_S: Final = 0.005
+
+log = structlog.get_logger(__name__)
+
+
+class Leadership:
+    """The way of one process from standby to leader to its end.
+
+    Parameters
+    ----------
+    elector
+        The candidate.
+    writes_in_flight
+        How many writes behind the fence are under way.
+
+    Notes
+    -----
+    *Concurrency*: loop-confined, but for :attr:`is_leading`.
+    """
+
+    def __init__(self, elector: LeaderElector, writes_in_flight: Callable[[], int]) -> None:
+        self._elector = elector
+        self._tenure = elector.tenure
+        self._writes_in_flight = writes_in_flight
+        self._renewing: asyncio.Task[str] | None = None
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether this process may schedule now. Any thread."""
+        return self._tenure.is_leading
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether this process led and does so no more. Any thread."""
+        return self._tenure.standing is Standing.LOST
+
+    def grant_s(self, timeout_s: float) -> float:
+        """Return how much of its timeout a write may have that starts now; 0 for none."""
+        return self._tenure.grant_s(timeout_s)
+
+    async def win(self, stop: asyncio.Event) -> bool:
+        """Wait until this process leads, and renew from then on; False when told to stop first."""
+        acquiring = asyncio.ensure_future(self._elector.acquire())
+        if not await _first(acquiring, stop):
+            await self._elector.release()
+            return False
+        await acquiring
+        self._renewing = asyncio.ensure_future(self._elector.keep())
+        return True
+
+    async def hold(self, stop: asyncio.Event) -> bool:
+        """Wait until told to stop; return False when the leadership was lost instead."""
+        if self._renewing is None:
+            raise RuntimeError("hold comes after win")
+        if not await _first(self._renewing, stop, cancel=False):
+            return self._tenure.check()
+        log.error("leadership lost", why=self._renewing.result())
+        return False
+
+    async def hand_over(self, settle_s: float) -> None:
+        """Write nothing more, wait for the writes under way, and give the lease back.
+
+        When they do not end in `settle_s` seconds the lease is left to end by itself: the next
+        leader shall not begin while they may still be carried out.
+        """
+        self._tenure.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(settle_s):
+                while self._writes_in_flight():  # noqa: ASYNC110 - counted by others, for speed
+                    await asyncio.sleep(_POLL_S)
+        await self.stop()
+        if not self._tenure.check():
+            return
+        if self._writes_in_flight():
+            log.warning("lease not released", writes_in_flight=self._writes_in_flight())
+            return
+        await self._elector.release()
+
+    async def stop(self) -> None:
+        """Renew no more."""
+        self._tenure.close()
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
+
+    def lost_meanwhile(self) -> bool:
+        """Tell whether this process led and its time has run out, and write nothing more if so.
+
+        For a signal handler: takes no lock, logs nothing. Interrupting anything on the I/O thread
+        it is safe.
+        """
+        self._tenure.check()
+        return self._tenure.standing is Standing.LOST
+
+
+async def _first(
+    task: asyncio.Future[None] | asyncio.Task[str], stop: asyncio.Event, *, cancel: bool = True
+) -> bool:
+    """Wait for the task or for `stop`; return whether the task was done."""
+    stopped = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        return task.done()
+    finally:
+        stopped.cancel()
+        if cancel and not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)

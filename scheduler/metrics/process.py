@@ -1,0 +1,62 @@
+"""What the process itself costs, as every Prometheus client tells it.
+
+Source: Prometheus, "Writing client libraries", process metrics.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.process_collector import ProcessCollector
+
+from scheduler.metrics.instruments import Pulled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from scheduler.metrics.instruments import Kind, Registry
+
+    _Read: TypeAlias = Callable[[], Mapping[tuple[str, ...], float]]
+
+_PROCESS: Final[tuple[tuple[Kind, str, str], ...]] = (
+    ("counter", "process_cpu_seconds_total", "CPU time of user and system."),
+    ("gauge", "process_resident_memory_bytes", "Memory that is resident."),
+    ("gauge", "process_virtual_memory_bytes", "Memory that is mapped."),
+    ("gauge", "process_start_time_seconds", "When it started, since 1970."),
+    ("gauge", "process_open_fds", "File descriptors in use."),
+    ("gauge", "process_max_fds", "File descriptors that it may use."),
+)
+
+_COLLECTOR: Final = (
+    ("collections", "python_gc_collections_total", "Runs of the cyclic garbage collector."),
+    ("collected", "python_gc_objects_collected_total", "Objects that it found to be garbage."),
+    ("uncollectable", "python_gc_objects_uncollectable_total", "Garbage that it cannot free."),
+)
+
+
+def add_process_metrics(registry: Registry) -> None:
+    """Take up what the system and the garbage collector know of this process."""
+    collector = ProcessCollector(registry=CollectorRegistry())
+    for kind, name, text in _PROCESS:
+        registry.pull(Pulled(kind, name, text, (), _of_process(collector, name)))
+    for key, name, text in _COLLECTOR:
+        registry.pull(Pulled("counter", name, text, ("generation",), _of_collector(key)))
+
+
+def _of_process(collector: ProcessCollector, name: str) -> _Read:
+    def read() -> Mapping[tuple[str, ...], float]:
+        for family in collector.collect():
+            for sample in family.samples:
+                if sample.name == name:
+                    return {(): sample.value}
+        return {}
+
+    return read
+
+
+def _of_collector(key: str) -> _Read:
+    return lambda: {
+        (str(generation),): float(numbers[key]) for generation, numbers in enumerate(gc.get_stats())
+    }

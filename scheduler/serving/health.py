@@ -1,0 +1,79 @@
+"""Alive, ready: what is asked about, and how the answer reads.
+
+Source: k8s.io/apiserver/pkg/server/healthz, healthz.go (0.36), for the form of the answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import structlog
+from aiohttp import hdrs, web
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    Check: TypeAlias = Callable[[], str | None]
+    Handler: TypeAlias = Callable[[web.Request], Awaitable[web.Response]]
+
+log = structlog.get_logger(__name__)
+
+
+def add_health(app: web.Application, name: str, checks: Mapping[str, Check]) -> None:
+    """Serve ``/<name>``, and each check by itself under ``/<name>/<check>``."""
+    checks = {"ping": _ping, **checks}
+    app.router.add_get(f"/{name}", _all_of(name, checks))
+    for check_name, check in checks.items():
+        app.router.add_get(f"/{name}/{check_name}", _one_of(check_name, check))
+
+
+def _ping() -> str | None:
+    """Say nothing: that the loop answers is all there is to it."""
+    return None
+
+
+def _all_of(name: str, checks: Mapping[str, Check]) -> Handler:
+    async def serve(request: web.Request) -> web.Response:
+        excluded = set(request.query.getall("exclude", ()))
+        lines: list[str] = []
+        is_well = True
+        for check_name, check in checks.items():
+            if check_name in excluded:
+                lines.append(f"[+]{check_name} excluded: ok")
+                continue
+            problem = _problem(check_name, check)
+            is_well = is_well and problem is None
+            lines.append(
+                f"[+]{check_name} ok" if problem is None else f"[-]{check_name} failed: {problem}"
+            )
+        if is_well and "verbose" not in request.query:
+            return web.Response(text="ok")
+        lines.append(f"{name} check {'passed' if is_well else 'failed'}")
+        return _answer(is_well, "\n".join(lines) + "\n")
+
+    return serve
+
+
+def _one_of(name: str, check: Check) -> Handler:
+    async def serve(_: web.Request) -> web.Response:
+        problem = _problem(name, check)
+        return _answer(problem is None, "ok" if problem is None else f"{problem}\n")
+
+    return serve
+
+
+def _answer(is_well: bool, text: str) -> web.Response:
+    return web.Response(
+        status=200 if is_well else 500,
+        text=text,
+        headers={"X-Content-Type-Options": "nosniff", hdrs.CACHE_CONTROL: "no-store"},
+    )
+
+
+def _problem(name: str, check: Check) -> str | None:
+    try:
+        return check()
+    except Exception:
+        # A check that cannot answer is not well, and why not is for the log alone.
+        log.exception("health check failed", check=name)
+        return "the check itself failed"

@@ -1,0 +1,196 @@
+"""Takes connections, with TLS or without, and no more of them than are good for us.
+
+A connection counts from its first byte, handshake included, so that neither many of them nor slow
+ones can use up what the binds need: file descriptors. Where there are too many, the oldest goes:
+whoever holds on to connections shall not keep out the kubelet, which would end a healthy process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aiohttp import web
+
+    from scheduler.serving.certificate import Certificate
+
+MAX_CONNECTIONS: Final = 100
+"""Each costs a file descriptor, of which the binds need some too."""
+
+_HANDSHAKE_S: Final = 5.0
+_NO_DESCRIPTOR_S: Final = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+class ServerError(Exception):
+    """The server cannot start; the message is one sentence for a person."""
+
+
+class Listener:
+    """One address that is listened on.
+
+    Parameters
+    ----------
+    bind_address
+        ``host:port``, ``[::1]:port`` or ``:port`` for all interfaces; port 0 takes a free one.
+    certificate
+        Asked for at each handshake; None for plain text.
+
+    Raises
+    ------
+    ServerError
+        `bind_address` is none.
+
+    Notes
+    -----
+    *Concurrency*: loop-confined.
+    """
+
+    def __init__(self, bind_address: str, certificate: Certificate | None = None) -> None:
+        self._host, self._port = parse_bind_address(bind_address)
+        self._bind_address = bind_address
+        self._certificate = certificate
+        self._socket: socket.socket | None = None
+        self._accepting: asyncio.Task[None] | None = None
+        self._arriving: dict[asyncio.Task[None], None] = {}
+        self._arrived: list[asyncio.Transport] = []
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether it speaks TLS."""
+        return self._certificate is not None
+
+    @property
+    def address(self) -> str:
+        """Where it listens, with the real port; what it was told before :meth:`start`."""
+        if self._socket is None:
+            return self._bind_address
+        host, port = self._socket.getsockname()[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def listen(self) -> None:
+        """Take the port.
+
+        Raises
+        ------
+        ServerError
+            The port is taken, or the host is not one of this machine's.
+        """
+        try:
+            self._socket = _listen(self._host, self._port)
+        except OSError as error:
+            raise ServerError(f"cannot listen on {self._bind_address}: {_reason(error)}") from error
+        self._socket.setblocking(False)
+
+    def start(self, server: web.Server) -> None:
+        """Hand each connection to `server`."""
+        self._accepting = asyncio.create_task(self._accept(server))
+
+    async def stop(self) -> None:
+        """Listen no more, and drop connections that have not arrived."""
+        tasks = [*self._arriving]
+        if self._accepting is not None:
+            tasks.append(self._accepting)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    async def _accept(self, server: web.Server) -> None:
+        loop, listening = asyncio.get_running_loop(), self._socket
+        assert listening is not None  # noqa: S101 - listen() has been called
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(listening)
+            except ConnectionError:
+                continue  # it went away while it waited
+            except OSError as error:
+                log.error("cannot take a connection", error=_reason(error))
+                await asyncio.sleep(_NO_DESCRIPTOR_S)
+                continue
+            if len(self._arriving) + len(self._arrived) >= MAX_CONNECTIONS:
+                self._make_room()
+            task = asyncio.create_task(self._arrive(connection, server))
+            self._arriving[task] = None
+            task.add_done_callback(self._arriving.pop)
+
+    def _make_room(self) -> None:
+        """Forget connections that have ended; if that is not enough, end the oldest."""
+        self._arrived = [each for each in self._arrived if not each.is_closing()]
+        if len(self._arriving) + len(self._arrived) < MAX_CONNECTIONS:
+            return
+        if self._arrived:
+            self._arrived.pop(0).abort()
+        else:
+            next(iter(self._arriving)).cancel()
+
+    async def _arrive(
+        self, connection: socket.socket, server: Callable[[], asyncio.Protocol]
+    ) -> None:
+        context = None if self._certificate is None else self._certificate.context()
+        try:
+            connection.setblocking(False)
+            transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+                server,
+                connection,
+                ssl=context,
+                ssl_handshake_timeout=None if context is None else _HANDSHAKE_S,
+            )
+            self._arrived.append(transport)
+        except OSError as error:  # ssl.SSLError and time-outs are, too
+            log.debug("connection refused", error=str(error))
+            connection.close()
+        except asyncio.CancelledError:
+            connection.close()
+            raise
+
+
+def parse_bind_address(text: str) -> tuple[str, int]:
+    """Return host and port of ``host:port``; the host is empty for all interfaces.
+
+    Raises
+    ------
+    ServerError
+        It is not of this form.
+    """
+    host, colon, port = text.rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise ServerError(f"bind address {text!r} is not host:port with a port from 0 to 65535")
+    if ":" in bare and bare == host:
+        raise ServerError(f"bind address {text!r}: an IPv6 address stands in brackets")
+    return bare, int(port)
+
+
+def joined(host: str, port: int) -> str:
+    """Return ``host:port``, for :func:`parse_bind_address`."""
+    return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    if not host and socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    family, _, _, _, address = socket.getaddrinfo(
+        host or "0.0.0.0",  # noqa: S104 - what an empty host means
+        port,
+        type=socket.SOCK_STREAM,
+        flags=socket.AI_PASSIVE,
+    )[0]
+    return socket.create_server((str(address[0]), port), family=family)
+
+
+def _reason(error: OSError) -> str:
+    # The numbers of gaierror are not the system's, and create_server adds the address to its text.
+    if isinstance(error, socket.gaierror) or error.errno is None:
+        return error.strerror or str(error)
+    return os.strerror(error.errno)

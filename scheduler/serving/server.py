@@ -1,0 +1,215 @@
+"""The HTTP endpoints for the kubelet, for Prometheus and for people: alive, ready, how it fares.
+
+    GET /livez /readyz /healthz [?verbose] [&exclude=name]     200, or 500 with what is wrong
+    GET /livez/name ...                                        one check
+    GET /metrics                                               Prometheus text, or OpenMetrics
+    pages of others, by path
+
+Requests, connections and their time are bounded, and nothing that a client sends is kept. Over
+TLS everything but the open paths needs a token and a right; in plain text, which has to be asked
+for, everybody is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+import structlog
+from aiohttp import hdrs, web
+
+from scheduler.serving.access import Access
+from scheduler.serving.certificate import (
+    Certificate,
+    CertificateError,
+    GivenCertificate,
+    SelfMadeCertificate,
+)
+from scheduler.serving.health import add_health
+from scheduler.serving.listener import Listener, ServerError, joined, parse_bind_address
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from aiohttp.typedefs import Middleware
+
+    from scheduler.serving.health import Check
+    from scheduler.serving.options import ServingOptions
+    from scheduler.serving.reviews import Reviews
+
+    Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_IDLE_S: Final = 30.0
+"""For a request to arrive whole, and between two on one connection."""
+
+_REQUEST_S: Final = 10.0
+_MAX_HEAD_LINE_BYTES: Final = 8_190
+_MAX_BODY_BYTES: Final = 1_024
+_GRACE_S: Final = 2.0
+
+log = structlog.get_logger(__name__)
+
+
+class MetricsSource(Protocol):
+    """Who has the metrics."""
+
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        """Return the metrics as text, and its content type, for an Accept header."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What else is served: one method of one path."""
+
+    method: str
+    path: str
+    handler: Handler
+    limit_s: float = _REQUEST_S
+    """How long it may take."""
+
+
+class Server:
+    """Serves health, metrics and pages.
+
+    Parameters
+    ----------
+    options
+        Where.
+    metrics
+        Rendered on a thread of its own, so that a scrape does not hold up the loop.
+    reviews
+        Who may read over HTTPS; with None nobody may read more than the open paths.
+    readiness
+        What has to be well for ``/readyz``, by name: each returns None, or what is wrong in a
+        few words that anybody may read. Called on the loop; must not wait.
+    liveness
+        The same for ``/livez`` and ``/healthz``. That the loop answers is always checked.
+    pages
+        Everything else.
+
+    Raises
+    ------
+    ServerError
+        An address is none, or there is no certificate to serve with.
+
+    Notes
+    -----
+    *Concurrency*: loop-confined.
+    """
+
+    def __init__(
+        self,
+        options: ServingOptions,
+        metrics: MetricsSource,
+        *,
+        readiness: Mapping[str, Check],
+        liveness: Mapping[str, Check] | None = None,
+        reviews: Reviews | None = None,
+        pages: Sequence[Page] = (),
+    ) -> None:
+        self._metrics = metrics
+        # One scrape at a time: more of them would only take the interpreter from each other.
+        self._rendering = asyncio.Lock()
+        self._endpoints: list[tuple[Listener, web.AppRunner]] = []
+
+        def add(listener: Listener, gate: Access | None) -> None:
+            limits_s = {page.path: page.limit_s for page in pages}
+            app = web.Application(
+                middlewares=[_turnstile(gate, limits_s)], client_max_size=_MAX_BODY_BYTES
+            )
+            add_health(app, "livez", liveness or {})
+            add_health(app, "healthz", liveness or {})
+            add_health(app, "readyz", readiness)
+            app.router.add_get("/metrics", self._serve_metrics)
+            for page in pages:
+                app.router.add_route(page.method, page.path, page.handler)
+            self._endpoints.append((listener, _runner(app)))
+
+        if options.secure_port is not None:
+            address = joined(options.bind_address, options.secure_port)
+            parse_bind_address(address)
+            add(Listener(address, _certificate(options)), Access(reviews, options))
+        if options.insecure_bind_address is not None:
+            add(Listener(options.insecure_bind_address), None)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The URLs it is reached by."""
+        return tuple(
+            f"http{'s' if listener.is_secure else ''}://{listener.address}"
+            for listener, _ in self._endpoints
+        )
+
+    @property
+    def address(self) -> str:
+        """``host:port`` in plain text if that is served, else of HTTPS; empty for neither."""
+        return self._endpoints[-1][0].address if self._endpoints else ""
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises
+        ------
+        ServerError
+            The port is taken, or the host is not one of this machine's.
+        """
+        for listener, runner in self._endpoints:
+            listener.listen()
+            await runner.setup()
+            server = runner.server
+            assert server is not None  # noqa: S101 - setup() has made it
+            listener.start(server)
+
+    async def stop(self) -> None:
+        """Stop listening, let the requests under way end, and close all connections."""
+        for listener, runner in self._endpoints:
+            await listener.stop()
+            await runner.cleanup()
+
+    async def _serve_metrics(self, request: web.Request) -> web.Response:
+        async with self._rendering:
+            body, content_type = await asyncio.to_thread(
+                self._metrics.render, request.headers.get(hdrs.ACCEPT, "")
+            )
+        return web.Response(body=body, headers={hdrs.CONTENT_TYPE: content_type})
+
+
+def _certificate(options: ServingOptions) -> Certificate:
+    cert_file, key_file = options.tls_cert_file, options.tls_private_key_file
+    if not cert_file and not key_file:
+        return SelfMadeCertificate([options.bind_address])
+    if not cert_file or not key_file:
+        raise ServerError("a certificate and a private key are given together or not at all")
+    try:
+        return GivenCertificate(cert_file, key_file)
+    except CertificateError as error:
+        raise ServerError(str(error)) from error
+
+
+def _runner(app: web.Application) -> web.AppRunner:
+    return web.AppRunner(
+        app,
+        access_log=None,
+        keepalive_timeout=_IDLE_S,
+        lingering_time=0,
+        max_line_size=_MAX_HEAD_LINE_BYTES,
+        max_field_size=_MAX_HEAD_LINE_BYTES,
+        shutdown_timeout=_GRACE_S,
+    )
+
+
+def _turnstile(gate: Access | None, limits_s: Mapping[str, float]) -> Middleware:
+    """Return what every request goes through: its time is bounded, and not everybody may pass."""
+
+    @web.middleware
+    async def serve(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            async with asyncio.timeout(limits_s.get(request.path, _REQUEST_S)):
+                refusal = None if gate is None else await gate.refusal(request)
+                return await handler(request) if refusal is None else refusal
+        except TimeoutError:
+            return web.Response(status=503, text="too busy\n")
+
+    return serve

@@ -1,0 +1,180 @@
+"""What a berth says of itself, and asks of the API server, when a bit of everything happens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from scheduler.config import default_config
+from tests.controlplane.access import NAMESPACE, USER
+from tests.controlplane.blocking_api import BlockingApi
+from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.objects import make_node, make_pod
+from tests.scenarios.running_berth import RunningBerth
+
+if TYPE_CHECKING:
+    from scheduler.config import SchedulerConfig
+
+PRIORITY = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "high"},
+    "value": 10,
+}
+NEAR_A_FRIEND = {
+    "podAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "topologyKey": "topology.kubernetes.io/zone",
+                "labelSelector": {"matchLabels": {"app": "friend"}},
+            }
+        ]
+    }
+}
+VOLUME = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolume",
+    "metadata": {"name": "disk"},
+    "spec": {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "local",
+        "hostPath": {"path": "/disk"},
+    },
+}
+
+
+@dataclass(frozen=True)
+class Life:
+    """What was left behind.
+
+    Attributes
+    ----------
+    metrics
+        All of them, in Prometheus's format.
+    used
+        Verb, group and resource of each request for a resource that berth made.
+    refused
+        The requests that were answered with 401 or 403, as the audit log has them.
+    """
+
+    metrics: str
+    used: frozenset[tuple[str, str, str]]
+    refused: tuple[dict[str, Any], ...]
+
+
+def storage_class(name: str, provisioner: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": provisioner,
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+
+
+def claim(name: str, class_name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": class_name,
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+
+
+def user_of(claim_name: str) -> dict[str, Any]:
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": claim_name}}
+    return make_pod(f"pod-{claim_name}", cpu="10m", volumes=[volume])
+
+
+def electing_config() -> SchedulerConfig:
+    """Return a configuration with an election where the shipped rights allow one."""
+    config = default_config("berth")
+    election = msgspec.structs.replace(config.leader_election, resource_namespace=NAMESPACE)
+    return msgspec.structs.replace(
+        config,
+        leader_election=election,
+        given=config.given | {"leaderElection", "leaderElection.resourceNamespace"},
+    )
+
+
+def live() -> Life:
+    """Live on an API server without streaming lists, so that berth lists as well as it watches."""
+    with ControlPlane(extra_apiserver_args=["--feature-gates=WatchList=false"]) as plane:
+        return live_on(plane)
+
+
+def live_on(plane: ControlPlane) -> Life:
+    """Let berth elect itself, place, refuse and evict pods, keep a volume and ask for one."""
+    with BlockingApi(plane.admin_kubeconfig) as api:
+        with RunningBerth(plane.berth_kubeconfig(), config=electing_config()) as berth:
+            api.create_many([storage_class("local", "kubernetes.io/no-provisioner")])
+            api.create_many([storage_class("dynamic", "csi.example.com")])
+            api.create_many([PRIORITY, VOLUME, claim("kept", "local"), claim("made", "dynamic")])
+            # There is no controller that would say so.
+            api.patch("/api/v1/persistentvolumes/disk/status", {"status": {"phase": "Available"}})
+            api.create_many([make_node("n1"), make_node("n2")])
+            api.create_many(
+                [make_pod(f"low-{i}", cpu="3", terminationGracePeriodSeconds=0) for i in range(2)]
+            )
+            api.wait_bound(2)
+            api.create_many(
+                [
+                    user_of("kept"),
+                    user_of("made"),
+                    make_pod("huge", cpu="100"),
+                    make_pod("lonely", cpu="10m", affinity=NEAR_A_FRIEND),
+                    make_pod("high", cpu="3", priorityClassName="high"),
+                ]
+            )
+            api.wait_until(lambda: _reserved(api) == "kept", "the volume is kept for a claim")
+            api.wait_until(lambda: _has_node(api, "made"), "a volume was asked for, for a node")
+            api.wait_until(lambda: _node_of(api, "high") != "", "the preemptor is bound")
+            api.wait_until(lambda: bool(_events_of(api, "lonely")), "it was said why it waits")
+            # A friend wakes it in vain, nodes having no zone: the same Event once more is a patch.
+            api.create_many([make_pod("friend", cpu="10m", labels={"app": "friend"})])
+            api.wait_until(
+                lambda: any((each.get("series") or {}) for each in _events_of(api, "lonely")),
+                "an Event was counted on",
+            )
+            berth.on_loop(berth.app.tell_state)
+            api.wait_until(lambda: berth.app.debugger.mismatches is not None, "it has compared")
+            text = berth.app.metrics.render()[0].decode()
+        events = [each for each in plane.audit_events() if each["user"]["username"] == USER]
+        return Life(
+            text,
+            frozenset(_access(each) for each in events if "objectRef" in each),
+            tuple(each for each in events if each["responseStatus"]["code"] in (401, 403)),
+        )
+
+
+def _access(event: dict[str, Any]) -> tuple[str, str, str]:
+    target = event["objectRef"]
+    resource = "/".join(filter(None, (target["resource"], target.get("subresource"))))
+    return event["verb"], target.get("apiGroup", ""), resource
+
+
+def _reserved(api: BlockingApi) -> str:
+    volume = api.get("/api/v1/persistentvolumes/disk")
+    return str(volume["spec"].get("claimRef", {}).get("name", ""))
+
+
+def _has_node(api: BlockingApi, name: str) -> bool:
+    found = api.get(f"/api/v1/namespaces/default/persistentvolumeclaims/{name}")
+    return "volume.kubernetes.io/selected-node" in found["metadata"].get("annotations", {})
+
+
+def _node_of(api: BlockingApi, name: str) -> str:
+    (pod,) = [each for each in api.pods("default") if each["metadata"]["name"] == name]
+    return str(pod["spec"].get("nodeName", ""))
+
+
+def _events_of(api: BlockingApi, pod: str) -> list[dict[str, Any]]:
+    events = api.list_all("/apis/events.k8s.io/v1/namespaces/default/events")
+    return [each for each in events if each["regarding"]["name"] == pod]

@@ -1,0 +1,311 @@
+"""The chart: what it takes, what it makes of it, and what a real API server says to that."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from scheduler.cli import _parser
+from scheduler.config import load_config, running_profiles
+from scheduler.config.ignored_fields import ignored_fields
+from tests.deploy.chart import CHART, KUBE_VERSION, ROOT, ChartError, helm, of_kind, only, rendered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VALUE_FILES = sorted((Path(__file__).parent / "values").glob("*.yaml"))
+WITH_CONFIG = [path for path in VALUE_FILES if path.stem != "everything-exists"]
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
+
+each_file = pytest.mark.parametrize("file", VALUE_FILES, ids=lambda path: path.stem)
+
+
+def pod_spec(manifests: list[dict[str, Any]]) -> dict[str, Any]:
+    spec = only(manifests, "Deployment")["spec"]["template"]["spec"]
+    assert isinstance(spec, dict)
+    return spec
+
+
+def container(manifests: list[dict[str, Any]]) -> dict[str, Any]:
+    (found,) = pod_spec(manifests)["containers"]
+    assert isinstance(found, dict)
+    return found
+
+
+def configuration(manifests: list[dict[str, Any]], folder: Path) -> Path:
+    """Write the configuration that berth gets to a file."""
+    path = folder / "config.yaml"
+    path.write_text(of_kind(manifests, "ConfigMap")[0]["data"]["config.yaml"])
+    return path
+
+
+# --- values
+
+
+@each_file
+def test_helm_finds_no_fault(file: Path) -> None:
+    helm("lint", "--strict", KUBE_VERSION, CHART, f"--values={file}")
+
+
+def test_there_are_ten_files_of_values() -> None:
+    assert len(VALUE_FILES) >= 10
+
+
+@pytest.mark.parametrize(
+    ("values", "where"),
+    [
+        pytest.param({"replicas": 3}, "replicas", id="unknown"),
+        pytest.param({"metrics": {"serviceMonitor": {"on": True}}}, "on", id="unknown-below"),
+        pytest.param({"replicaCount": "2"}, "replicaCount", id="text-for-a-number"),
+        pytest.param({"replicaCount": -1}, "replicaCount", id="fewer-than-none"),
+        pytest.param({"server": {"port": 65536}}, "port", id="no-port"),
+        pytest.param({"image": {"digest": "sha256:1"}}, "digest", id="no-digest"),
+        pytest.param({"image": {"pullPolicy": "always"}}, "pullPolicy", id="no-policy"),
+        pytest.param({"logging": {"level": "trace"}}, "level", id="no-level"),
+        pytest.param({"schedulerName": "default-scheduler"}, "schedulerName", id="someone-elses"),
+        pytest.param(
+            {"config": {"profiles": [{"schedulerName": "default-scheduler"}]}},
+            "schedulerName",
+            id="someone-elses-in-a-profile",
+        ),
+        pytest.param(
+            {"config": {"profiles": [{}]}}, "schedulerName", id="a-profile-without-a-name"
+        ),
+        pytest.param(
+            {"leaderElection": {"leaseName": "kube-scheduler"}},
+            "leaseName",
+            id="someone-elses-lease",
+        ),
+        pytest.param({"leaderElection": {"leaseDuration": 15}}, "leaseDuration", id="no-unit"),
+        pytest.param(
+            {"config": {"leaderElection": {"leaderElect": True}}}, "leaderElection", id="twice-told"
+        ),
+        pytest.param({"metrics": {"readers": [{"name": "a"}]}}, "namespace", id="half-a-reader"),
+        pytest.param(
+            {"podDisruptionBudget": {"maxUnavailable": "half"}}, "maxUnavailable", id="no-share"
+        ),
+    ],
+)
+def test_the_schema_refuses_and_says_where(values: dict[str, Any], where: str) -> None:
+    with pytest.raises(ChartError, match=where):
+        rendered(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        pytest.param({"serviceAccount": {"create": False}}, "serviceAccount.name", id="nobody"),
+        pytest.param(
+            {"metrics": {"podMonitor": {"enabled": True}}}, "tokenSecret.name", id="no-token"
+        ),
+    ],
+)
+def test_what_is_missing_is_named(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ChartError, match=re.escape(message)):
+        rendered(values)
+
+
+def objects_with_a_shape(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    yield path, schema
+    for name, field in schema.get("properties", {}).items():
+        if isinstance(field, dict):
+            yield from objects_with_a_shape(field, f"{path}.{name}")
+
+
+def test_the_schema_knows_every_value_and_no_other() -> None:
+    def names(values: dict[str, Any], schema: dict[str, Any], path: str) -> None:
+        known = set(schema["properties"]) - ({"global"} if not path else set())
+        assert set(values) <= known, path
+        for name in set(values) & known:
+            field = schema["properties"][name]
+            if field.get("additionalProperties") is False and values[name]:
+                names(values[name], field, f"{path}.{name}")
+            assert field["description"].endswith("."), f"{path}.{name}"
+
+    names(VALUES, SCHEMA, "")
+    assert set(SCHEMA["properties"]) - {"global"} == set(VALUES)
+
+
+def test_every_group_of_values_is_closed() -> None:
+    free = {".global", ".config", ".affinity", ".podSecurityContext", ".securityContext"}
+    open_groups = {
+        path
+        for path, schema in objects_with_a_shape(SCHEMA)
+        if schema.get("type") == "object" and "additionalProperties" not in schema
+    }
+    assert open_groups <= free | {".resources.requests", ".resources.limits"}
+
+
+def test_every_value_is_read() -> None:
+    text = "\n".join(path.read_text() for path in sorted((CHART / "templates").rglob("*.*")))
+    wholes = {"resources", "updateStrategy"}  # handed on as they are
+    words = set(re.findall(r"\.([a-zA-Z]+)", text))
+
+    def unread(values: dict[str, Any], schema: dict[str, Any]) -> Iterator[str]:
+        for name, value in values.items():
+            field = schema["properties"][name]
+            if name not in words:
+                yield name
+            elif value and field.get("additionalProperties") is False and name not in wholes:
+                yield from unread(value, field)
+
+    assert list(unread(VALUES, SCHEMA)) == []
+
+
+def test_chart_and_program_are_of_one_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert {chart["version"], chart["appVersion"]} == {project["project"]["version"]}
+
+
+# --- what berth is told
+
+
+@pytest.mark.parametrize("file", WITH_CONFIG, ids=lambda path: path.stem)
+def test_berth_takes_all_of_its_configuration(file: Path, tmp_path: Path) -> None:
+    assert ignored_fields(load_config(configuration(rendered(files=[file]), tmp_path))) == []
+
+
+@each_file
+def test_berth_knows_its_arguments(file: Path) -> None:
+    options = _parser().parse_args(container(rendered(files=[file]))["args"])
+    assert options.config == "/etc/berth/config.yaml"
+
+
+def test_the_lease_is_the_one_that_there_is_a_right_to(tmp_path: Path) -> None:
+    manifests = rendered(files=[Path(__file__).parent / "values" / "renamed.yaml"])
+    election = load_config(configuration(manifests, tmp_path)).leader_election
+    role = only(manifests, "Role")
+    assert (election.resource_namespace, [election.resource_name]) == (
+        role["metadata"]["namespace"],
+        role["rules"][1]["resourceNames"],
+    )
+
+
+def test_without_the_right_to_delete_pods_no_profile_preempts(tmp_path: Path) -> None:
+    manifests = rendered(files=[Path(__file__).parent / "values" / "no-preemption.yaml"])
+    profiles = running_profiles(load_config(configuration(manifests, tmp_path)))
+    assert [each.points["postFilter"] for each in profiles] == [(), ()]
+
+
+def test_a_new_configuration_rolls_the_deployment() -> None:
+    before, after = (
+        only(rendered(values), "Deployment")["spec"]["template"]["metadata"]["annotations"]
+        for values in ({}, {"config": {"podMaxBackoffSeconds": 20}})
+    )
+    assert before["checksum/config"] != after["checksum/config"]
+
+
+# --- what is made
+
+
+@each_file
+def test_every_reference_inside_leads_somewhere(file: Path) -> None:
+    manifests = rendered(files=[file])
+    labels = only(manifests, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    selectors = [
+        only(manifests, "Deployment")["spec"]["selector"]["matchLabels"],
+        only(manifests, "Service")["spec"]["selector"],
+        *(each["spec"]["selector"]["matchLabels"] for each in of_kind(manifests, "PodMonitor")),
+        *(
+            each["spec"]["selector"]["matchLabels"]
+            for each in of_kind(manifests, "PodDisruptionBudget")
+        ),
+        *(
+            each["spec"]["podSelector"]["matchLabels"]
+            for each in of_kind(manifests, "NetworkPolicy")
+        ),
+    ]
+    assert all(selector.items() <= labels.items() for selector in selectors)
+    for monitor in of_kind(manifests, "ServiceMonitor"):
+        selected = monitor["spec"]["selector"]["matchLabels"]
+        assert selected.items() <= only(manifests, "Service")["metadata"]["labels"].items()
+    roles = {(each["kind"], each["metadata"]["name"]) for each in manifests}
+    for binding in of_kind(manifests, "ClusterRoleBinding") + of_kind(manifests, "RoleBinding"):
+        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in roles
+
+
+def test_two_releases_do_not_meet() -> None:
+    cluster_wide = [
+        {
+            (each["kind"], each["metadata"]["name"])
+            for each in rendered(namespace=namespace)
+            if "namespace" not in each["metadata"]
+        }
+        for namespace in ("one", "two")
+    ]
+    assert cluster_wide[0]
+    assert not cluster_wide[0] & cluster_wide[1]
+
+
+def test_berth_does_not_wait_for_itself() -> None:
+    assert pod_spec(rendered())["schedulerName"] == "default-scheduler"
+
+
+def test_the_pod_is_restricted() -> None:
+    manifests = rendered()
+    assert pod_spec(manifests)["securityContext"]["runAsNonRoot"] is True
+    assert container(manifests)["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+
+
+def test_the_pod_runs_as_the_user_of_the_image() -> None:
+    (user,) = re.findall(r"^USER (\d+):", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert pod_spec(rendered())["securityContext"]["runAsUser"] == int(user)
+
+
+def test_a_drain_leaves_a_replica() -> None:
+    manifests = rendered()
+    budget = only(manifests, "PodDisruptionBudget")["spec"]["maxUnavailable"]
+    assert only(manifests, "Deployment")["spec"]["replicas"] - budget >= 1
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        pytest.param({}, "berth:0.1.0", id="the-charts-version"),
+        pytest.param({"tag": "edge"}, "berth:edge", id="tag"),
+        pytest.param(
+            {"tag": "edge", "digest": f"sha256:{'0' * 64}"}, f"berth@sha256:{'0' * 64}", id="digest"
+        ),
+    ],
+)
+def test_the_image(image: dict[str, str], expected: str) -> None:
+    assert container(rendered({"image": image}))["image"] == expected
+
+
+def test_the_job_is_never_kube_schedulers() -> None:
+    manifests = rendered(files=[Path(__file__).parent / "values" / "monitored.yaml"])
+    label = only(manifests, "ServiceMonitor")["spec"]["jobLabel"]
+    assert only(manifests, "Service")["metadata"]["labels"][label] == "berth"
+
+
+# --- rights
+
+
+@each_file
+def test_no_right_is_without_bounds(file: Path) -> None:
+    manifests = rendered(files=[file], tests=True)
+    rules = [
+        rule
+        for role in of_kind(manifests, "ClusterRole") + of_kind(manifests, "Role")
+        for rule in role["rules"]
+    ]
+    for rule in rules:
+        assert "*" not in str(rule)
+        resources = rule.get("resources", [])
+        assert not {"secrets", "configmaps", "pods/eviction", "pods/exec"} & set(resources)
+        if "nodes" in resources:
+            assert set(rule["verbs"]) <= {"get", "list", "watch"}
+        if "pods" in resources:
+            assert not {"create", "update", "patch"} & set(rule["verbs"])

@@ -1,0 +1,187 @@
+"""The images that run on the real nodes, built here and kept as archives; no registry is asked.
+
+``berth`` is what ``make image`` builds from the Dockerfile, over a base that debootstrap made.
+``busybox`` is Debian's static busybox on nothing: the workload, and the pause image of every pod.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tests.controlplane.binaries import ControlPlaneError, cache_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+BERTH: Final = "localhost/berth:e2e"
+BUSYBOX: Final = "localhost/busybox:e2e"
+
+_BASE: Final = "localhost/berth-base:bookworm"
+_SUITE: Final = "bookworm"
+_SOURCES: Final = ("Dockerfile", "Makefile", "pyproject.toml", "uv.lock", "README.md", "LICENSE")
+_SOURCE_FOLDERS: Final = ("cache", "plugins", "scheduler")
+_HOST_AUTHORITIES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
+_USELESS: Final = (
+    "var/cache/apt",
+    "var/lib/apt/lists",
+    "usr/share/doc",
+    "usr/share/locale",
+    "usr/share/man",
+)
+_PIP_CONF: Final = f"[global]\ncert = {_HOST_AUTHORITIES}\n"
+
+
+def images_folder() -> Path:
+    """Return the folder outside the checkout where archives and buildah's storage are kept."""
+    return cache_folder().parent / "e2e"
+
+
+def build_images() -> dict[str, Path]:
+    """Return an archive for each image, by its name; builds those whose source has changed.
+
+    Raises
+    ------
+    ControlPlaneError
+        debootstrap or buildah failed (with the end of its output).
+
+    Cost
+    ----
+    About two minutes the first time (the base, 45 s of it), a minute when berth's source has
+    changed, nothing otherwise.
+    """
+    folder = images_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    berth = folder / f"berth-{_berth_digest()}.tar"
+    if not berth.exists():
+        _build_base(folder)
+        _build_berth(berth)
+    busybox = folder / f"busybox-{_digest([Path('/bin/busybox')])}.tar"
+    if not busybox.exists():
+        _build_busybox(busybox)
+    return {BERTH: berth, BUSYBOX: busybox}
+
+
+def buildah_environment() -> dict[str, str]:
+    """Return the environment in which buildah works without a daemon, overlayfs or user service."""
+    return {
+        **os.environ,
+        "BUILDAH_ISOLATION": "chroot",
+        "STORAGE_DRIVER": "vfs",
+        "CONTAINERS_STORAGE_CONF": str(images_folder() / "storage.conf"),
+    }
+
+
+def _build_base(folder: Path) -> None:
+    """Make the base image, unless buildah has it."""
+    (folder / "storage.conf").write_text(
+        f'[storage]\ndriver = "vfs"\ngraphroot = "{folder}/storage"\nrunroot = "{folder}/run"\n'
+    )
+    if _buildah(["images", "--quiet", _BASE], check=False).strip():
+        return
+    with tempfile.TemporaryDirectory(prefix="base-", dir=folder) as scratch:
+        root = Path(scratch, "root")
+        _run(
+            [
+                "debootstrap",
+                "--variant=minbase",
+                "--include=python3,python3-venv,ca-certificates",
+                _SUITE,
+                str(root),
+            ]
+        )
+        # Behind a proxy that signs for others, what the machine trusts the build must trust.
+        shutil.copyfile(_HOST_AUTHORITIES, root / _HOST_AUTHORITIES.relative_to("/"))
+        (root / "etc/pip.conf").write_text(_PIP_CONF)
+        for useless in _USELESS:
+            shutil.rmtree(root / useless, ignore_errors=True)
+        _from_scratch(_BASE, {str(root): "/"}, [])
+
+
+def _build_berth(archive: Path) -> None:
+    _run(
+        ["make", "--no-print-directory", "image", "BUILDER=buildah", f"BASE={_BASE}",
+         f"IMAGE={BERTH}", "BUILD_ARGS=--pull-never --layers"],
+        cwd=ROOT,
+    )  # fmt: skip
+    for old in archive.parent.glob("berth-*.tar"):
+        old.unlink()
+    _push(BERTH, archive)
+
+
+def _build_busybox(archive: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="busybox-") as scratch:
+        root = Path(scratch, "root")
+        (root / "bin").mkdir(parents=True)
+        shutil.copy2("/bin/busybox", root / "bin/busybox")
+        for applet in ("sh", "sleep", "true", "wget", "cat", "echo", "date", "ls", "id"):
+            (root / "bin" / applet).symlink_to("busybox")
+        _from_scratch(
+            BUSYBOX, {str(root): "/"}, ["--entrypoint", '["/bin/sleep", "1000000"]', "--cmd", ""]
+        )
+        _push(BUSYBOX, archive)
+
+
+def _from_scratch(name: str, added: Mapping[str, str], settings: Sequence[str]) -> None:
+    container = _buildah(["from", "scratch"]).strip()
+    try:
+        for source, target in added.items():
+            _buildah(["add", "--quiet", container, source, target])
+        if settings:
+            _buildah(["config", *settings, container])
+        _buildah(["commit", "--quiet", container, name])
+    finally:
+        _buildah(["rm", container])
+
+
+def _push(name: str, archive: Path) -> None:
+    """Write the archive whole or not at all."""
+    partial = archive.with_suffix(".partial")
+    partial.unlink(missing_ok=True)
+    _buildah(["push", "--quiet", name, f"docker-archive:{partial}:{name}"])
+    partial.replace(archive)
+
+
+def _buildah(arguments: Sequence[str], *, check: bool = True) -> str:
+    return _run(["buildah", *arguments], check=check)
+
+
+def _run(command: Sequence[str], *, cwd: Path | None = None, check: bool = True) -> str:
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=buildah_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if check and done.returncode != 0:
+        tail = "\n".join((done.stdout + done.stderr).rstrip().splitlines()[-25:])
+        raise ControlPlaneError(f"{' '.join(command)} failed:\n{tail}")
+    return done.stdout
+
+
+def _berth_digest() -> str:
+    files = [Path(__file__), *(ROOT / name for name in _SOURCES)]
+    for folder in _SOURCE_FOLDERS:
+        files += sorted(
+            path
+            for path in (ROOT / folder).rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        )
+    return _digest(files)
+
+
+def _digest(files: Sequence[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
+        digest.update(f"{name}\n".encode() + file.read_bytes())
+    return digest.hexdigest()[:12]
