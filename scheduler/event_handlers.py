@@ -144,7 +144,7 @@ class EventHandlers:
             self._queue.delete(old.metadata.uid)
             if info is not None:
                 self._bound(old, info, nominated)
-                return
+                return _ARRIVED[now]
             if not self._given_up(old) and nominated:
                 self._left_nomination(old, nominated)
         if info is not None:
