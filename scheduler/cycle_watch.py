@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from scheduler.metrics.cycle_metrics import MeasuredCycle, durations_of
+from scheduler.metrics.cycle_metrics import REUSE, MeasuredCycle, durations_of
 
 if TYPE_CHECKING:
     from plugins.framework.cycle_state import Mark
@@ -82,7 +82,12 @@ class CycleWatch:
 
 def _tell(decision: Decision, cycle: MeasuredCycle) -> None:
     durations = durations_of(cycle.marks, cycle.deciding)
-    laps = [(seconds, f"{plugin}/{point}") for point, plugin, _, seconds in durations if plugin]
+    laps = [
+        (seconds, f"{plugin}/{point}")
+        for point, plugin, _, seconds in durations
+        if plugin and point != REUSE
+    ]
+    reuse = {plugin: _ms(seconds) for point, plugin, _, seconds in durations if point == REUSE}
     log.warning(
         "slow scheduling cycle",
         pod=decision.info.key,
@@ -97,6 +102,7 @@ def _tell(decision: Decision, cycle: MeasuredCycle) -> None:
             "commit": _ms(cycle.ended - cycle.committing),
         },
         points_ms={point: _ms(seconds) for point, plugin, _, seconds in durations if not plugin},
+        reuse_ms=reuse,
         plugins_ms={
             name: _ms(seconds) for seconds, name in sorted(laps, reverse=True)[:_TOLD_PLUGINS]
         },

@@ -39,6 +39,7 @@ def test_a_slow_cycle_is_told_with_all_that_was_measured(monkeypatch):
             "duration_ms": 750.0,
             "stages_ms": {"snapshot": 250.0, "decide": 500.0, "commit": 0.0},
             "points_ms": {"Filter": 375.0},
+            "reuse_ms": {},
             "plugins_ms": {"Fit/Filter": 250.0},
         }
     ]
