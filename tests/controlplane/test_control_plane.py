@@ -154,6 +154,7 @@ def test_berth_may_list(berth: BlockingApi, resource: str) -> None:
     [
         pytest.param("POST", "/api/v1/namespaces/default/pods", make_pod("x"), id="create-pod"),
         pytest.param("PATCH", "/api/v1/namespaces/default/pods/x", {}, id="patch-pod"),
+        pytest.param("DELETE", "/api/v1/namespaces/default/pods", None, id="delete-all-pods"),
         pytest.param("DELETE", "/api/v1/nodes/x", None, id="delete-node"),
         pytest.param("PATCH", "/api/v1/nodes/x", {}, id="patch-node"),
         pytest.param("GET", "/api/v1/secrets", None, id="list-secrets"),

@@ -42,6 +42,7 @@ def main() -> int:
         _say(f"Debian packages: {', '.join(installed) or 'all there'}", started)
         find_or_build(_PROGRAMS)
         _say(f"programs: {', '.join(_PROGRAMS)}", started)
+        _say("images: minutes the first time, a minute when the source has changed", started)
         images = build_images()
         sizes = ", ".join(
             f"{name} {path.stat().st_size / 1e6:.0f} MB" for name, path in images.items()
