@@ -136,7 +136,7 @@ class SchedulingCycle:
         if consultation is None and not own_node and all_count:
             placement = self._reuse.place(framework, state, info)
             if placement is not None:
-                return self._placed(framework, info, placement)
+                return self._placed(framework, info, placement, len(nodes))
         pre = self._pre_filter(framework, state, info, nodes)
         if own_node and pre.status.is_success:
             own = self._try_own_node(framework, state, info, own_node, consultation)
@@ -165,7 +165,9 @@ class SchedulingCycle:
         decision = self._undecided(framework, info, _refusal(diagnosis), diagnosis, nominated)
         return replace(decision, post_filtered=framework.has_post_filters)
 
-    def _placed(self, framework: FrameworkRunner, info: PodInfo, placement: Placement) -> Decision:
+    def _placed(
+        self, framework: FrameworkRunner, info: PodInfo, placement: Placement, evaluated: int
+    ) -> Decision:
         node = self.snapshot.columns.node_infos[placement.row]
         return Decision(
             cycle=self._cycle,
@@ -173,7 +175,7 @@ class SchedulingCycle:
             info=info,
             node_name=node.name,
             node_uid=node.uid,
-            evaluated_nodes=len(self.snapshot),
+            evaluated_nodes=evaluated,
             feasible_nodes=placement.feasible_nodes,
             score=placement.score,
         )
@@ -308,17 +310,8 @@ class SchedulingCycle:
                 total = total + consultation.prioritize(view)
             chosen = self._selector.select(total)
             score = int(total[chosen])
-        node = view.node_info(chosen)
-        return Decision(
-            cycle=self._cycle,
-            profile=framework.profile_name,
-            info=info,
-            node_name=node.name,
-            node_uid=node.uid,
-            evaluated_nodes=feasible.evaluated,
-            feasible_nodes=len(view),
-            score=score,
-        )
+        row = chosen if view.rows is None else int(view.rows[chosen])
+        return self._placed(framework, info, Placement(row, score, len(view)), feasible.evaluated)
 
 
 def _ask(consultation: Consultation, feasible: Feasible) -> tuple[Feasible, Exclusions | None]:

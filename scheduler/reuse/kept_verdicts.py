@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from plugins.framework.interfaces import (
 from plugins.framework.normalize import MAX_NODE_SCORE, MIN_NODE_SCORE
 from plugins.framework.status import Code
 from scheduler.reuse.best_rows import INFEASIBLE, BestRows
+from scheduler.score_check import check_scores
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -66,6 +67,8 @@ class KeptVerdicts:
     ------
     NotShareableError
         When the answers are no good for keeping.
+    PluginError
+        When scores are out of bounds.
 
     Notes
     -----
@@ -230,8 +233,7 @@ class KeptVerdicts:
         base = np.zeros(len(good), dtype=np.int64)
         for scorer, weight in self._plain:
             scores = scorer.score(state, info, good)
-            if not are_scores(scores, len(good)):
-                raise NotShareableError(f"{scorer.name} does not score within 0..100")
+            check_scores(scorer, scores, len(good))
             base += scores * weight
         self.base[where] = base
         for each in self.normalized:
@@ -267,8 +269,7 @@ class KeptVerdicts:
             return total
         for each in self.normalized:
             scores = each.plugin.normalize(self._state, self._info, view.take(each.raw))
-            if not are_scores(scores, len(total)):
-                raise NotShareableError(f"{each.plugin.name} does not score within 0..100")
+            check_scores(each.plugin, scores, len(total))
             total += scores * each.weight
         return total
 
@@ -310,17 +311,6 @@ class KeptVerdicts:
 
     def _cluster_facts(self, every: NodesView) -> tuple[Hashable, ...]:
         return tuple(p.cluster_facts(self._info, every) for p in self._facts_of)
-
-
-def are_scores(scores: Any, count: int) -> bool:
-    """Tell whether these are normalised scores of as many nodes: int64 within 0..100."""
-    return (
-        isinstance(scores, np.ndarray)
-        and scores.shape == (count,)
-        and scores.dtype == np.int64
-        # Read as unsigned, a negative score is a huge one: one pass instead of two.
-        and (count == 0 or bool(scores.view(np.uint64).max() <= MAX_NODE_SCORE))
-    )
 
 
 def _normalizes(plugin: ScorePlugin) -> bool:

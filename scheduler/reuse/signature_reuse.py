@@ -31,8 +31,10 @@ from plugins.framework.interfaces import (
     ScorePlugin,
 )
 from plugins.framework.status import Code
+from scheduler.filter_outcome import PluginError
 from scheduler.metrics.cycle_metrics import REUSE
-from scheduler.reuse.kept_verdicts import KeptVerdicts, NotShareableError, are_scores
+from scheduler.reuse.kept_verdicts import KeptVerdicts, NotShareableError
+from scheduler.score_check import check_scores
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -203,8 +205,7 @@ class SignatureReuse:
         total = kept.scores(view)
         for scorer in scorers:
             scores = scorer.normalize(state, info, scorer.score(state, info, view))
-            if not are_scores(scores, count):
-                return None
+            check_scores(scorer, scores, count)
             total += scores * profile.weights[scorer.name]
             if marks is not None:
                 marks.append(("Score", scorer.name, Code.SUCCESS, perf_counter()))
@@ -236,7 +237,7 @@ class SignatureReuse:
             del self._kept[key]
         try:
             kept = KeptVerdicts(others.signing, weights, info, columns)
-        except NotShareableError:
+        except (NotShareableError, PluginError):
             kept = None
         self._kept[key] = kept
         while len(self._kept) > max(1, min(MAX_SIGNATURES, MAX_KEPT_NODES // (len(columns) + 1))):
