@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cache.objects import AzureDiskVolumeSource, Volume
-    from cache.storage_objects import CSINode, PersistentVolume
+    from cache.storage_objects import CSINode, PersistentVolume, PersistentVolumeSpec
 
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 """The annotation of a CSINode that names the in-tree plugins its drivers stand in for."""
@@ -91,43 +91,33 @@ _EBS_VOLUME: Final = re.compile(r"vol-[^/]*")
 _STORAGE_ACCOUNT: Final = re.compile(r"azure-storage-account-(.+)-secret")
 
 
+_PLUGIN_OF_SOURCE: Final = (
+    ("gce_persistent_disk", GCE_PD),
+    ("aws_elastic_block_store", AWS_EBS),
+    ("cinder", CINDER),
+    ("azure_disk", AZURE_DISK),
+    ("azure_file", AZURE_FILE),
+    ("vsphere_volume", VSPHERE),
+    ("portworx_volume", PORTWORX),
+)
+"""A volume has one source: the API server takes no other."""
+
+
 def in_tree_plugin(volume: PersistentVolume) -> InTreePlugin | None:
     """Return the in-tree plugin that a volume was made for, or None for any other volume."""
-    spec = volume.spec
-    if spec.csi is not None:
-        return None
-    if spec.gce_persistent_disk is not None:
-        return GCE_PD
-    if spec.aws_elastic_block_store is not None:
-        return AWS_EBS
-    if spec.cinder is not None:
-        return CINDER
-    if spec.azure_disk is not None:
-        return AZURE_DISK
-    if spec.azure_file is not None:
-        return AZURE_FILE
-    if spec.vsphere_volume is not None:
-        return VSPHERE
-    if spec.portworx_volume is not None:
-        return PORTWORX
-    return None
+    return None if volume.spec.csi is not None else _plugin_of(volume.spec)
 
 
 def inline_plugin(volume: Volume) -> InTreePlugin | None:
     """Return the in-tree plugin that a pod's own volume was made for, or None for any other."""
-    if volume.gce_persistent_disk is not None:
-        return GCE_PD
-    if volume.aws_elastic_block_store is not None:
-        return AWS_EBS
-    if volume.cinder is not None:
-        return CINDER
-    if volume.azure_disk is not None:
-        return AZURE_DISK
-    if volume.azure_file is not None:
-        return AZURE_FILE
-    if volume.portworx_volume is not None:
-        return PORTWORX
-    return None if volume.vsphere_volume is None else VSPHERE
+    return _plugin_of(volume)
+
+
+def _plugin_of(sources: PersistentVolumeSpec | Volume) -> InTreePlugin | None:
+    for source, plugin in _PLUGIN_OF_SOURCE:
+        if getattr(sources, source) is not None:
+            return plugin
+    return None
 
 
 def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
