@@ -10,10 +10,10 @@ from scheduler.config.effective_profile import (
     running_profiles,
 )
 from scheduler.config.extender import Extender, ExtenderTLS, ManagedResource
+from scheduler.config.file_profile import Profile
 from scheduler.config.go_duration import GoDuration, parse_go_duration
 from scheduler.config.ignored_fields import ignored_fields
 from scheduler.config.load import load_config, parse_config, with_election
-from scheduler.config.profile import Profile
 from scheduler.config.rendering import render_effective
 
 __all__ = [

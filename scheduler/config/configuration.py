@@ -15,8 +15,8 @@ from typing import Annotated, Final
 import msgspec
 
 from scheduler.config.extender import Extender  # noqa: TC001 - msgspec reads field types
+from scheduler.config.file_profile import FileStruct, Int64, Percentage, Profile
 from scheduler.config.go_duration import GoDuration, duration_of_seconds
-from scheduler.config.profile import FileStruct, Int64, Percentage, Profile
 
 GROUP: Final = "kubescheduler.config.k8s.io"
 API_VERSION: Final = f"{GROUP}/v1"

@@ -18,7 +18,7 @@ from scheduler.config.configuration import (
     SchedulerConfig,
 )
 from scheduler.config.extender import DEFAULT_TIMEOUT
-from scheduler.config.profile import Profile
+from scheduler.config.file_profile import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,9 +21,9 @@ from plugins.default_profile import GUARDS, KUBE_SCHEDULER_PROFILE
 from plugins.node_resources_fit.args import NodeResourcesFitArgs
 from plugins.registry import PLUGINS
 from scheduler.config.config_error import ConfigError, Mistake, child, did_you_mean, item, shown
+from scheduler.config.file_profile import PluginEntry, PluginSet
 from scheduler.config.plugin_config import REMOVED
 from scheduler.config.plugin_sets import order_plugins
-from scheduler.config.profile import PluginEntry, PluginSet
 from scheduler.framework_runner import POINTS, points_of
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from plugins.framework.interfaces import Plugin
     from scheduler.config.configuration import SchedulerConfig
     from scheduler.config.extender import Extender
+    from scheduler.config.file_profile import Profile
     from scheduler.config.plugin_sets import PluginOrder
-    from scheduler.config.profile import Profile
 
 _NOWHERE: Final[frozenset[str]] = frozenset()
 

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
+from scheduler.config.file_profile import FileStruct, Int64
 from scheduler.config.go_duration import GoDuration, duration_of_seconds
-from scheduler.config.profile import FileStruct, Int64
 
 DEFAULT_TIMEOUT: Final = duration_of_seconds(5)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from plugins import names
 from plugins.registry import PLUGINS
 from scheduler.config.config_error import child, did_you_mean, item, shown
-from scheduler.config.profile import ALL_PLUGINS, MULTI_POINT
+from scheduler.config.file_profile import ALL_PLUGINS, MULTI_POINT
 from scheduler.framework_runner import POINTS
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from plugins.framework.interfaces import Plugin
     from scheduler.config.configuration import ClientConnection, SchedulerConfig
-    from scheduler.config.profile import PluginSet, Profile
+    from scheduler.config.file_profile import PluginSet, Profile
 
 _JSON: Final = "application/json"
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from plugins import names
 from plugins.framework.args import ArgsError
+from scheduler.config.file_profile import FileStruct
 from scheduler.config.go_duration import GoDuration, duration_of_seconds
-from scheduler.config.profile import FileStruct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

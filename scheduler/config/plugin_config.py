@@ -17,8 +17,8 @@ from plugins import names
 from plugins.framework.args import ArgsError, CheckedArgs
 from scheduler.config.config_error import Mistake, child, item, shown
 from scheduler.config.configuration import API_VERSION
+from scheduler.config.file_profile import PluginConfig
 from scheduler.config.plugin_args import PLUGIN_ARGS, PluginArgs
-from scheduler.config.profile import PluginConfig
 from scheduler.config.strict_decoding import cleaned, convert_cleaned
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from scheduler.config.profile import ALL_PLUGINS, MULTI_POINT, PluginEntry, PluginSet
+from scheduler.config.file_profile import ALL_PLUGINS, MULTI_POINT, PluginEntry, PluginSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

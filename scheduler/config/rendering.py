@@ -19,10 +19,10 @@ from plugins.registry import PLUGINS
 from scheduler.config.configuration import API_VERSION, KIND
 from scheduler.config.document import resolve_word
 from scheduler.config.effective_profile import effective_profiles
+from scheduler.config.file_profile import ALL_PLUGINS, MULTI_POINT
 from scheduler.config.go_duration import GoDuration
 from scheduler.config.ignored_fields import ignored_fields
 from scheduler.config.plugin_sets import SCORE
-from scheduler.config.profile import ALL_PLUGINS, MULTI_POINT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from scheduler.config.configuration import KubeSchedulerConfiguration, LeaderElection
     from scheduler.config.extender import Extender, ExtenderTLS
-    from scheduler.config.profile import Profile
+    from scheduler.config.file_profile import Profile
 
 JITTER: Final = 1.2
 """How much longer than ``retryPeriod`` a retry may wait; one must fit into ``renewDeadline``."""

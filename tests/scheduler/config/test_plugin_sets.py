@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.config.file_profile import PluginEntry, PluginSet
 from scheduler.config.plugin_sets import PluginOrder, merge_plugin_set, order_plugins
-from scheduler.config.profile import PluginEntry, PluginSet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,7 @@ from scheduler.config import (
     parse_config,
     render_effective,
 )
-from scheduler.config.profile import ALL_PLUGINS
+from scheduler.config.file_profile import ALL_PLUGINS
 from scheduler.framework_runner import POINTS, points_of
 from tests.scheduler.config.documents import config_of, config_of_profile, plugin_set
 
