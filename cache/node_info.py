@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cache.host_ports import UsedHostPorts
+from cache.many_pods import MANY, ManyPods
 from cache.pod_info import PodInfo, has_affinity, has_required_anti_affinity
 from cache.resources import CPU, MEMORY, resource_amounts
 
@@ -77,7 +78,7 @@ class NodeInfo:
     def __init__(self, name: str) -> None:
         self.name = name
         self.node: Node | None = None
-        self.pods: dict[str, PodInfo] = {}
+        self.pods: dict[str, PodInfo] | ManyPods = {}
         """All pods assigned to or assumed on the node, by UID, in order of arrival."""
         self.pods_with_affinity: dict[str, PodInfo] = {}
         """Those with any inter-pod (anti-)affinity term."""
@@ -135,6 +136,8 @@ class NodeInfo:
         if uid in self.pods:
             raise ValueError(f"{info!r} is on node {self.name} already")
         self.pods[uid] = info
+        if len(self.pods) == MANY and isinstance(self.pods, dict):
+            self.pods = ManyPods(self.pods)
         requested = self.requested
         for name, amount in info.requests.items():
             if amount:
@@ -204,7 +207,8 @@ class NodeInfo:
     def clone(self) -> NodeInfo:
         """Return a copy that shares only what nobody changes, with its transient part reset.
 
-        *Cost*: proportional to the pods on the node, some 2 us for 30 of them.
+        *Cost*: proportional to the pods on the node, some 2 us for 30 of them; beyond 512 a
+        matter of chunks, see :class:`cache.many_pods.ManyPods`.
         """
         twin = NodeInfo.__new__(NodeInfo)
         twin.name = self.name
