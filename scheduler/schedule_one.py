@@ -17,6 +17,7 @@ from plugins.framework.status import Code, Status, failure
 from scheduler.binding_cycle import BindingJob
 from scheduler.cycle_watch import DEFAULT_SLOW_CYCLE_S, CycleWatch
 from scheduler.failure_handler import Failure
+from scheduler.rehearsal import rehearse
 from scheduler.waiting_pods import WaitingPod
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ class SchedulingLoop:
 
     def run(self) -> None:
         """Schedule pods until the queue is closed. One bad pod never stops the loop."""
+        rehearse(self._cache, self._cycle, self._profiles)
         while True:
             queued = self._queue.pop()
             if queued is None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import structlog
 
+from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import Code, Status, unschedulable
 from scheduler.decision import NO_NODES_AVAILABLE, Decision, Diagnosis
 from scheduler.extenders import Exclusions, ExtenderError
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from cache.columns import NodesView
     from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
-    from plugins.framework.cycle_state import CycleState
     from plugins.framework.results import RowArray
     from scheduler.extenders import Consultation, ExtenderChain
     from scheduler.host_selection import HostSelector
@@ -191,6 +191,24 @@ class SchedulingCycle:
         nodes = self.snapshot.all_nodes()
         pre = self._pre_filter(framework, state, info, nodes)
         return self._filter(framework, state, info, nodes, pre)
+
+    def rehearse(self, framework: FrameworkRunner, info: PodInfo) -> None:
+        """Do what a decision consists of, and decide nothing: see :mod:`scheduler.rehearsal`.
+
+        Raises
+        ------
+        PluginError
+            When a plugin fails.
+        """
+        state = CycleState()
+        search = self.search(framework, state, info)
+        if search.outcome is not None:
+            mask = search.outcome.feasible
+            feasible = None if mask is None else np.flatnonzero(mask)
+            nodes = search.nodes if feasible is None else search.nodes.subset(feasible)
+            if len(nodes):
+                framework.run_score(state, info, nodes)
+        self._reuse.warm(framework, info)
 
     def _pre_filter(
         self, framework: FrameworkRunner, state: CycleState, info: PodInfo, nodes: NodesView
