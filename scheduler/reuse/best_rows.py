@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from plugins.framework.results import IntArray
+    from collections.abc import Callable
+
+    from plugins.framework.results import IntArray, RowArray
 
 INFEASIBLE: Final = -1
 """The score of a row that is out of the question. Real scores are not negative."""
+
+_TRIES: Final = 4
+"""Picks in vain after which all listed rows are looked through."""
 
 
 class BestRows:
@@ -23,51 +28,95 @@ class BestRows:
 
     Notes
     -----
-    *Cost*: a change and a pick are O(1). When the last of the best rows gets worse, all scores are
-    looked through: with equal nodes that is once for as many pods as there are nodes.
+    A row that got worse stays listed until a pick comes upon it: then there is nothing to be found
+    and taken out when many rows change at once.
+
+    *Cost*: a change of one row and a pick are O(1), on average over picks. When the last of the
+    best rows got worse, all scores are looked through: with equal nodes that is once for as many
+    pods as there are nodes.
     """
 
-    __slots__ = ("_at", "_rows", "best", "scores")
+    __slots__ = ("_best", "_listed", "_rows", "scores")
 
     def __init__(self, scores: IntArray) -> None:
         self.scores = scores
-        self.best = INFEASIBLE
+        self._best = INFEASIBLE
+        """No row has a higher score; that of the listed rows, unless they got worse."""
         self._rows: list[int] = []
-        self._at: dict[int, int] = {}
+        """Every row with the highest score once, and rows that had it before."""
+        self._listed = bytearray()
         self._look()
-
-    def __len__(self) -> int:
-        """Return how many rows share the highest score."""
-        return len(self._rows)
-
-    def __getitem__(self, index: int) -> int:
-        return self._rows[index]
 
     def change(self, row: int, score: int) -> None:
         """Give a row another score."""
         self.scores[row] = score
-        at = self._at.get(row)
-        if score > self.best:
-            self.best = score
-            self._rows = [row]
-            self._at = {row: 0}
-        elif at is None:
-            if score == self.best and score != INFEASIBLE:
-                self._at[row] = len(self._rows)
-                self._rows.append(row)
-        elif score < self.best:
-            last = self._rows.pop()
-            del self._at[row]
-            if last != row:
-                self._rows[at] = last
-                self._at[last] = at
+        if score > self._best:
+            self._raise_to(score)
+        if score == self._best != INFEASIBLE:
+            self._list(row)
+
+    def change_all(self, rows: RowArray, scores: IntArray) -> None:
+        """Give rows other scores, int64 of shape (len(rows),)."""
+        self.scores[rows] = scores
+        top = int(scores.max(initial=INFEASIBLE))
+        if top > self._best:
+            self._raise_to(top)
+        if top == self._best != INFEASIBLE:
+            for row in rows[scores == top].tolist():
+                self._list(row)
+
+    def pick(self, choose: Callable[[int], int]) -> int:
+        """Return one of the best rows; any is as good as another.
+
+        Parameters
+        ----------
+        choose
+            Gives a number below its argument, each as likely as any other.
+
+        Raises
+        ------
+        LookupError
+            When no row is feasible.
+        """
+        tries = 0
+        while True:
+            if tries == _TRIES:
+                self._forget_worse()
             if not self._rows:
                 self._look()
+                if not self._rows:
+                    raise LookupError("no row is feasible")
+            index = choose(len(self._rows))
+            row = self._rows[index]
+            if self.scores[row] == self._best:
+                return row
+            tries += 1
+            last = self._rows.pop()
+            if last != row:
+                self._rows[index] = last
+            self._listed[row] = 0
+
+    def _forget_worse(self) -> None:
+        """Take all rows off the list that got worse."""
+        self._rows = [row for row in self._rows if self.scores[row] == self._best]
+        self._listed = bytearray(len(self.scores))
+        for row in self._rows:
+            self._listed[row] = 1
+
+    def _raise_to(self, score: int) -> None:
+        self._best = score
+        self._rows = []
+        self._listed = bytearray(len(self.scores))
+
+    def _list(self, row: int) -> None:
+        if not self._listed[row]:
+            self._listed[row] = 1
+            self._rows.append(row)
 
     def _look(self) -> None:
-        self.best = int(self.scores.max(initial=INFEASIBLE))
-        if self.best == INFEASIBLE:
-            self._rows = []
-        else:
-            self._rows = np.flatnonzero(self.scores == self.best).tolist()
-        self._at = {row: index for index, row in enumerate(self._rows)}
+        self._best = int(self.scores.max(initial=INFEASIBLE))
+        best = self.scores == self._best
+        if self._best == INFEASIBLE:
+            best[:] = False
+        self._rows = np.flatnonzero(best).tolist()
+        self._listed = bytearray(best.tobytes())

@@ -224,10 +224,22 @@ class KeptVerdicts:
         else:
             self.feasible[rows] = feasible
         self.count = int(np.count_nonzero(self.feasible))
-        self._best = self._view = None
+        self._view = None
         indices = np.flatnonzero(feasible)
-        if not len(indices):
-            return
+        if len(indices):
+            self._score(view, indices)
+        if rows is None:
+            self._best = None
+        elif self._best is not None:
+            if self._is_relative:
+                self._best = None
+            else:
+                scores = self.base[rows] + self._uniform_bonus()
+                self._best.change_all(rows, np.where(feasible, scores, INFEASIBLE))
+
+    def _score(self, view: NodesView, indices: RowArray) -> None:
+        """Ask the vector forms of the scores about the feasible nodes of a view."""
+        state, info = self._state, self._info
         good = view if len(indices) == len(view) else view.subset(indices)
         where = slice(None) if good.rows is None else good.rows
         base = np.zeros(len(good), dtype=np.int64)

@@ -205,10 +205,10 @@ class SignatureReuse:
         scorers = _active_scorers(others, state, info, view)
         if not (scorers or asked):
             best = kept.best()
-            row = best[self._selector.pick(len(best))]
+            row = best.pick(self._selector.pick)
             if marks is not None:
                 marks.append(("Score", "", Code.SUCCESS, perf_counter()))
-            return Placement(row, best.best, count)
+            return Placement(row, int(best.scores[row]), count)
         total = kept.scores(view)
         for scorer in scorers:
             scores = scorer.normalize(state, info, scorer.score(state, info, view))
