@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cache.pod_info import PodInfo
     from plugins.framework.results import BoolArray, IntArray, RowArray
 
-MAX_ONE_BY_ONE: Final = 12
+MAX_ONE_BY_ONE: Final = 8
 """Changed rows up to which the scalar twins are the quicker way."""
 
 
