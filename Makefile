@@ -74,6 +74,7 @@ failovers: install ## End N leaders (20) under load, and ask the audit log who w
 # A docker client without its daemon is no builder.
 BUILDER ?= $(shell docker info >/dev/null 2>&1 && echo docker || command -v podman || command -v buildah)
 IMAGE ?= berth:dev
-image: ## Build the image with docker, podman or buildah (BASE=... IMAGE=... BUILD_ARGS=...)
+image: ## Build the image with docker, podman or buildah (BASE IMAGE VERSION BUILD_ARGS)
 	@test -n "$(BUILDER)" || { echo "make image: needs docker, podman or buildah" >&2; exit 1; }
-	$(BUILDER) build $(if $(BASE),--build-arg BASE=$(BASE)) $(BUILD_ARGS) -t $(IMAGE) .
+	$(BUILDER) build $(if $(BASE),--build-arg BASE=$(BASE)) \
+	  $(if $(VERSION),--build-arg VERSION=$(VERSION)) $(BUILD_ARGS) -t $(IMAGE) .

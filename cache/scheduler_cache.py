@@ -80,6 +80,18 @@ class CacheDump:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheMark:
+    """Where the cache was at one moment."""
+
+    generation: int
+    """That of the node that had changed last."""
+    names: frozenset[str]
+    """Of all nodes, imaginary ones included."""
+    assumed: dict[str, str]
+    """As in a dump."""
+
+
+@dataclass(frozen=True, slots=True)
 class CacheCounts:
     """Sizes, for metrics."""
 
@@ -407,6 +419,26 @@ class SchedulerCache:
             if snapshot.tree_version != self._tree_version:
                 snapshot.set_order(self._tree.names(), self._tree_version)
         return SnapshotUpdate(len(fresh), len(gone))
+
+    def mark(self) -> CacheMark:
+        """Return where the cache is now. *Cost*: 0.1 ms with 5 000 nodes."""
+        with self._lock:
+            return CacheMark(
+                generation=0 if self._head is None else self._head.info.generation,
+                names=frozenset(self._nodes),
+                assumed={uid: self._pods[uid].node_name for uid in self._assumed},
+            )
+
+    def node_at(self, name: str, mark: CacheMark) -> NodeInfo | None:
+        """Return a copy of a node as it was at `mark`; None when it has changed since then.
+
+        A node that was unknown then, and is now, comes without anything.
+        """
+        with self._lock:
+            item = self._nodes.get(name)
+            if item is None:
+                return None if name in mark.names else NodeInfo(name)
+            return None if item.info.generation > mark.generation else item.info.clone()
 
     def dump(self) -> CacheDump:
         """Return a consistent copy of everything. *Cost*: proportional to nodes and pods."""

@@ -22,6 +22,7 @@ from cache.workloads import Workloads
 from plugins.registry import PLUGINS
 from scheduler.binder import Binder
 from scheduler.binding_cycle import BindingCycles
+from scheduler.cache_audit import DEFAULT_PERIOD_S
 from scheduler.cache_debugger import CacheDebugger
 from scheduler.client.api import Api, Permission
 from scheduler.client.codec import (
@@ -56,6 +57,7 @@ from scheduler.leader_election import (
     lease_of,
     own_identity,
 )
+from scheduler.loop_lag import LoopLag
 from scheduler.metrics import Metrics
 from scheduler.nominated_nodes import NominatedNodes
 from scheduler.permissions import required_permissions
@@ -131,6 +133,7 @@ class Options:
     seed: int | None = None
     ttl_s: float = DEFAULT_TTL_S
     slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S
+    comparison_period_s: float = DEFAULT_PERIOD_S
     stale_watch_s: float = STALE_WATCH_S
     identity: str = field(default_factory=own_identity)
 
@@ -366,6 +369,7 @@ class App:
         self.debugger = debugger = CacheDebugger(
             self.cache, self.queue, self.nodes.list, self.pods.list, clock
         )
+        self.audit = debugger.audit(self._is_at_rest, self.options.comparison_period_s)
 
         metrics.watch_gauges(
             pending_pods=self._pending_pods,
@@ -381,6 +385,7 @@ class App:
             inflight_events=self.queue.in_flight_events,
             tasks=lambda: {"binding": self.bindings.in_flight},
             cache_mismatches=lambda: debugger.mismatches,
+            cache_comparisons=lambda: float(debugger.comparisons),
             events=self.recorder.statistics,
             pod_statuses=self.status_writer.statistics,
         )
@@ -415,6 +420,8 @@ class App:
 
     async def _serve(self, stop: asyncio.Event) -> int:
         server: Server | None = None
+        lag = LoopLag(self.metrics.loop_lag, time.monotonic)
+        lag.start()
         self.recorder.start()
         self.status_writer.start()
         self.informers.start()
@@ -425,6 +432,7 @@ class App:
                 return 0
             self.ready = True
             self._settle_memory()
+            self.audit.start()
             for field_name in ignored_fields(self.config):
                 log.warning("accepted and ignored", field=field_name)
             if self.leadership is not None:
@@ -446,12 +454,14 @@ class App:
         finally:
             if self.leadership is not None:
                 await self.leadership.stop()
+            await self.audit.stop()
             await self.informers.stop()
             await self.whole_objects.stop()
             await self.recorder.stop()
             await self.status_writer.stop()
             if server is not None:
                 await server.stop()
+            lag.stop()
 
     async def _start_server(self) -> Server:
         """Serve health and metrics.
@@ -563,6 +573,11 @@ class App:
     def _binds_press(self) -> bool:
         """Tell whether so many bindings are under way that Events should stand back."""
         return self.bindings.pressing > BINDS_BEFORE_EVENTS
+
+    def _is_at_rest(self) -> bool:
+        """Tell whether nothing is being scheduled here; on a standby that is always so."""
+        leads = self.leadership is None or self.leadership.is_leading
+        return not leads or not (self.bindings.in_flight or self.queue.counts().active)
 
     def _pods_are_stale(self) -> bool:
         return self.pods.staleness_s(time.monotonic()) > self.options.stale_watch_s

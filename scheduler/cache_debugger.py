@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from cache.comparer import compare
+from scheduler.cache_audit import CacheAudit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,6 +70,18 @@ class CacheDebugger:
         self._tasks: set[asyncio.Task[None]] = set()
         self.mismatches: float | None = None
         """What the last comparison found; None before the first."""
+        self.comparisons = 0
+
+    def found(self, mismatches: int) -> None:
+        """Keep what a comparison has found, whoever made it."""
+        self.mismatches = float(mismatches)
+        self.comparisons += 1
+
+    def audit(self, at_rest: Callable[[], bool], period_s: float) -> CacheAudit:
+        """Return what compares every `period_s` by itself, preferably when `at_rest` says so."""
+        return CacheAudit(
+            self._cache, self._nodes, self._pods, at_rest, self.found, period_s=period_s
+        )
 
     async def report(self) -> dict[str, Any]:
         """Return cache, queue and comparison as plain data.
@@ -80,7 +93,7 @@ class CacheDebugger:
             # between the two copies neither can move.
             copies = _Copies(self._cache.dump(), self._nodes(), self._pods())
             found = await asyncio.to_thread(compare, copies.dump, copies.nodes, copies.pods)
-            self.mismatches = float(len(found))
+            self.found(len(found))
             return await asyncio.to_thread(self._written, copies.dump, found)
 
     def tell(self) -> None:

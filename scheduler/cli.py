@@ -82,6 +82,14 @@ def _parser() -> argparse.ArgumentParser:
         help="a scheduling cycle that takes longer is logged with what it consisted of "
         "(%(default)s; 0: none)",
     )
+    run.add_argument(
+        "--cache-comparison-period",
+        metavar="SECONDS",
+        type=float,
+        default=_DEFAULTS.comparison_period_s,
+        help="how often the cache is held against what the watches know (%(default)s; 0: only "
+        "when asked to)",
+    )
     run.add_argument("--seed", type=int, help="makes the choice among equal nodes repeatable")
     run.add_argument("--log-format", choices=("json", "console"), default="json")
     run.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
@@ -127,6 +135,7 @@ def _run(options: argparse.Namespace) -> int:
             seed=options.seed,
             ttl_s=options.assumed_pod_ttl,
             slow_cycle_s=options.slow_cycle_threshold,
+            comparison_period_s=options.cache_comparison_period,
         ),
     )
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:

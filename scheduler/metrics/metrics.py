@@ -84,6 +84,11 @@ _MISMATCHES: Final[tuple[Kind, str, str]] = (
     "berth_cache_mismatches",
     "What the last comparison of the cache with the watches found to be different.",
 )
+_COMPARISONS: Final[tuple[Kind, str, str]] = (
+    "counter",
+    "berth_cache_comparisons_total",
+    "Comparisons of the cache with the watches.",
+)
 _MASTER_STATUS: Final[_Heading] = (
     "gauge",
     "leader_election_master_status",
@@ -116,6 +121,7 @@ _POD_STATUSES: Final[Sequence[tuple[str, str, Callable[[PodStatusStatistics], fl
 )
 
 
+_LAG_BOUNDS: Final = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 _HANDLED_AT_ONCE: Final = 16_384
 
 
@@ -139,6 +145,8 @@ class Metrics:
         What is told of scheduling cycles and extension points.
     client
         What is told of requests to the API server.
+    loop_lag
+        Told by how many seconds the I/O loop fell behind.
     """
 
     def __init__(self) -> None:
@@ -232,6 +240,15 @@ class Metrics:
             "Duration of taking in what a watch tells, by what has happened.",
             exponential(0.0001, 2, 12),
             "event",
+        )
+        self.loop_lag = (
+            histogram(
+                "berth_loop_lag_seconds",
+                "By how much a timer of the I/O loop that is due every 0.1 s is called too late.",
+                _LAG_BOUNDS,
+            )
+            .of()
+            .observe
         )
         self.cycles = CycleMetrics(registry)
         self.client = ClientMetrics(registry)
@@ -342,6 +359,7 @@ class Metrics:
         inflight_events: Numbers | None = None,
         tasks: Numbers | None = None,
         cache_mismatches: Callable[[], float | None] | None = None,
+        cache_comparisons: Callable[[], float] | None = None,
         events: Callable[[], EventStatistics] | None = None,
         pod_statuses: Callable[[], PodStatusStatistics] | None = None,
     ) -> None:
@@ -363,6 +381,8 @@ class Metrics:
             By operation: what is under way at this moment.
         cache_mismatches
             What the last comparison of the cache found; None before the first.
+        cache_comparisons
+            How many there were.
         events, pod_statuses
             The event recorder's and the status writer's statistics.
         """
@@ -389,6 +409,8 @@ class Metrics:
             )
         if cache_mismatches is not None:
             pull(Pulled(*_MISMATCHES, (), _known(cache_mismatches)))
+        if cache_comparisons is not None:
+            pull(Pulled(*_COMPARISONS, (), _known(cache_comparisons)))
         if events is not None:
             for name, text, number in _EVENTS:
                 pull(Pulled("counter", name, text, (), _one(events, number)))

@@ -1,4 +1,4 @@
-"""What the process itself costs, as every Prometheus client tells it.
+"""What the process is and what it costs, as every Prometheus client tells it.
 
 Source: Prometheus, "Writing client libraries", process metrics.
 """
@@ -6,12 +6,14 @@ Source: Prometheus, "Writing client libraries", process metrics.
 from __future__ import annotations
 
 import gc
+import platform
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.process_collector import ProcessCollector
 
 from scheduler.metrics.instruments import Pulled
+from scheduler.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,7 +39,10 @@ _COLLECTOR: Final = (
 
 
 def add_process_metrics(registry: Registry) -> None:
-    """Take up what the system and the garbage collector know of this process."""
+    """Take up what runs here, and what the system and the garbage collector know of it."""
+    what: Mapping[tuple[str, ...], float] = {(VERSION, platform.python_version()): 1.0}
+    text = "Which version this is; the value is always 1."
+    registry.pull(Pulled("gauge", "berth_build_info", text, ("version", "python"), lambda: what))
     collector = ProcessCollector(registry=CollectorRegistry())
     for kind, name, text in _PROCESS:
         registry.pull(Pulled(kind, name, text, (), _of_process(collector, name)))

@@ -4,6 +4,7 @@ run        pods/s, start, CPU and memory on a real API server, beside kube-sched
 latency    from a pod's creation to its binding, at a steady rate
 decisions  decisions/s without an API server, and how their cost grows
 cycles     the time of a cycle beside 2 000 watch events a second
+audit      what it costs a cycle that the cache is compared with the watches
 measuring  what metrics cost a cycle, and what a scrape costs
 memory     what a process takes that holds 150 000 bound pods
 report     tables and plots from the files that the others wrote
@@ -19,6 +20,7 @@ COMMANDS = {
     "latency": "tests.bench.latency",
     "decisions": "tests.bench.decisions",
     "cycles": "tests.bench.cycles_under_load",
+    "audit": "tests.bench.auditing",
     "measuring": "tests.bench.measuring",
     "memory": "tests.bench.memory",
     "report": "tests.bench.report",

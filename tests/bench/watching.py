@@ -23,7 +23,7 @@ from tests.controlplane.control_plane import free_ports
 from tests.controlplane.server_process import ServerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from scheduler.informers import Informer
     from tests.bench.deciding import Parts
@@ -40,14 +40,20 @@ class Watching:
     parts
         What the handlers tell.
 
+    Attributes
+    ----------
+    loop
+        Of the I/O thread.
+
     Concurrency: start and stop from one thread; the handlers run on the I/O thread.
     """
 
     def __init__(self, parts: Parts, port: int) -> None:
         self._parts = parts
         self._port = port
-        self._loop = uvloop.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="io")
+        self.loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="io")
+        self._nodes: Informer[Any]
         self._pods: Informer[Any]
 
     def start(self) -> None:
@@ -56,14 +62,14 @@ class Watching:
         with tempfile.TemporaryDirectory() as folder:
             kubeconfig = Path(folder, "kubeconfig")
             kubeconfig.write_text(yaml.safe_dump(_kubeconfig(self._port)))
-            self._run(self._start(str(kubeconfig)))
+            self.run(self._start(str(kubeconfig)))
 
     def stop(self) -> None:
         """Stop, and end the thread."""
-        self._run(self._stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self.run(self._stop())
+        self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
-        self._loop.close()
+        self.loop.close()
 
     def taken(self) -> int:
         """Return how many changes of pods were taken in."""
@@ -74,16 +80,25 @@ class Watching:
         assert self._thread.ident is not None
         return time.clock_gettime(time.pthread_getcpuclockid(self._thread.ident))
 
-    def _run(self, work: Any) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(_DEADLINE_S)
+    def nodes(self) -> Sequence[Any]:
+        """Return all nodes that the watch knows."""
+        return self._nodes.list()
+
+    def pods(self) -> Sequence[Any]:
+        """Return all pods that the watch knows."""
+        return self._pods.list()
+
+    def run(self, work: Any) -> Any:
+        """Run a coroutine on the I/O thread and wait for it."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(_DEADLINE_S)
 
     async def _start(self, kubeconfig: str) -> None:
         credentials = await load_credentials(kubeconfig)
         self._transport = Transport(credentials, user_agent="bench")
         self._informers = InformerFactory(self._transport)
-        nodes = self._informers.informer(NODES)
+        self._nodes = self._informers.informer(NODES)
         self._pods = self._informers.informer(PODS)
-        nodes.add_handler(self._parts.handlers.on_nodes)
+        self._nodes.add_handler(self._parts.handlers.on_nodes)
         self._pods.add_handler(self._parts.handlers.on_pods)
         self._informers.start()
         await self._informers.wait_synced()

@@ -13,12 +13,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, Self
 
+import yaml
+
 from tests.controlplane.binaries import ControlPlaneError, find_or_build
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.controller_manager import start_controller_manager
 from tests.controlplane.server_process import ServerProcess
 from tests.e2e.node import GROUP, Node, node_user
 from tests.e2e.sandbox import GATEWAY
+from tests.scenarios.lease_witness import POLICY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,6 +47,9 @@ class Cluster:
     def __init__(self, folder: Path, images: Mapping[str, Path]) -> None:
         self.folder = folder
         self._images = images
+        # Who holds the Lease stands in the audit log too.
+        policy = folder / "audit-policy.yaml"
+        policy.write_text(yaml.safe_dump(dict(POLICY)))
         self.control_plane = ControlPlane(
             port=443,
             disabled_admission=(),
@@ -54,6 +60,7 @@ class Cluster:
                 "--authorization-mode=Node",
                 "--enable-admission-plugins=NodeRestriction",
                 "--kubelet-preferred-address-types=InternalIP",
+                f"--audit-policy-file={policy}",
             ),
             keep=True,  # it goes with the sandbox's folder
         )

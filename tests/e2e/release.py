@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.e2e.images import BERTH, ROOT
+from tests.e2e.images import NEXT_VERSION, REPOSITORY, ROOT, VERSION
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,10 +19,12 @@ CLUSTER_NAME: Final = f"{NAMESPACE}-{NAME}"
 USER: Final = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 CHART: Final = ROOT / "deploy" / "charts" / "berth"
 SCRAPER: Final = ("prometheus", "monitoring")
+COMPARISON_PERIOD_S: Final = 3
 
-_REPOSITORY, _, _TAG = BERTH.partition(":")
 _VALUES: Final[dict[str, Any]] = {
-    "image": {"repository": _REPOSITORY, "tag": _TAG, "pullPolicy": "Never"},
+    # The tag is the chart's own version.
+    "image": {"repository": REPOSITORY, "pullPolicy": "Never"},
+    "extraArgs": [f"--cache-comparison-period={COMPARISON_PERIOD_S}"],
     "metrics": {"readers": [{"name": SCRAPER[0], "namespace": SCRAPER[1]}]},
 }
 
@@ -38,21 +41,36 @@ class Release:
         self._cluster = cluster
         self._values: Path = cluster.folder / "values.json"
         self._values.write_text(json.dumps(_VALUES))
+        self._charts = {version: self._package(version) for version in (VERSION, NEXT_VERSION)}
+
+    def _package(self, version: str) -> Path:
+        folder = self._cluster.folder / "charts"
+        folder.mkdir(exist_ok=True)
+        self._cluster.helm(
+            "package", str(CHART), "--destination", str(folder),
+            "--version", version, "--app-version", version,
+        )  # fmt: skip
+        return folder / f"{NAME}-{version}.tgz"
 
     def install(self) -> str:
         """Install the chart and wait until every replica is ready; what helm says."""
         return self._cluster.helm(
-            "install", NAME, str(CHART), "--namespace", NAMESPACE, "--create-namespace",
-            "--values", str(self._values), "--wait", "--timeout", "120s",
+            "install", NAME, str(self._charts[VERSION]), "--namespace", NAMESPACE,
+            "--create-namespace", "--values", str(self._values), "--wait", "--timeout", "120s",
         )  # fmt: skip
 
-    def upgrade(self, *settings: str) -> None:
-        """Upgrade with ``key=value`` settings and wait for the rollout."""
-        options = [option for setting in settings for option in ("--set", setting)]
+    def begin_upgrade(self) -> None:
+        """Upgrade to the next version; does not wait for the rollout."""
         self._cluster.helm(
-            "upgrade", NAME, str(CHART), "--namespace", NAMESPACE,
-            "--values", str(self._values), *options, "--wait", "--timeout", "120s",
+            "upgrade", NAME, str(self._charts[NEXT_VERSION]), "--namespace", NAMESPACE,
+            "--values", str(self._values),
         )  # fmt: skip
+
+    def rollback(self) -> None:
+        """Go back to what there was before the last upgrade, and wait for the rollout."""
+        self._cluster.helm(
+            "rollback", NAME, "--namespace", NAMESPACE, "--wait", "--timeout", "120s"
+        )
 
     def render(self, *settings: str) -> list[dict[str, Any]]:
         """Return the chart's objects with more settings, as ``helm template`` makes them."""
@@ -75,8 +93,11 @@ class Release:
 
     def is_whole(self, replicas: int = 2) -> bool:
         """Return whether `replicas` pods are ready, and one of them leads."""
-        ready = [pod for pod in self.pods() if _is_ready(pod)]
-        return len(ready) == replicas and self.leader() is not None
+        return self.ready_versions().total() == replicas and self.leader() is not None
+
+    def ready_versions(self) -> Counter[str]:
+        """Return how many pods are ready, by the version of their image."""
+        return Counter(version_of(pod) for pod in self.pods() if _is_ready(pod))
 
     def lease(self) -> dict[str, Any]:
         """Return the Lease's spec."""
@@ -89,6 +110,12 @@ class Release:
         """Return the pod that holds the Lease; None when nobody of those that exist does."""
         holder = self.lease().get("holderIdentity", "")
         return next((p for p in self.pods() if holder.startswith(p["metadata"]["name"])), None)
+
+
+def version_of(pod: dict[str, Any]) -> str:
+    """Return the version that a pod of berth's runs, by its image."""
+    image: str = pod["spec"]["containers"][0]["image"]
+    return image.rpartition(":")[2]
 
 
 def _is_ready(pod: dict[str, Any]) -> bool:
