@@ -1,0 +1,20 @@
+"""Node metrics from Prometheus, for plugins that look at what nodes really do."""
+
+from scheduler.node_metrics.board import MetricTable, NodeMetricsBoard
+from scheduler.node_metrics.configuration import (
+    MetricQuery,
+    MetricSource,
+    NodeMetricsConfig,
+    load_node_metrics,
+)
+from scheduler.node_metrics.poller import NodeMetricsPoller
+
+__all__ = [
+    "MetricQuery",
+    "MetricSource",
+    "MetricTable",
+    "NodeMetricsBoard",
+    "NodeMetricsConfig",
+    "NodeMetricsPoller",
+    "load_node_metrics",
+]
