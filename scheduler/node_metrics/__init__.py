@@ -1,6 +1,6 @@
 """Node metrics from Prometheus, for plugins that look at what nodes really do."""
 
-from scheduler.node_metrics.board import MetricTable, NodeMetricsBoard
+from scheduler.node_metrics.board import NodeMetricsBoard
 from scheduler.node_metrics.configuration import (
     MetricQuery,
     MetricSource,
@@ -12,7 +12,6 @@ from scheduler.node_metrics.poller import NodeMetricsPoller
 __all__ = [
     "MetricQuery",
     "MetricSource",
-    "MetricTable",
     "NodeMetricsBoard",
     "NodeMetricsConfig",
     "NodeMetricsPoller",

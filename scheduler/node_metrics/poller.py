@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from scheduler.node_metrics.answer import MetricAnswerError, read_answer
-from scheduler.node_metrics.board import MetricTable
 from scheduler.node_metrics.query_client import QueryClient
 
 if TYPE_CHECKING:
@@ -144,7 +143,10 @@ class NodeMetricsPoller:
             log.exception("a node metric could not be read", metric=metric.name)
             return
         self._board.publish(
-            metric.name, MetricTable(readings.values, asked_s, source.stale_after.seconds)
+            metric.name,
+            readings.values,
+            taken_s=asked_s,
+            stale_after_s=source.stale_after.seconds,
         )
         statistics.answered += 1
         statistics.error = ""
