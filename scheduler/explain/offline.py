@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from plugins.framework.node_metrics import NoMetrics
 from plugins.framework.status import Code, Status
 from plugins.registry import PLUGINS
 from scheduler.nominated_nodes import NominatedNodes
@@ -76,6 +77,7 @@ class OfflineHandle:
         self.storage_writer = NoStorageWriter()
         self.disruption_budgets = cluster.disruption_budgets
         self.preemption: Preemption = NoPreemption()
+        self.node_metrics = NoMetrics()
 
     def live_pod(self, namespace: str, name: str) -> Pod | None:
         """Return a pod of the cluster, or None."""
