@@ -24,6 +24,7 @@ from scheduler.config import (
 from scheduler.explain import Batch, ExplainError, ExplainOptions, run_explain
 from scheduler.log_setup import configure_logging
 from scheduler.serving.flags import add_serving_flags, serving_options
+from scheduler.shadow.command import add_shadow_command
 from scheduler.version import VERSION
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help='answer JSON lines {"objects": [...], "pod": {...}, "config": {...}} from stdin',
     )
+
+    add_shadow_command(commands)
 
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(command=_version)

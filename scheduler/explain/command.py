@@ -80,7 +80,7 @@ def run_explain(options: ExplainOptions) -> str:
     config = default_config() if options.config is None else load_config(Path(options.config))
     profiles = running_profiles(config)
     cluster = Cluster()
-    _warn(map(str, cluster.add_all(_objects(options))))
+    warn_left_out(map(str, cluster.add_all(read_objects(options.dumps, options.kubeconfig))))
     pod = _find(cluster, options.pod)
     framework = offline_framework(profiles, cluster, pod.spec.scheduler_name)
     notes = _notes(framework, pod)
@@ -111,14 +111,21 @@ def _find(cluster: Cluster, wanted: str) -> Pod:
     return pod
 
 
-def _objects(options: ExplainOptions) -> Iterable[tuple[msgspec.Raw, str]]:
-    if not options.dumps:
+def read_objects(dumps: Sequence[str], kubeconfig: str | None) -> Iterable[tuple[msgspec.Raw, str]]:
+    """Return the objects of files, ``-`` for the standard input; of a cluster where there are none.
+
+    Raises
+    ------
+    ExplainError, ClientConfigError
+        One sentence each.
+    """
+    if not dumps:
         try:
-            return asyncio.run(list_cluster(options.kubeconfig))
+            return asyncio.run(list_cluster(kubeconfig))
         except ApiError as error:
             raise ExplainError(f"the cluster cannot be read: {error}") from error
     objects: list[tuple[msgspec.Raw, str]] = []
-    for name in options.dumps:
+    for name in dumps:
         try:
             text = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
             objects += read_dump(text, "the standard input" if name == "-" else name)
@@ -129,7 +136,8 @@ def _objects(options: ExplainOptions) -> Iterable[tuple[msgspec.Raw, str]]:
     return objects
 
 
-def _warn(sentences: Iterable[str]) -> None:
+def warn_left_out(sentences: Iterable[str]) -> None:
+    """Tell the standard error of objects that cannot be read: the first few, and how many."""
     listed = list(sentences)
     for sentence in listed[:MAX_WARNINGS]:
         sys.stderr.write(f"berth: left out: {sentence}\n")

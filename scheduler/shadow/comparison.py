@@ -97,7 +97,7 @@ def winner_sample(pod: str, shadow: Judgement, chosen: int) -> WinnerSample:
         there = int(np.flatnonzero(scores.rows == instead)[0])
         lead = int(scores.total[there] - scores.total[here])
         gains = {name: int(each[there] - each[here]) for name, each in scores.weighted.items()}
-        decisive = max(gains, key=lambda name: gains[name])
+        decisive = max(gains, key=gains.__getitem__)
     return WinnerSample(
         pod=pod,
         live=infos[chosen].name,

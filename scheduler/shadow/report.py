@@ -5,6 +5,8 @@ samples are few, a plugin is one line.
 """
 
 # No postponed annotations: msgspec reads them at run time.
+from typing import Any
+
 import msgspec
 
 
@@ -85,10 +87,10 @@ class PluginInfluence(_ReportPart, frozen=True):
 class Cost(_ReportPart, frozen=True):
     """Seconds that whole decisions took: filters and scores over all nodes, nothing reused."""
 
-    mean_s: float = 0.0
-    p50_s: float = 0.0
-    p99_s: float = 0.0
-    max_s: float = 0.0
+    mean_s: float = msgspec.field(default=0.0, name="meanSeconds")
+    p50_s: float = msgspec.field(default=0.0, name="p50Seconds")
+    p99_s: float = msgspec.field(default=0.0, name="p99Seconds")
+    max_s: float = msgspec.field(default=0.0, name="maxSeconds")
 
 
 class Passed(_ReportPart, frozen=True):
@@ -166,7 +168,7 @@ class ShadowReport(_ReportPart, frozen=True):
     shadow_influence: tuple[PluginInfluence, ...] = ()
     live_cost: Cost = Cost()
     shadow_cost: Cost = Cost()
-    time_s: float = 0.0
+    time_s: float = msgspec.field(default=0.0, name="timeSeconds")
 
     @property
     def is_complete(self) -> bool:
@@ -176,6 +178,11 @@ class ShadowReport(_ReportPart, frozen=True):
     def as_json(self) -> bytes:
         """Return one line of JSON without its end; :meth:`from_json` reads it."""
         return msgspec.json.encode(self)
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return the JSON form as plain data."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
 
     @classmethod
     def from_json(cls, text: bytes) -> "ShadowReport":

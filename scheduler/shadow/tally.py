@@ -29,7 +29,13 @@ Reason: TypeAlias = Literal["budget", "volumes", "failed"]
 MAX_SAMPLES: Final = 10
 """Of each kind: the report stands in an object's status."""
 
+MAX_ALIKE: Final = 2
+"""Samples of one refusal: others tell more than a third of the same."""
+
 MAX_FAILURE_LENGTH: Final = 500
+
+_MAX_ASKED: Final = 200
+"""Decisions whose refusals are looked into: filters take a while to say why."""
 
 _MEASURED: Final = 4096
 """Decisions that percentiles are made of: the latest ones."""
@@ -67,6 +73,7 @@ class Tally:
         self._nodes_gained = 0
         self._winners: list[WinnerSample] = []
         self._feasibilities: list[FeasibilitySample] = []
+        self._asked = 0
         self._live = _PolicySums()
         self._shadow = _PolicySums()
 
@@ -85,12 +92,12 @@ class Tally:
         """
         found = compare(live, shadow, chosen)
         differs = bool(found.nodes_lost or found.nodes_gained)
-        # The filters' reasons are worth asking for as long as somebody is going to read them.
         winner: WinnerSample | None = None
         feasibilities: tuple[FeasibilitySample, ...] = ()
         if found.winner_changed and chosen is not None and len(self._winners) < MAX_SAMPLES:
             winner = winner_sample(pod, shadow, chosen)
-        if differs and len(self._feasibilities) < MAX_SAMPLES:
+        if differs and self._asked < _MAX_ASKED and len(self._feasibilities) < MAX_SAMPLES:
+            self._asked += 1
             feasibilities = feasibility_samples(pod, live, shadow)
         with self._lock:
             self._compared += 1
@@ -103,9 +110,20 @@ class Tally:
             self._nodes_gained += found.nodes_gained
             if winner is not None:
                 self._winners.append(winner)
-            self._feasibilities += feasibilities[: MAX_SAMPLES - len(self._feasibilities)]
+            for each in feasibilities:
+                self._keep_locked(each)
             self._live.add(live.seconds, found.live_influence)
             self._shadow.add(shadow.seconds, found.shadow_influence)
+
+    def _keep_locked(self, sample: FeasibilitySample) -> None:
+        alike = sum(
+            each.allowed_by == sample.allowed_by
+            and each.plugin == sample.plugin
+            and each.reason == sample.reason
+            for each in self._feasibilities
+        )
+        if alike < MAX_ALIKE and len(self._feasibilities) < MAX_SAMPLES:
+            self._feasibilities.append(sample)
 
     def fail(self, why: str) -> None:
         """Count a decision in which the shadow failed."""
