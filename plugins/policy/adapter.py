@@ -151,8 +151,10 @@ _NO_METRICS: Final = NoMetrics()
 
 class _Signed(PolicyPlugin):
     def signature(self, info: PodInfo) -> Hashable | None:
-        answer = self.guard.call(self.name, "signature", lambda: self._signature(info))
-        return None if answer is ABSENT else answer
+        """Return what the user's class returns, for as long as the guard calls it or does not."""
+        guard = self.guard
+        answer = guard.call(self.name, "signature", lambda: self._signature(info))
+        return None if answer is None or answer is ABSENT else (answer, guard.calls)
 
     def _signature(self, info: PodInfo) -> Hashable | None:
         signature: Hashable | None = self.user.signature(Pod(info))

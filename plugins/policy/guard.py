@@ -30,6 +30,14 @@ class Guard(Protocol):
     of their own or none.
     """
 
+    @property
+    def calls(self) -> int:
+        """Grows when calls begin to be made again or cease to be.
+
+        Answers that are kept for pods of one signature die with it.
+        """
+        ...
+
     def call(self, plugin: str, point: str, function: Callable[[], T]) -> T | Absent:
         """Return what ``function`` returns, or :data:`ABSENT` to pass over the plugin this time.
 
@@ -53,6 +61,8 @@ class Guard(Protocol):
 
 class Unguarded:
     """Calls, and lets every failure through: for tests and for ``explain``."""
+
+    calls = 0
 
     def call(self, plugin: str, point: str, function: Callable[[], T]) -> T | Absent:
         """Return what ``function`` returns."""

@@ -1,0 +1,24 @@
+"""Plugins of users: where their code is found, how it is loaded, and which there are."""
+
+from scheduler.user_plugins.catalogue import Admit, GuardFor, PluginCatalogue
+from scheduler.user_plugins.directory_watch import DirectoryWatch
+from scheduler.user_plugins.finding import Found, entry_points, files_of
+from scheduler.user_plugins.loading import PluginLoadError, load_source
+from scheduler.user_plugins.plugin_source import PluginSource
+from scheduler.user_plugins.profile_of_directory import with_plugins
+from scheduler.user_plugins.python_profiles import PythonProfiles
+
+__all__ = [
+    "Admit",
+    "DirectoryWatch",
+    "Found",
+    "GuardFor",
+    "PluginCatalogue",
+    "PluginLoadError",
+    "PluginSource",
+    "PythonProfiles",
+    "entry_points",
+    "files_of",
+    "load_source",
+    "with_plugins",
+]
