@@ -1,6 +1,6 @@
-"""SchedulingProfiles: policies as objects of the API, taken over while berth runs.
+r"""SchedulingProfiles: policies as objects of the API, taken over while berth runs.
 
-    API server --watch--> kopf, on a thread of its own --\\
+    API server --watch--> kopf, on a thread of its own --\
     API server --list, now and then--> the I/O loop -------> intake, on a thread of its own
                                                                |  decoded, given to Policies
     API server <--status, by the leader-- the I/O loop <-------/

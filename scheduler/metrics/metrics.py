@@ -408,6 +408,10 @@ class Metrics:
             self._pull(_MASTER_STATUS, lambda: {name: float(is_leading())})
         self._pull(_LEADER, lambda: {"": float(is_leading())})
 
+    def pull(self, family: Pulled) -> None:
+        """Take up a metric of a part that not every berth has; asked for at each scrape."""
+        self._registry.pull(family)
+
     def _pull(self, heading: _Heading, read: Numbers) -> None:
         kind, name, text, label = heading
         labels = (label,) if label else ()
