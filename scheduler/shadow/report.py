@@ -103,7 +103,8 @@ class Passed(_ReportPart, frozen=True):
     volumes
         The pod was given volumes with its node, so that the shadow would see them as taken.
     failed
-        The live decision was an error, or the live policy failed when it was asked again.
+        The live decision was an error, the live policy failed when it was asked again, or comparing
+        did.
     """
 
     budget: int = 0

@@ -93,22 +93,18 @@ class ShadowRunner:
             return
         if live is not self._live:
             self._follow(live)
-        passed = self._reason_to_pass(decision)
-        if passed is not None:
-            self._tally.pass_over(passed)
-            return
-        began = self._clock()
         try:
-            self._compare(snapshot, live, decision)
+            passed = self._reason_to_pass(decision)
+            if passed is None:
+                self._compare(snapshot, live, decision)
+            else:
+                self._tally.pass_over(passed)
         except Exception:
             if not self._has_failed:
                 self._has_failed = True  # told once: the next decision is likely to fail alike
                 key = decision.info.key
                 log.exception("a decision was not compared", policy=self._policy, pod=key)
             self._tally.pass_over("failed")
-        took_s = self._clock() - began
-        self._budget.spend(took_s)
-        self._tally.spend(took_s)
 
     def _follow(self, live: FrameworkRunner) -> None:
         """Begin anew with another live policy."""
@@ -147,15 +143,20 @@ class ShadowRunner:
         return False
 
     def _compare(self, snapshot: Snapshot, live: FrameworkRunner, decision: Decision) -> None:
-        info = decision.info
-        ours = judge(live, snapshot, info, self._clock)
+        info, began = decision.info, self._clock()
         try:
-            theirs = judge(self.framework, snapshot, info, self._clock)
-        except PluginError as error:
-            self._tally.fail(error.status.message)
-            return
-        chosen = snapshot.columns.row_of.get(decision.node_name)
-        self._tally.compare(info.key, ours, theirs, chosen)
+            ours = judge(live, snapshot, info, self._clock)
+            try:
+                theirs = judge(self.framework, snapshot, info, self._clock)
+            except PluginError as error:
+                self._tally.fail(error.status.message)
+                return
+            chosen = snapshot.columns.row_of.get(decision.node_name)
+            self._tally.compare(info.key, ours, theirs, chosen)
+        finally:
+            took_s = self._clock() - began
+            self._budget.spend(took_s)
+            self._tally.spend(took_s)
 
 
 def _policy_of(framework: FrameworkRunner) -> str:

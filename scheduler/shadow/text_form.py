@@ -55,7 +55,7 @@ def _passed(report: ShadowReport) -> str:
     reasons = (
         (passed.budget, "no time"),
         (passed.volumes, "volumes came with the node"),
-        (passed.failed, "the live policy failed"),
+        (passed.failed, "failed"),
     )
     told = ", ".join(f"{count} ({why})" for count, why in reasons if count)
     return f"; passed over: {told}" if told else ""

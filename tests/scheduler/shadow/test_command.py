@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from scheduler.cli import main
+from tests.builders import node, pod
+from tests.scheduler.explain.cluster_files import write_dump
+
+NEW = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: berth
+  plugins: {multiPoint: {disabled: [{name: TaintToleration}]}}
+"""
+
+
+@pytest.fixture
+def dump(tmp_path):
+    tainted = node("tainted").capacity(cpu="4", pods="9").taint("gpu")
+    return write_dump(
+        tmp_path / "dump.json", node("n1").capacity(cpu="4", pods="9"), tainted, pod("web")
+    )
+
+
+@pytest.fixture
+def new(tmp_path):
+    path = tmp_path / "new.yaml"
+    path.write_text(NEW)
+    return str(path)
+
+
+def report(*arguments: str) -> int:
+    return main(["shadow", "report", *arguments])
+
+
+def test_two_files_are_held_against_each_other(dump, new, capsys):
+    assert report("--config", new, "--from", dump) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"{new} beside berth's default profile, pods of berth:\n")
+    assert "default/web: tainted refused by live alone" in text
+
+
+def test_the_other_file_may_be_the_one_that_is(dump, new, capsys):
+    assert report("--config", new, "--against", new, "--from", dump) == 0
+    assert "the same nodes in all decisions" in capsys.readouterr().out
+
+
+def test_programs_get_a_line_of_json_for_each_report(dump, new, capsys):
+    assert report("--config", new, "--from", dump, "-o", "json") == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert json.loads(line)["nodesGained"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        pytest.param(["--from", "x"], "--from needs --config", id="a dump alone"),
+        pytest.param(["--against", "x"], "--against needs --config", id="half a question"),
+        pytest.param(["gpu", "--config", "x"], "NAME and --config contradict", id="both kinds"),
+        pytest.param(
+            ["--config", "x", "--from", "y", "--kubeconfig", "z"],
+            "--from and --kubeconfig contradict",
+            id="two sources",
+        ),
+        pytest.param(
+            ["--config", "x", "--decisions", "0"], "--decisions must be at least 1", id="none"
+        ),
+    ],
+)
+def test_contradictions_are_told(arguments, why, capsys):
+    assert report(*arguments) == 1
+    assert why in capsys.readouterr().err
+
+
+def test_an_empty_dump_is_told(tmp_path, new, capsys):
+    empty = write_dump(tmp_path / "empty.json")
+    assert report("--config", new, "--from", empty) == 1
+    assert "nothing to compare: 0 nodes and 0 pods" in capsys.readouterr().err
