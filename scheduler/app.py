@@ -19,7 +19,6 @@ from cache.scheduler_cache import DEFAULT_TTL_S, SchedulerCache
 from cache.snapshot import Snapshot
 from cache.storage import Storage
 from cache.workloads import Workloads
-from plugins.registry import PLUGINS
 from scheduler.binder import Binder
 from scheduler.binding_cycle import BindingCycles
 from scheduler.cache_debugger import CacheDebugger
@@ -39,13 +38,11 @@ from scheduler.client.errors import ApiError
 from scheduler.client.leases import Leases
 from scheduler.client.limiter import InFlightLimiter, TokenBucketLimiter
 from scheduler.client.transport import Transport
-from scheduler.config import ignored_fields, render_effective, running_profiles
+from scheduler.config import ignored_fields, render_effective
 from scheduler.cycle_watch import DEFAULT_SLOW_CYCLE_S
 from scheduler.event_handlers import EventHandlers
 from scheduler.event_recorder import EventRecorder
 from scheduler.eviction import Evictor
-from scheduler.extenders import ExtenderChain
-from scheduler.extenders.whole_objects import WHOLE_NODES, ApiWholeObjects, own_bytes
 from scheduler.failure_handler import FailureHandler
 from scheduler.host_selection import HostSelector
 from scheduler.informers import InformerFactory
@@ -61,8 +58,9 @@ from scheduler.nominated_nodes import NominatedNodes
 from scheduler.permissions import required_permissions
 from scheduler.plugin_handle import PluginHandle
 from scheduler.pod_status_writer import PodStatusWriter
+from scheduler.policy.extender_chains import ExtenderChains
+from scheduler.policy.live_policies import LivePolicies
 from scheduler.preemption_executor import PreemptionExecutor
-from scheduler.profile_builder import build_profiles
 from scheduler.queueing import SchedulingQueue
 from scheduler.reaper import Reaper
 from scheduler.schedule_one import SchedulingLoop
@@ -165,7 +163,7 @@ class App:
         self.ready = False
         self.debugger: CacheDebugger | None = None
         self.server: Server | None = None
-        self.extenders: ExtenderChain | None = None
+        self.extender_chains: ExtenderChains | None = None
         self.leadership: Leadership | None = None
         """None where every replica schedules."""
 
@@ -208,8 +206,8 @@ class App:
             self._make_parts(transport, rng)
             return await self._serve(stop)
         finally:
-            if self.extenders is not None:
-                await self.extenders.close()
+            if self.extender_chains is not None:
+                await self.extender_chains.close()
             await reviewing.close()
             await transport.close()
             await electing.close()
@@ -248,8 +246,8 @@ class App:
         return leadership
 
     def _writes_in_flight(self) -> int:
-        by_extenders = 0 if self.extenders is None else self.extenders.binds_in_flight
-        return self.api.writes_in_flight + by_extenders
+        chains = self.extender_chains
+        return self.api.writes_in_flight + (0 if chains is None else chains.binds_in_flight)
 
     def _limiter(self) -> Limiter:
         connection = self.config.client_connection
@@ -285,8 +283,12 @@ class App:
             waiting_pods=self.waiting_pods,
             live_node=lambda name: self.nodes.get("", name),
         )
-        effective = running_profiles(self.config)
-        self.profiles = build_profiles(effective, PLUGINS, handle)
+        self.whole_objects = InformerFactory(transport)
+        self.extender_chains = ExtenderChains(
+            loop, self.api, self.whole_objects, binder.settle, self.write_fence
+        )
+        self.policies = LivePolicies(self.config, handle, self.extender_chains, metrics)
+        self.profiles = self.policies.profiles
         self.queue = SchedulingQueue(
             clock=clock,
             sort_key=self.profiles.sort_key,
@@ -297,8 +299,6 @@ class App:
             on_incoming=metrics.incoming,
         )
         self.informers = InformerFactory(transport)
-        self.whole_objects = InformerFactory(transport)
-        self.extenders = self._make_extenders(binder)
         self.pods = self.informers.informer(PODS, transform=PodTemplates().share)
         self.nodes = self.informers.informer(NODES)
         self.namespaces = self.informers.informer(NAMESPACES)
@@ -331,7 +331,6 @@ class App:
             metrics,
             clock,
             self.status_writer,
-            self.extenders,
         )
         self.preemptions = PreemptionExecutor(
             loop,
@@ -342,16 +341,16 @@ class App:
             self.recorder,
             metrics,
             clock,
-            self.extenders,
         )
         handle.start(preemption=self.preemptions, queue=self.queue, live_pod=self.pods.get)
         self.profiles.count_nominated(NominatedNodes(self.queue.nominator))
+        self.policies.go_live(loop, self.queue, handlers, self.pods.list)
         self.scheduling = SchedulingLoop(
             loop,
             self.cache,
             self.queue,
             self.profiles,
-            SchedulingCycle(Snapshot(), HostSelector(self.options.seed), self.extenders),
+            SchedulingCycle(Snapshot(), HostSelector(self.options.seed)),
             self.bindings,
             self.waiting_pods,
             failures,
@@ -384,20 +383,6 @@ class App:
             events=self.recorder.statistics,
             pod_statuses=self.status_writer.statistics,
         )
-
-    def _make_extenders(self, binder: Binder) -> ExtenderChain | None:
-        """Make the extenders, and a watch of whole nodes if one of them wants to see any."""
-        extenders = self.config.extenders
-        if not extenders:
-            return None
-        whole_nodes = None
-        if any(
-            (each.filter_verb or each.prioritize_verb) and not each.node_cache_capable
-            for each in extenders
-        ):
-            whole_nodes = self.whole_objects.informer(WHOLE_NODES, transform=own_bytes)
-        objects = ApiWholeObjects(self.api, whole_nodes)
-        return ExtenderChain(extenders, objects, self.loop, binder.settle, self.write_fence)
 
     def _watch_workloads(self, workloads: Workloads) -> tuple[Informer[Any], ...]:
         """Watch what selects pods, and tell ``workloads`` of each change."""

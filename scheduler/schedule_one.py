@@ -113,6 +113,9 @@ class SchedulingLoop:
         framework = self._profiles.get(info.pod.spec.scheduler_name)
         if framework is None or self._skip(queued):
             self._queue.done(info.uid)
+            if framework is None and self._profiles.is_ours(info.pod):
+                # A policy has come since, and found the pod in flight. Out of it, it is not lost.
+                self._queue.add(info)
             return
         began = perf_counter()
         update = self._cache.update_snapshot(self._cycle.snapshot)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 FROM_FILE: Final = "file"
@@ -23,11 +23,21 @@ class PolicyOrigin:
         that was taken over.
     uid
         That of the SchedulingProfile; empty for others.
+
+    Attributes
+    ----------
+    text
+        What people read, for example ``schedulingprofile/gpu@7``.
     """
 
     source: str
     generation: int
     uid: str = ""
+    text: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Made once: every log line about a pod has it.
+        object.__setattr__(self, "text", f"{self.source}@{self.generation}")
 
     @classmethod
     def of_resource(cls, name: str, generation: int, uid: str) -> PolicyOrigin:
@@ -40,8 +50,8 @@ class PolicyOrigin:
         return self.source.removeprefix(_OF_RESOURCE) if self.uid else ""
 
     def __str__(self) -> str:
-        """Return for example ``schedulingprofile/gpu@7``."""
-        return f"{self.source}@{self.generation}"
+        """Return :attr:`text`."""
+        return self.text
 
 
 DEFAULT_ORIGIN: Final = PolicyOrigin(FROM_DEFAULT, 1)

@@ -29,7 +29,7 @@ class Condition:
     reason: str
     """One word for programs."""
     message: str = ""
-    """For people; names the path of each mistake, such as ``spec.plugins.score.enabled[0].name``."""
+    """For people; names the path of each mistake, as in ``spec.plugins.score.enabled[0].name``."""
 
 
 @dataclass(frozen=True, slots=True)
