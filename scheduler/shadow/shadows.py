@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scheduler.shadow.runner import ShadowRunner
 
@@ -65,6 +65,11 @@ class Shadows:
         with self._lock:
             shadows = dict(self._by_name)
         return {name: shadow.report() for name, shadow in shadows.items()}
+
+    def plain_report(self, name: str) -> dict[str, Any] | None:
+        """Return what a shadow has found out so far as the status of its policy has it, or None."""
+        report = self.report(name)
+        return None if report is None else report.as_plain()
 
     def observe(self, snapshot: Snapshot, live: FrameworkRunner, decision: Decision) -> None:
         """Let the shadows of a profile compare a decision; never raises.

@@ -54,6 +54,15 @@ def test_one_that_is_removed_is_forgotten():
     assert (shadows.active, shadows.report("gpu")) == (None, None)
 
 
+def test_the_report_is_there_for_a_status_too():
+    shadows = installed("gpu")
+    observe(shadows, policy())
+    plain = shadows.plain_report("gpu")
+    assert plain is not None
+    assert (plain["schedulerName"], plain["compared"]) == ("berth", 1)
+    assert shadows.plain_report("packing") is None
+
+
 def test_removing_nobody_is_no_mistake():
     shadows = installed("gpu")
     shadows.remove("packing")
