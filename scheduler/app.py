@@ -39,6 +39,7 @@ from scheduler.client.leases import Leases
 from scheduler.client.limiter import InFlightLimiter, TokenBucketLimiter
 from scheduler.client.transport import Transport
 from scheduler.config import ignored_fields, render_effective
+from scheduler.crd_operator import OperatorOptions
 from scheduler.cycle_watch import DEFAULT_SLOW_CYCLE_S
 from scheduler.event_handlers import EventHandlers
 from scheduler.event_recorder import EventRecorder
@@ -64,6 +65,7 @@ from scheduler.preemption_executor import PreemptionExecutor
 from scheduler.queueing import SchedulingQueue
 from scheduler.reaper import Reaper
 from scheduler.schedule_one import SchedulingLoop
+from scheduler.shadow import Shadows
 from scheduler.scheduling_cycle import SchedulingCycle
 from scheduler.serving.options import ServingOptions
 from scheduler.serving.reviews import Reviews
@@ -130,6 +132,7 @@ class Options:
     ttl_s: float = DEFAULT_TTL_S
     slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S
     stale_watch_s: float = STALE_WATCH_S
+    operator: OperatorOptions = field(default_factory=OperatorOptions)
     identity: str = field(default_factory=own_identity)
 
 
@@ -287,7 +290,10 @@ class App:
         self.extender_chains = ExtenderChains(
             loop, self.api, self.whole_objects, binder.settle, self.write_fence
         )
-        self.policies = LivePolicies(self.config, handle, self.extender_chains, metrics)
+        self.shadows = Shadows(storage)
+        self.policies = LivePolicies(
+            self.config, handle, self.extender_chains, metrics, self.shadows
+        )
         self.profiles = self.policies.profiles
         self.queue = SchedulingQueue(
             clock=clock,
@@ -358,6 +364,7 @@ class App:
             self.status_writer,
             metrics,
             self.options.slow_cycle_s,
+            self.shadows,
         )
         self.reaper = Reaper(
             self.cache, self.queue, self._get_pod, self._pods_are_stale, metrics, clock

@@ -21,6 +21,7 @@ from scheduler.config import (
     render_effective,
     with_election,
 )
+from scheduler.crd_operator import add_operator_flags, operator_options
 from scheduler.explain import Batch, ExplainError, ExplainOptions, run_explain
 from scheduler.log_setup import configure_logging
 from scheduler.serving.flags import add_serving_flags, serving_options
@@ -60,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         "--scheduler-name", metavar="N", help="the one profile's schedulerName, without --config"
     )
     add_serving_flags(run)
+    add_operator_flags(run)
     run.add_argument(
         "--assumed-pod-ttl",
         metavar="SECONDS",
@@ -127,6 +129,7 @@ def _run(options: argparse.Namespace) -> int:
         Options(
             kubeconfig=options.kubeconfig,
             serving=serving_options(options),
+            operator=operator_options(options),
             seed=options.seed,
             ttl_s=options.assumed_pod_ttl,
             slow_cycle_s=options.slow_cycle_threshold,
