@@ -65,10 +65,10 @@ from scheduler.preemption_executor import PreemptionExecutor
 from scheduler.queueing import SchedulingQueue
 from scheduler.reaper import Reaper
 from scheduler.schedule_one import SchedulingLoop
-from scheduler.shadow import Shadows
 from scheduler.scheduling_cycle import SchedulingCycle
 from scheduler.serving.options import ServingOptions
 from scheduler.serving.reviews import Reviews
+from scheduler.shadow import Shadows
 from scheduler.storage_events import StorageEvents
 from scheduler.storage_writer import StorageWriter
 from scheduler.version import VERSION

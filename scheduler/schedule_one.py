@@ -17,6 +17,7 @@ from plugins.framework.status import Code, Status, failure
 from scheduler.binding_cycle import BindingJob
 from scheduler.cycle_watch import DEFAULT_SLOW_CYCLE_S, CycleWatch
 from scheduler.failure_handler import Failure
+from scheduler.shadow import Shadows
 from scheduler.waiting_pods import WaitingPod
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class SchedulingLoop:
     ----------
     slow_cycle_s
         A cycle that takes longer is counted and told of with all that was measured; 0 for never.
+    shadows
+        Policies that look on; None for none.
 
     Notes
     -----
@@ -66,7 +69,9 @@ class SchedulingLoop:
         status_writer: PodStatusWriter,
         metrics: Metrics,
         slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S,
+        shadows: Shadows | None = None,
     ) -> None:
+        self._shadows = shadows or Shadows()
         self._watch = CycleWatch(metrics.cycles, slow_cycle_s)
         self._loop = loop
         self._cache = cache
@@ -135,6 +140,9 @@ class SchedulingLoop:
         if job is not None:
             # It may wait here for others to be bound: that is not the cycle's time.
             self._bindings.start(job)
+        if self._shadows.active is not None:
+            # The snapshot is still as the decision saw it: the next cycle brings it up to date.
+            self._shadows.observe(self._cycle.snapshot, framework, decision)
 
     def _skip(self, queued: QueuedPod) -> bool:
         """Tell whether the pod needs no cycle: it is being deleted, or assumed already."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from scheduler.event_handlers import EventHandlers
     from scheduler.metrics import Metrics
     from scheduler.policy.extender_chains import ExtenderChains
+    from scheduler.policy.policies import Shadows
     from scheduler.queueing import SchedulingQueue
 
 
@@ -33,6 +34,8 @@ class LivePolicies:
         What they are at the start.
     handle
         What plugins are lent.
+    shadows
+        Runs those of mode Shadow; None where nobody does.
 
     Raises
     ------
@@ -52,10 +55,15 @@ class LivePolicies:
     """
 
     def __init__(
-        self, config: SchedulerConfig, handle: Handle, chains: ExtenderChains, metrics: Metrics
+        self,
+        config: SchedulerConfig,
+        handle: Handle,
+        chains: ExtenderChains,
+        metrics: Metrics,
+        shadows: Shadows | None = None,
     ) -> None:
         compiler = ProfileCompiler(lambda: PLUGINS, handle, chains)
-        self.policies = Policies(compiler)
+        self.policies = Policies(compiler, shadows)
         mistakes = self.policies.set_file(config)
         if mistakes:
             raise ConfigError.of(mistakes, config.source)

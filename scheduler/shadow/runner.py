@@ -62,7 +62,7 @@ class ShadowRunner:
     ) -> None:
         self.framework = framework
         self.options = options
-        self._policy = _policy_of(framework)
+        self._policy = framework.policy.text
         self._storage = storage
         self._clock = clock
         self._budget = TimeBudget(self.options.budget, clock)
@@ -110,7 +110,7 @@ class ShadowRunner:
         """Begin anew with another live policy."""
         self._live = live
         self.framework.nominated = live.nominated
-        self._tally = self._blank(_policy_of(live))
+        self._tally = self._blank(live.policy.text)
 
     def _blank(self, live: str) -> Tally:
         return Tally(
@@ -157,7 +157,3 @@ class ShadowRunner:
             took_s = self._clock() - began
             self._budget.spend(took_s)
             self._tally.spend(took_s)
-
-
-def _policy_of(framework: FrameworkRunner) -> str:
-    return str(getattr(framework, "policy", framework.profile_name))
