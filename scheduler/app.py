@@ -28,18 +28,14 @@ from scheduler.client.codec import (
     NODES,
     POD_DISRUPTION_BUDGETS,
     PODS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    SERVICES,
-    STATEFUL_SETS,
 )
 from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError
 from scheduler.client.leases import Leases
 from scheduler.client.limiter import InFlightLimiter, TokenBucketLimiter
 from scheduler.client.transport import Transport
-from scheduler.config import ignored_fields, render_effective
-from scheduler.crd_operator import OperatorOptions
+from scheduler.config import ignored_fields
+from scheduler.crd_operator import CrdOperator, OperatorOptions
 from scheduler.cycle_watch import DEFAULT_SLOW_CYCLE_S
 from scheduler.event_handlers import EventHandlers
 from scheduler.event_recorder import EventRecorder
@@ -73,6 +69,7 @@ from scheduler.storage_events import StorageEvents
 from scheduler.storage_writer import StorageWriter
 from scheduler.version import VERSION
 from scheduler.waiting_pods import WaitingPods
+from scheduler.workload_events import watch_workloads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -84,6 +81,8 @@ if TYPE_CHECKING:
     from scheduler.client.limiter import Limiter
     from scheduler.config import SchedulerConfig
     from scheduler.informers import Informer
+    from scheduler.policy.config_reload import ConfigSource
+    from scheduler.policy.plugin_supply import PluginSupply
     from scheduler.serving.server import Server
 
     T = TypeVar("T")
@@ -133,6 +132,10 @@ class Options:
     slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S
     stale_watch_s: float = STALE_WATCH_S
     operator: OperatorOptions = field(default_factory=OperatorOptions)
+    supply: PluginSupply | None = None
+    """The plugins of users; None where there are none."""
+    source: ConfigSource | None = None
+    """Where the configuration is read again; None for never."""
     identity: str = field(default_factory=own_identity)
 
 
@@ -169,6 +172,8 @@ class App:
         self.extender_chains: ExtenderChains | None = None
         self.leadership: Leadership | None = None
         """None where every replica schedules."""
+        self.operator: CrdOperator | None = None
+        """None where SchedulingProfiles are not wanted."""
 
     async def run(self, stop: asyncio.Event) -> int:
         """Schedule until ``stop`` is set, then settle what is under way.
@@ -184,8 +189,7 @@ class App:
         """
         self.loop = asyncio.get_running_loop()
         rng = random.Random(self.options.seed)
-        kubeconfig = self.options.kubeconfig or self.config.client_connection.kubeconfig or None
-        credentials = await load_credentials(kubeconfig)
+        credentials = await load_credentials(self._kubeconfig)
         electing = Transport(
             credentials,
             user_agent=f"berth/{VERSION} (leader-election)",
@@ -214,6 +218,10 @@ class App:
             await reviewing.close()
             await transport.close()
             await electing.close()
+
+    @property
+    def _kubeconfig(self) -> str | None:
+        return self.options.kubeconfig or self.config.client_connection.kubeconfig or None
 
     def make_transport(self, credentials: Credentials) -> Transport:
         """Return the way to the API server. The seam for whoever wants to stand in between."""
@@ -292,7 +300,13 @@ class App:
         )
         self.shadows = Shadows(storage)
         self.policies = LivePolicies(
-            self.config, handle, self.extender_chains, metrics, self.shadows
+            self.config,
+            handle,
+            self.extender_chains,
+            metrics,
+            self.shadows,
+            self.options.supply,
+            self.options.source,
         )
         self.profiles = self.policies.profiles
         self.queue = SchedulingQueue(
@@ -309,7 +323,7 @@ class App:
         self.nodes = self.informers.informer(NODES)
         self.namespaces = self.informers.informer(NAMESPACES)
         self.namespaces.add_delta_handler(lambda d: namespaces.changed(d.old, d.new))
-        self.workloads = self._watch_workloads(workloads)
+        self.workloads = watch_workloads(workloads, self.informers)
         self.storage = StorageEvents(storage, self.queue, metrics).watch(self.informers)
         self.budgets = self.informers.informer(POD_DISRUPTION_BUDGETS)
         self.budgets.add_delta_handler(lambda d: budgets.budget_changed(d.old, d.new))
@@ -351,6 +365,17 @@ class App:
         handle.start(preemption=self.preemptions, queue=self.queue, live_pod=self.pods.get)
         self.profiles.count_nominated(NominatedNodes(self.queue.nominator))
         self.policies.go_live(loop, self.queue, handlers, self.pods.list)
+        if self.options.operator.enabled:
+            self.operator = CrdOperator(
+                loop,
+                transport,
+                self._kubeconfig,
+                self.policies.policies,
+                self.options.operator,
+                metrics,
+                self.leadership,
+                self.shadows.plain_report,
+            )
         self.scheduling = SchedulingLoop(
             loop,
             self.cache,
@@ -391,26 +416,15 @@ class App:
             pod_statuses=self.status_writer.statistics,
         )
 
-    def _watch_workloads(self, workloads: Workloads) -> tuple[Informer[Any], ...]:
-        """Watch what selects pods, and tell ``workloads`` of each change."""
-        services = self.informers.informer(SERVICES)
-        services.add_delta_handler(lambda d: workloads.service_changed(d.old, d.new))
-        controllers = self.informers.informer(REPLICATION_CONTROLLERS)
-        controllers.add_delta_handler(
-            lambda d: workloads.replication_controller_changed(d.old, d.new)
-        )
-        replica_sets = self.informers.informer(REPLICA_SETS)
-        replica_sets.add_delta_handler(lambda d: workloads.replica_set_changed(d.old, d.new))
-        stateful_sets = self.informers.informer(STATEFUL_SETS)
-        stateful_sets.add_delta_handler(lambda d: workloads.stateful_set_changed(d.old, d.new))
-        return services, controllers, replica_sets, stateful_sets
-
     async def _serve(self, stop: asyncio.Event) -> int:
         server: Server | None = None
         self.recorder.start()
         self.status_writer.start()
         self.informers.start()
         self.whole_objects.start()
+        self.policies.start()
+        if self.operator is not None:
+            self.operator.start()
         try:
             server = self.server = await self._start_server()
             if not await self._synced(stop):
@@ -438,6 +452,9 @@ class App:
         finally:
             if self.leadership is not None:
                 await self.leadership.stop()
+            if self.operator is not None:
+                await self.operator.stop()
+            await asyncio.to_thread(self.policies.stop)
             await self.informers.stop()
             await self.whole_objects.stop()
             await self.recorder.stop()
@@ -461,9 +478,7 @@ class App:
                 readiness={"informers": self._not_ready},
                 liveness={"leaderElection": self._not_leading_any_more},
                 reviews=self.reviews,
-                pages=pages.pages(
-                    lambda: render_effective(self.config), self.debugger, self.pods.list
-                ),
+                pages=pages.pages(self.policies.describe, self.debugger, self.pods.list),
             )
             await server.start()
         except module.ServerError as error:
@@ -484,6 +499,8 @@ class App:
     async def _wait_synced(self) -> None:
         await self.informers.wait_synced()
         await self.whole_objects.wait_synced()
+        if self.operator is not None:
+            await self.operator.wait_first_list()
 
     def _settle_memory(self) -> None:
         """Take what the first lists brought out of the collector's sight: it stays for long."""

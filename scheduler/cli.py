@@ -8,9 +8,11 @@ import gc
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plugins.registry import PLUGINS
 from scheduler.app import App, Options, StartError
 from scheduler.client.errors import ClientConfigError
 from scheduler.config import (
@@ -21,15 +23,18 @@ from scheduler.config import (
     render_effective,
     with_election,
 )
-from scheduler.crd_operator import add_operator_flags, operator_options
 from scheduler.explain import Batch, ExplainError, ExplainOptions, run_explain
 from scheduler.log_setup import configure_logging
+from scheduler.policy.config_reload import ConfigSource
+from scheduler.policy.flags import add_policy_flags, plugin_supply
 from scheduler.serving.flags import add_serving_flags, serving_options
 from scheduler.shadow.command import add_shadow_command
 from scheduler.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from scheduler.policy.plugin_supply import PluginSupply
 
 _DEFAULTS = Options()
 
@@ -61,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         "--scheduler-name", metavar="N", help="the one profile's schedulerName, without --config"
     )
     add_serving_flags(run)
-    add_operator_flags(run)
+    add_policy_flags(run)
     run.add_argument(
         "--assumed-pod-ttl",
         metavar="SECONDS",
@@ -123,13 +128,19 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     _calm_collector()
     configure_logging(options.log_format, options.log_level)
-    config = _config(options)
+    supply, operator = plugin_supply(options)
+    path = None if options.config is None else Path(options.config)
+    # Nothing changes under a configuration without a file and without plugins.
+    source = ConfigSource(partial(_config, options, supply), path)
+    config = source.read()
     app = App(
         config,
         Options(
             kubeconfig=options.kubeconfig,
             serving=serving_options(options),
-            operator=operator_options(options),
+            operator=operator,
+            supply=supply,
+            source=None if supply is None else source,
             seed=options.seed,
             ttl_s=options.assumed_pod_ttl,
             slow_cycle_s=options.slow_cycle_threshold,
@@ -159,17 +170,18 @@ def _bool(text: str) -> bool:
     raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
 
 
-def _config(options: argparse.Namespace) -> SchedulerConfig:
-    config = _file_config(options)
+def _config(options: argparse.Namespace, supply: PluginSupply | None) -> SchedulerConfig:
+    config = _file_config(options, supply)
     return config if options.leader_elect is None else with_election(config, options.leader_elect)
 
 
-def _file_config(options: argparse.Namespace) -> SchedulerConfig:
+def _file_config(options: argparse.Namespace, supply: PluginSupply | None) -> SchedulerConfig:
     if options.config is None:
-        return default_config(options.scheduler_name or "berth")
+        config = default_config(options.scheduler_name or "berth")
+        return config if supply is None else supply.enabled_in(config)
     if options.scheduler_name is not None:
         raise ConfigError("--scheduler-name", "contradicts --config, which names its profiles")
-    return load_config(Path(options.config))
+    return load_config(Path(options.config), PLUGINS if supply is None else supply.plugins())
 
 
 async def _until_signalled(app: App) -> int:

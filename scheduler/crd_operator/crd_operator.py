@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from scheduler.client.api import MERGE_PATCH
+from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError
 from scheduler.client.paths import segment
 from scheduler.crd_operator.intake import ProfileIntake
@@ -19,14 +20,17 @@ from scheduler.crd_operator.worker import Worker
 from scheduler.metrics.operator_metrics import add_operator_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-    from scheduler.client.credentials import Credentials
     from scheduler.client.transport import Transport
     from scheduler.crd_operator.options import OperatorOptions
+    from scheduler.leader_election import Leadership
     from scheduler.metrics import Metrics
     from scheduler.policy.policies import Policies
+
+FIRST_LIST_S: Final = 5.0
+"""How long pods wait at the start for the policies of the cluster; then the file's place them."""
 
 _READ_S: Final = 10.0
 """How long a ConfigMap is waited for."""
@@ -44,12 +48,12 @@ class CrdOperator:
         The I/O loop.
     transport
         The way to the API server for lists and statuses, behind its write fence.
-    load_credentials
-        Called on kopf's own loop: kopf has connections of its own.
+    kubeconfig
+        How to reach it; None for the usual places. kopf has connections of its own.
     policies
         Who compiles and swaps.
-    may_write
-        Whether this process leads; asked from the loop. Only the leader writes status.
+    leadership
+        Only the leader writes status; None where every replica schedules.
     shadow_report
         What the shadow run of a SchedulingProfile has found so far, as plain data for its status;
         None when there is nothing. Asked from the loop, must be quick.
@@ -63,25 +67,31 @@ class CrdOperator:
         self,
         loop: asyncio.AbstractEventLoop,
         transport: Transport,
-        load_credentials: Callable[[], Awaitable[Credentials]],
+        kubeconfig: str | None,
         policies: Policies,
         options: OperatorOptions,
         metrics: Metrics,
-        *,
-        may_write: Callable[[], bool] = lambda: True,
+        leadership: Leadership | None = None,
         shadow_report: Callable[[str], Mapping[str, object] | None] = lambda _: None,
-        rng: random.Random | None = None,
     ) -> None:
         self._loop = loop
         self._transport = transport
         self._options = options
         self.worker = Worker("policies")
         self.writer = ProfileStatusWriter(
-            loop, self._write_status, policies.status, may_write, shadow_report
+            loop,
+            self._write_status,
+            policies.status,
+            lambda: leadership is None or leadership.is_leading,
+            shadow_report,
         )
         self.intake = ProfileIntake(policies, options, self._config_map, self.writer.take)
         self.watch = ProfileWatch(
-            transport, load_credentials, self.intake, self.worker, rng or random.Random()
+            transport,
+            lambda: load_credentials(options.kopf_kubeconfig or kubeconfig),
+            self.intake,
+            self.worker,
+            random.Random(),
         )
         policies.subscribe(self.writer.changed)
         add_operator_metrics(
@@ -98,7 +108,7 @@ class CrdOperator:
         self.writer.start()
         self.watch.start()
 
-    async def wait_first_list(self, timeout_s: float) -> bool:
+    async def wait_first_list(self, timeout_s: float = FIRST_LIST_S) -> bool:
         """Wait until the SchedulingProfiles that are there have been given to the policies.
 
         Return False when time is up first: then they come later, while pods are being scheduled.

@@ -23,9 +23,12 @@ class OperatorOptions:
         Where such ConfigMaps have to be; empty for nowhere.
     selector
         Labels that a SchedulingProfile must have to be ours, for clusters with several berths.
+    kopf_kubeconfig
+        Another way to the API server for kopf alone; None for that of everything else.
     """
 
     enabled: bool = False
     allow_python: bool = False
     namespace: str = ""
     selector: Mapping[str, str] = field(default_factory=dict)
+    kopf_kubeconfig: str | None = None
