@@ -13,6 +13,8 @@ from scheduler.containment.left_out import LeftOut
 from scheduler.containment.memory_fence import MemoryFence
 from scheduler.containment.note import Note, StateDirError
 from scheduler.containment.options import ContainmentOptions
+from scheduler.containment.plugin_code import PluginCode
+from scheduler.containment.trials import Trials
 from scheduler.containment.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -21,15 +23,15 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from scheduler.containment.guard import BreakerReport
-    from scheduler.containment.plugin_code import PluginCode
-
-Troubles = dict[str, str]
+    from scheduler.plugin_trial import ClusterCopy
+    from scheduler.user_plugins import PluginSource
 
 ACQUITTED_AFTER_S: Final = 600.0
 """So long a process has to live before a death in the middle of a plugin's call is forgotten."""
 
 _NOTE: Final = "plugin-at-work"
 _LEFT_OUT: Final = "plugins-left-out.json"
+_TRIED: Final = "plugins-tried.json"
 _EVIDENCE: Final = "plugin-traceback.txt"
 
 log = structlog.get_logger(__name__)
@@ -73,6 +75,7 @@ class Containment:
             _make(folder)
         self._note = Note(None if folder is None else folder / _NOTE)
         self._left_out = LeftOut(None if folder is None else folder / _LEFT_OUT)
+        self._trials = Trials(options.trial, None if folder is None else folder / _TRIED)
         self._evidence: TextIO | None = None
         if folder is not None:
             self._judge_last_process(folder / _EVIDENCE)
@@ -96,13 +99,25 @@ class Containment:
                     self._watchdog if self.options.timeout_s else None,
                     self._clock,
                     self._watchdog.look,
+                    self._left_out.why(code),
                 )
                 self.start()
             return found
 
-    def why_left_out(self, digest: str) -> str:
-        """Return why code is not to be run any more, for people; empty if it may run."""
-        return self._left_out.why(digest)
+    def guard_for(self, source: PluginSource, cls: type) -> ContainedGuard:
+        """Return the guard of a user's class that a source brings."""
+        return self.guard(PluginCode.of(cls, source.digest))
+
+    def admit(self, source: PluginSource) -> str:
+        """Try code that is about to be used for the first time; return why not to, or nothing.
+
+        *Concurrency*: it waits for a second or more, in the caller's thread.
+        """
+        return "; ".join(self._trials.report(source).problems)
+
+    def lend_cluster(self, copy: Callable[[], ClusterCopy]) -> None:
+        """Name whom to ask, from any thread, for a copy of the cluster to try plugins in."""
+        self._trials.cluster = copy
 
     # --- what is wrong ------------------------------------------------------------------------
 
@@ -134,8 +149,6 @@ class Containment:
         if self._started:
             self._watchdog.stop()
         self._note.close()
-        if self._evidence is not None:
-            self._evidence.close()
 
     def _tick(self) -> None:
         """Once a second, and whenever a plugin failed or a breaker changed."""
@@ -152,7 +165,7 @@ class Containment:
             with self._lock:
                 guards = list(self._guards)
             for code in guards:
-                self._left_out.acquit(code.digest)
+                self._left_out.acquit(code)
 
     def _judge_last_process(self, evidence: Path) -> None:
         held_the_lock = evidence.exists() and evidence.stat().st_size > 0

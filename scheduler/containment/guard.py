@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import resource
 import time
-import traceback
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import structlog
 
-from plugins.policy.answers import PolicyAnswerError
 from plugins.policy.guard import ABSENT, Absent
 from scheduler.containment.breaker import Breaker, BreakerRules, State
 from scheduler.containment.note import POINTS
+from scheduler.plugin_trial.blame import kind_of, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,7 +37,6 @@ makes the columns that the others find."""
 _QUIET_S: Final = 1.0
 _POINT_NUMBERS: Final = {point: number for number, point in enumerate(POINTS)}
 _OTHER: Final = _POINT_NUMBERS["other"]
-_SIGNATURE: Final = _POINT_NUMBERS["signature"]
 
 
 class PluginFailedError(Exception):
@@ -52,6 +49,8 @@ class BreakerReport:
 
     Parameters
     ----------
+    left_out
+        Whether it is not called at all, because the process before ended in one of its calls.
     failures
         How many there were, by kind: ``raised``, ``memory``, ``slow``, or the kind of a
         :class:`~plugins.policy.answers.PolicyAnswerError`.
@@ -65,6 +64,7 @@ class BreakerReport:
 
     code: PluginCode
     state: State
+    left_out: bool
     failures: Mapping[str, int]
     passed_over: int
     average_s: Mapping[str, float]
@@ -94,6 +94,8 @@ class ContainedGuard:
         A monotonic one, in seconds.
     on_change
         Told, on the scheduling thread, that :meth:`report` has something new.
+    left_out
+        Why the plugin is not to be called at all; empty if it may be.
 
     Notes
     -----
@@ -112,6 +114,7 @@ class ContainedGuard:
         watchdog: Watchdog | None = None,
         clock: Callable[[], float] = time.monotonic,
         on_change: Callable[[], None] = lambda: None,
+        left_out: str = "",
     ) -> None:
         self.code = code
         self._breaker = Breaker(rules or BreakerRules())
@@ -123,12 +126,18 @@ class ContainedGuard:
         self._watchdog = watchdog
         self._clock = clock
         self._on_change = on_change
+        self._left_out = left_out
         self._averages = [0.0] * len(POINTS)
         self._failures: Counter[str] = Counter()
         self._passed_over = 0
         self._last_failure = ""
         self._failed_at = float("-inf")
         self._quiet_until = float("-inf")
+
+    @property
+    def calls(self) -> int:
+        """Grows when calls begin to be made again or cease to be."""
+        return self._breaker.changes
 
     def call(self, plugin: str, point: str, function: Callable[[], T]) -> T | Absent:
         """Return what ``function`` returns, or ``ABSENT`` while the plugin is switched off.
@@ -139,9 +148,12 @@ class ContainedGuard:
             When the call failed, or the plugin is switched off and its pods are to wait.
         """
         clock, breaker, number = self._clock, self._breaker, _POINT_NUMBERS.get(point, _OTHER)
+        if self._left_out:
+            return self._pass_over(f"left out: {self._left_out}")
         began = clock()
         if breaker.state is not State.CLOSED and not breaker.admits(began):
-            return self._pass_over()
+            left_s = max(breaker.open_until - began, 1.0)
+            return self._pass_over(f"switched off for another {left_s:.0f} s: {self._last_failure}")
         if self._watchdog is not None and not self._watchdog.armed:
             self._watchdog.arm()
         note, fence = self._note, self._fence
@@ -171,10 +183,6 @@ class ContainedGuard:
             breaker.succeed(now)
             log.info("plugin answers again", plugin=self.code.name, point=point)
             self._on_change()
-        if number == _SIGNATURE and answer is not None:
-            # Verdicts are shared by signature. Those of a time when the plugin was passed over must
-            # not be taken for its own later on.
-            return cast("T", (answer, breaker.changes))
         return answer
 
     def report(self) -> BreakerReport:
@@ -186,6 +194,7 @@ class ContainedGuard:
         return BreakerReport(
             self.code,
             state,
+            bool(self._left_out),
             dict(self._failures),
             self._passed_over,
             averages,
@@ -193,25 +202,24 @@ class ContainedGuard:
         )
 
     def _trouble(self, state: State) -> str:
+        what = "its pods wait" if self.code.failure_policy == "Fail" else "it is passed over"
+        if self._left_out:
+            return f"is left out, and {what}: {self._left_out}"
         if state is State.CLOSED:
             recent = self._clock() - self._failed_at < self._rules.window_s
             return f"fails: {self._last_failure}" if recent else ""
-        what = "its pods wait" if self.code.failure_policy == "Fail" else "it is passed over"
         return f"fails, and {what}: {self._last_failure}"
 
-    def _pass_over(self) -> Absent:
+    def _pass_over(self, why: str) -> Absent:
         self._passed_over += 1
         if self.code.failure_policy == "Fail":
-            left_s = self._breaker.open_until - self._clock()
-            raise PluginFailedError(
-                f"switched off for another {max(left_s, 1):.0f} s: {self._last_failure}"
-            )
+            raise PluginFailedError(why)
         return ABSENT
 
     def _failed(self, point: str, error: BaseException) -> PluginFailedError:
         """Take note of a call that raised; return what to tell the pod."""
-        text = f"{point}: {_what(error)}{self._where(error)}"
-        self._take_note(_kind(error), text, self._clock(), 1)
+        text = f"{point}: {told(error, self.code.file)}"
+        self._take_note(kind_of(error), text, self._clock(), 1)
         return PluginFailedError(text)
 
     def _too_slow(self, point: str, took: float, average: float, now: float) -> None:
@@ -245,31 +253,3 @@ class ContainedGuard:
             self._quiet_until = now + _QUIET_S
             log.warning("plugin failed", plugin=self.code.name, kind=kind, why=text)
         self._on_change()
-
-    def _where(self, error: BaseException) -> str:
-        """Return the last line of the user's file that an exception came through."""
-        file = self.code.file
-        if not file:
-            return ""
-        lines = [
-            line
-            for frame, line in traceback.walk_tb(error.__traceback__)
-            if frame.f_code.co_filename == file
-        ]
-        name = PurePath(file).name
-        return f" ({name}, line {lines[-1]})" if lines else f" ({name})"
-
-
-def _kind(error: BaseException) -> str:
-    if isinstance(error, PolicyAnswerError):
-        return error.kind
-    return "memory" if isinstance(error, MemoryError) else "raised"
-
-
-def _what(error: BaseException) -> str:
-    if isinstance(error, PolicyAnswerError):
-        return str(error)
-    if isinstance(error, MemoryError) and not str(error):
-        return "allocates more memory than a call may"
-    text = str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -33,6 +33,7 @@ _NO_RECORD: Final = _MAX_PLUGINS
 """Stands for plugins for which there was no record left; their calls are numbered all the same."""
 
 _HUNG: Final = 1
+_ENDED: Final = 2
 
 
 class StateDirError(Exception):
@@ -154,10 +155,13 @@ class Note:
         self._words[3] = _HUNG
 
     def close(self) -> None:
-        """Let go of the file. A process that ends without this lets go of it as well."""
-        self._words.release()
-        self._page.close()
+        """Write down that the process ended of its own accord, and let the file go.
+
+        A call that is still under way may go on writing: nobody will read it.
+        """
+        self._words[3] = _ENDED
         if self._file is not None:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
             os.close(self._file)
             self._file = None
 
@@ -166,7 +170,7 @@ class Note:
         magic, who, number, verdict = (
             int.from_bytes(page[at : at + 8], "little") for at in (0, 8, 16, 24)
         )
-        if magic != _MAGIC or not who:
+        if magic != _MAGIC or not who or verdict == _ENDED:
             return None
         slot, point = divmod(who - 1, len(POINTS))
         if slot >= _MAX_PLUGINS:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from scheduler.containment.breaker import BreakerRules
 from scheduler.containment.guard import DEFAULT_BUDGET_S
 from scheduler.containment.memory_fence import DEFAULT_ALLOWANCE_BYTES
-from scheduler.containment.trial import TrialLimits
 from scheduler.containment.watchdog import DEFAULT_TIMEOUT_S
+from scheduler.plugin_trial import TrialLimits
 
 if TYPE_CHECKING:
     import argparse
