@@ -51,6 +51,7 @@ from scheduler.leader_election import (
     own_identity,
 )
 from scheduler.metrics import Metrics
+from scheduler.node_metrics import NodeMetricsConfig, measure_nodes
 from scheduler.nominated_nodes import NominatedNodes
 from scheduler.permissions import required_permissions
 from scheduler.plugin_handle import PluginHandle
@@ -132,6 +133,7 @@ class Options:
     slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S
     stale_watch_s: float = STALE_WATCH_S
     operator: OperatorOptions = field(default_factory=OperatorOptions)
+    node_metrics: NodeMetricsConfig = field(default_factory=NodeMetricsConfig)
     supply: PluginSupply | None = None
     """The plugins of users; None where there are none."""
     source: ConfigSource | None = None
@@ -298,6 +300,7 @@ class App:
         self.extender_chains = ExtenderChains(
             loop, self.api, self.whole_objects, binder.settle, self.write_fence
         )
+        self.node_metrics = measure_nodes(self.options.node_metrics, handle, metrics)
         self.shadows = Shadows(storage)
         self.policies = LivePolicies(
             self.config,
@@ -423,6 +426,7 @@ class App:
         self.informers.start()
         self.whole_objects.start()
         self.policies.start()
+        self.node_metrics.start()
         if self.operator is not None:
             self.operator.start()
         try:
@@ -455,6 +459,7 @@ class App:
             if self.operator is not None:
                 await self.operator.stop()
             await asyncio.to_thread(self.policies.stop)
+            await self.node_metrics.stop()
             await self.informers.stop()
             await self.whole_objects.stop()
             await self.recorder.stop()

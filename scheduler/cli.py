@@ -25,6 +25,7 @@ from scheduler.config import (
 )
 from scheduler.explain import Batch, ExplainError, ExplainOptions, run_explain
 from scheduler.log_setup import configure_logging
+from scheduler.node_metrics.flags import add_node_metrics_flags, node_metrics_config
 from scheduler.policy.config_reload import ConfigSource
 from scheduler.policy.flags import add_policy_flags, plugin_supply
 from scheduler.serving.flags import add_serving_flags, serving_options
@@ -67,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_serving_flags(run)
     add_policy_flags(run)
+    add_node_metrics_flags(run)
     run.add_argument(
         "--assumed-pod-ttl",
         metavar="SECONDS",
@@ -139,6 +141,7 @@ def _run(options: argparse.Namespace) -> int:
             kubeconfig=options.kubeconfig,
             serving=serving_options(options),
             operator=operator,
+            node_metrics=node_metrics_config(options),
             supply=supply,
             source=None if supply is None else source,
             seed=options.seed,

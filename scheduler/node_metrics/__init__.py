@@ -7,6 +7,7 @@ from scheduler.node_metrics.configuration import (
     NodeMetricsConfig,
     load_node_metrics,
 )
+from scheduler.node_metrics.measuring import measure_nodes
 from scheduler.node_metrics.poller import NodeMetricsPoller
 
 __all__ = [
@@ -16,4 +17,5 @@ __all__ = [
     "NodeMetricsConfig",
     "NodeMetricsPoller",
     "load_node_metrics",
+    "measure_nodes",
 ]
