@@ -23,9 +23,11 @@ from scheduler.config import (
     render_effective,
     with_election,
 )
+from scheduler.crd_operator.commands import ProfileError, add_profile_commands
 from scheduler.explain import Batch, ExplainError, ExplainOptions, run_explain
 from scheduler.log_setup import configure_logging
 from scheduler.node_metrics.flags import add_node_metrics_flags, node_metrics_config
+from scheduler.plugin_trial.command import add_trial_commands
 from scheduler.policy.config_reload import ConfigSource
 from scheduler.policy.flags import add_policy_flags, plugin_supply
 from scheduler.serving.flags import add_serving_flags, serving_options
@@ -45,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         status: int = options.command(options)
-    except (ConfigError, ClientConfigError, StartError, ExplainError) as error:
+    except (ConfigError, ClientConfigError, StartError, ExplainError, ProfileError) as error:
         sys.stderr.write(f"berth: {error}\n")
         return 1
     except KeyboardInterrupt:
@@ -120,7 +122,11 @@ def _parser() -> argparse.ArgumentParser:
         help='answer JSON lines {"objects": [...], "pod": {...}, "config": {...}} from stdin',
     )
 
+    add_profile_commands(commands)
     add_shadow_command(commands)
+
+    plugin = commands.add_parser("plugin", help="check and measure plugins of your own")
+    add_trial_commands(plugin.add_subparsers(metavar="COMMAND", required=True))
 
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(command=_version)

@@ -10,11 +10,11 @@ looks for no peers and sees no kind but ours.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-import structlog
 
 from scheduler.crd_operator.profile_resource import GROUP, PLURAL, VERSION
 from scheduler.version import VERSION as BERTH_VERSION
@@ -32,7 +32,9 @@ _ERROR_BACKOFFS: Final = (0.5, 1.0, 2.0, 4.0)
 
 _CONNECT_TIMEOUT_S: Final = 5.0
 
-log = structlog.get_logger(__name__)
+_TALKATIVE: Final = ("kopf._cogs", "kopf._core", "kopf.activities", "kopf.objects")
+"""kopf's loggers: a line for each event, two tracebacks for each error. What matters of it, its end
+and why, is told by whoever starts it again."""
 
 
 class KopfThread:
@@ -109,6 +111,8 @@ class KopfThread:
         # Here and not above: it takes a third of a second, and most never need it.
         import kopf  # noqa: PLC0415
 
+        for name in _TALKATIVE:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         with self._lock:
             # Not an Event of threads: kopf would wait for that on a thread which nobody wakes.
             self._stop = asyncio.Event()

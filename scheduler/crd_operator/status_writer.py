@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scheduler.crd_operator.intake import Taken
     from scheduler.policy import PolicyStatus
 
-PAUSE_S: Final = 1.0
+PAUSE_S: Final = 0.25
 """Between two writes about one object: whoever writes against us shall not make it a storm."""
 
 STANDBY_S: Final = 1.0
