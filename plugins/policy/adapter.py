@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-import msgspec
 import numpy as np
 
+from cache.columns import NodesView
 from plugins.framework.args import ArgsError
 from plugins.framework.interfaces import FilterPlugin, Plugin, ScorePlugin
 from plugins.framework.node_metrics import NoMetrics
@@ -22,50 +20,27 @@ from plugins.policy.answers import (
     checked_verdict,
     to_scale,
 )
-from plugins.policy.args import Args
 from plugins.policy.guard import ABSENT, Unguarded
 from plugins.policy.node import Node
 from plugins.policy.nodes import Nodes
+from plugins.policy.other_nodes import OtherNodes
 from plugins.policy.own_columns import OwnColumns
 from plugins.policy.pod import Pod
+from plugins.policy.user_class import args_type_of, check_class, has_any, policy_name, takes_args
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Sequence
 
+    import msgspec
     import numpy.typing as npt
 
-    from cache.columns import NodesView
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
+    from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.handle import Handle
     from plugins.framework.results import IntArray
     from plugins.policy.guard import Guard
-
-METHODS: Final = ("filter", "filter_one", "score", "score_one")
-"""What a class needs at least one of."""
-
-
-class PolicyClassError(TypeError):
-    """A class that cannot be a plugin; the message names the class and what is wrong."""
-
-
-def is_policy(candidate: object) -> bool:
-    """Tell whether something is a class that means to be a user's plugin.
-
-    One that has a filter or a score and is not of the framework's own kind.
-    """
-    return (
-        isinstance(candidate, type)
-        and not issubclass(candidate, (Plugin, msgspec.Struct))
-        and any(callable(getattr(candidate, method, None)) for method in METHODS)
-    )
-
-
-def policy_name(cls: type) -> str:
-    """Return the name by which profiles know a user's class: its ``name``, or the class's own."""
-    name = cls.__dict__.get("name", cls.__name__)
-    return name if isinstance(name, str) and name else cls.__name__
 
 
 def adapt(cls: type, *, guard: Guard | None = None) -> type[Plugin]:
@@ -83,25 +58,26 @@ def adapt(cls: type, *, guard: Guard | None = None) -> type[Plugin]:
     PolicyClassError
         When the class cannot be a plugin.
     """
-    _check_class(cls)
+    check_class(cls)
     bases: list[type] = []
     normalized = bool(getattr(cls, "normalized", False))
     # The order counts: a vector form comes before the one that is derived from the scalar form.
-    if _has(cls, "signature"):
+    if has_any(cls, "signature"):
         bases.append(_Signed)
-    if _has(cls, "score", "score_one") and not normalized:
+    if has_any(cls, "score", "score_one") and not normalized:
         bases.append(_Stretched)
-    for method, base in _FORMS.items():
-        if _has(cls, method):
-            bases.append(base)
+    for vector, scalar, *forms in _FORMS:
+        written = (has_any(cls, vector), has_any(cls, scalar))
+        bases += [form for form, of in zip(forms, _WRITTEN, strict=True) if written == of]
     members: dict[str, Any] = {
         "__doc__": cls.__doc__,
         "__module__": cls.__module__,
         "name": policy_name(cls),
-        "args_type": _args_type(cls),
+        "args_type": args_type_of(cls),
         "policy": cls,
         "guard": Unguarded() if guard is None else guard,
         "is_normalized": normalized,
+        "looks_at_others": bool(getattr(cls, "looks_at_other_nodes", False)),
     }
     return cast("type[Plugin]", type(cls.__name__, tuple(bases), members))
 
@@ -116,22 +92,34 @@ class PolicyPlugin(Plugin):
     guard: ClassVar[Guard]
     is_normalized: ClassVar[bool]
     """Whether its scores are within 0..100 as they come."""
+    looks_at_others: ClassVar[bool]
+    """Whether what it says of one node depends on other nodes, by ``Nodes.all_nodes``."""
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
         super().__init__(args, handle)
         try:
-            self.user: Any = self.policy(args) if _takes_args(self.policy) else self.policy()
+            self.user: Any = self.policy(args) if takes_args(self.policy) else self.policy()
         except ArgsError:
             raise
         except Exception as error:
             why = str(error) or type(error).__name__
             raise ArgsError("", f"{self.name} refuses them: {why}") from error
-        self._metrics = _LentMetrics(handle)
-        self.own_columns = OwnColumns(self._metrics)
+        self.own_columns = OwnColumns(_LentMetrics(handle))
+        self.others = OtherNodes()
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return every event if the class filters, by whatever it pleases; else nothing."""
+        return super().events_to_register() if isinstance(self, FilterPlugin) else ()
 
     def nodes(self, view: NodesView) -> Nodes:
         """Return a view as the user's class sees it."""
+        if self.looks_at_others:
+            self.others.saw(view)
         return Nodes(view, self.own_columns)
+
+    def alone(self, node_info: NodeInfo) -> NodesView:
+        """Return a view of one node: among all others if the class looks at them."""
+        return self.others.view_of(node_info) if self.looks_at_others else NodesView.of([node_info])
 
 
 class _LentMetrics:
@@ -186,6 +174,10 @@ class _VectorFilter(_Filter, FilterPlugin):
             return ALL_PASS
         return NodeVerdicts(passed.copy(), status=unschedulable(self._reason))
 
+    def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
+        """Judge one node."""
+        return self.filter(state, info, self.alone(node_info)).status_of(0)
+
 
 class _ScalarFilter(_Filter, FilterPlugin):
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
@@ -203,9 +195,12 @@ class _ScalarFilter(_Filter, FilterPlugin):
         passed = np.fromiter((each is None for each in reasons), np.bool_, len(reasons))
 
         def detail() -> tuple[npt.NDArray[np.integer], Sequence[Status]]:
-            distinct = {each: at for at, each in enumerate(dict.fromkeys(reasons))}
-            which = np.fromiter((distinct[each] for each in reasons), np.intp, len(reasons))
-            return which, [SUCCESS if each is None else unschedulable(each) for each in distinct]
+            distinct = list(dict.fromkeys(each for each in reasons if each is not None))
+            at = {each: index for index, each in enumerate(distinct)}
+            which = np.fromiter(
+                (0 if each is None else at[each] for each in reasons), np.intp, len(reasons)
+            )
+            return which, [unschedulable(each) for each in distinct]
 
         return NodeVerdicts(passed, detail=detail)
 
@@ -218,6 +213,10 @@ class _ScalarFilter(_Filter, FilterPlugin):
 
         reason = self.guard.call(self.name, "filter_one", ask)
         return SUCCESS if reason is None or reason is ABSENT else unschedulable(reason)
+
+
+class _BothFilter(_VectorFilter):
+    filter_one = _ScalarFilter.filter_one
 
 
 class _Score(PolicyPlugin):
@@ -245,6 +244,10 @@ class _VectorScore(_Score, ScorePlugin):
 
         scores = self.guard.call(self.name, "score", ask)
         return np.zeros(len(nodes), np.int64) if scores is ABSENT else self._encoded(scores)
+
+    def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
+        """Return the raw score of one node."""
+        return int(self.score(state, info, self.alone(node_info))[0])
 
 
 class _ScalarScore(_Score, ScorePlugin):
@@ -285,73 +288,13 @@ class _Stretched(PolicyPlugin):
         return to_scale(scores.view(np.float64), higher_is_better=higher)
 
 
-_FORMS: Final[Mapping[str, type[PolicyPlugin]]] = MappingProxyType(
-    {
-        "filter": _VectorFilter,
-        "filter_one": _ScalarFilter,
-        "score": _VectorScore,
-        "score_one": _ScalarScore,
-    }
+class _BothScore(_VectorScore):
+    score_one = _ScalarScore.score_one
+
+
+_WRITTEN: Final = ((True, False), (False, True), (True, True))
+_FORMS: Final = (
+    ("filter", "filter_one", _VectorFilter, _ScalarFilter, _BothFilter),
+    ("score", "score_one", _VectorScore, _ScalarScore, _BothScore),
 )
-
-
-def _has(cls: type, *methods: str) -> bool:
-    return any(callable(getattr(cls, method, None)) for method in methods)
-
-
-def _check_class(cls: type) -> None:
-    if not _has(cls, *METHODS):
-        raise PolicyClassError(
-            f"{cls.__name__} has none of {', '.join(METHODS)}: it would decide nothing"
-        )
-    for method in (*METHODS, "signature"):
-        function = getattr(cls, method, None)
-        wanted = 1 if method == "signature" else 2
-        if function is not None and not _accepts(function, wanted + 1):
-            takes = "(self, pod)" if wanted == 1 else _TAKES[method]
-            raise PolicyClassError(f"{cls.__name__}.{method} must take {takes}")
-    reason = getattr(cls, "reason", "")
-    if not isinstance(reason, str):
-        raise PolicyClassError(f"{cls.__name__}.reason must be a text")
-    name = cls.__dict__.get("name")
-    if name is not None and (not isinstance(name, str) or not name):
-        raise PolicyClassError(f"{cls.__name__}.name must be a text that is not empty")
-    _args_type(cls)
-    if _takes_args(cls) and _args_type(cls) is None:
-        raise PolicyClassError(
-            f"{cls.__name__}.__init__ takes arguments, but the class has no Args: "
-            "write `class Args(plugins.policy.Args)` within it"
-        )
-
-
-_TAKES: Final = {
-    "filter": "(self, pod, nodes)",
-    "filter_one": "(self, pod, node)",
-    "score": "(self, pod, nodes)",
-    "score_one": "(self, pod, node)",
-}
-
-
-def _args_type(cls: type) -> type[msgspec.Struct] | None:
-    found = getattr(cls, "Args", None)
-    if found is None or found is Args:
-        return None
-    if not isinstance(found, type) or not issubclass(found, Args):
-        raise PolicyClassError(f"{cls.__name__}.Args must be a subclass of plugins.policy.Args")
-    return found
-
-
-def _takes_args(cls: type) -> bool:
-    constructor = cls.__dict__.get("__init__") or inspect.getattr_static(cls, "__init__")
-    return constructor is not object.__init__ and _accepts(constructor, 2)
-
-
-def _accepts(function: Any, count: int) -> bool:
-    """Tell whether a function can be called with so many positional arguments."""
-    try:
-        inspect.signature(function).bind(*range(count))
-    except TypeError:
-        return False
-    except ValueError:
-        return True
-    return True
+"""The base of a class that has the vector form, the scalar form, or both."""
