@@ -58,6 +58,7 @@ from scheduler.plugin_handle import PluginHandle
 from scheduler.pod_status_writer import PodStatusWriter
 from scheduler.policy.extender_chains import ExtenderChains
 from scheduler.policy.live_policies import LivePolicies
+from scheduler.policy.plugin_supply import known_plugins
 from scheduler.preemption_executor import PreemptionExecutor
 from scheduler.queueing import SchedulingQueue
 from scheduler.reaper import Reaper
@@ -273,7 +274,8 @@ class App:
         log.info("connected", server_version=version, berth_version=VERSION)
         missing: list[Permission] = []
         try:
-            missing = await self.api.missing_permissions(required_permissions(self.config))
+            required = required_permissions(self.config, known_plugins(self.options.supply))
+            missing = await self.api.missing_permissions(required)
         except* ApiError as group:
             log.warning("cannot ask for our permissions", error=str(group.exceptions[0]))
         if missing:
@@ -435,7 +437,7 @@ class App:
                 return 0
             self.ready = True
             self._settle_memory()
-            for field_name in ignored_fields(self.config):
+            for field_name in ignored_fields(self.config, known_plugins(self.options.supply)):
                 log.warning("accepted and ignored", field=field_name)
             if self.leadership is not None:
                 log.info("standing by", address=server.address)
