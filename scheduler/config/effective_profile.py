@@ -254,12 +254,16 @@ def check_queue_sort(
     return []
 
 
-def running_profiles(config: SchedulerConfig) -> tuple[EffectiveProfile, ...]:
+def running_profiles(
+    config: SchedulerConfig, plugins: Mapping[str, type[Plugin]] = PLUGINS
+) -> tuple[EffectiveProfile, ...]:
     """Return the profiles as they run: less the resources that extenders look after.
+
+    Parameters are as for :func:`effective_profiles`.
 
     Raises
     ------
     ConfigError
         As :func:`effective_profiles`.
     """
-    return leave_to_extenders(effective_profiles(config), config.extenders)
+    return leave_to_extenders(effective_profiles(config, plugins), config.extenders)

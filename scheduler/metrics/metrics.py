@@ -203,6 +203,11 @@ class Metrics:
             "Objects of the API that could not be read and were left as they were known.",
             "resource",
         )
+        self._config_reloads = counter(
+            "berth_config_reloads_total",
+            "Times that the configuration was read again: applied, unchanged or refused.",
+            "result",
+        )
         self._changed_nodes = histogram(
             "berth_snapshot_changed_nodes",
             "Nodes that had changed since the scheduling cycle before.",
@@ -324,6 +329,10 @@ class Metrics:
     def malformed(self, resource: str) -> None:
         """Count an object of `resource` that could not be read."""
         self._malformed.of(resource).inc()
+
+    def config_reloaded(self, result: str) -> None:
+        """Count that the configuration was read again: applied, unchanged or refused."""
+        self._config_reloads.of(result).inc()
 
     def expired(self, outcome: str) -> None:
         """Count an overdue assumed pod: bound after all, requeued, or gone."""

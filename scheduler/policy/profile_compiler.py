@@ -134,13 +134,14 @@ class ProfileCompiler:
         ConfigError
             When it cannot be used. Paths start at ``spec``.
         """
-        own = self._own_plugins(spec)
-        profile = _with_own_plugins(spec, own)
+        sources = self._own_plugins(spec)
+        own = {name: cls for each in sources for name, cls in each.items()}
+        profile, moved = _with_own_plugins(spec, sources)
         extenders = config.extenders if spec.extenders is None else spec.extenders
         mistakes = list(check_extenders(spec.extenders or (), child(SPEC, "extenders")))
         plugins = {**self._plugins(), **own}
         recipe, found = _recipe(profile, plugins, SPEC, config, extenders)
-        mistakes += found
+        mistakes += [_moved(each, moved) for each in found]
         if recipe is not None:
             mistakes += check_queue_sort(recipe.effective, first, SPEC)
         if mistakes or recipe is None:
@@ -178,34 +179,70 @@ class ProfileCompiler:
         if self._chains is not None:
             self._chains.release(chain)
 
-    def _own_plugins(self, spec: PolicySpec) -> Mapping[str, type[Plugin]]:
-        if not spec.python:
-            return {}
+    def _own_plugins(self, spec: PolicySpec) -> list[Mapping[str, type[Plugin]]]:
+        """Return the plugins of each Python source, in the order of the sources."""
         path = child(SPEC, "python")
-        if self._load_python is None:
+        if spec.python and self._load_python is None:
             raise ConfigError(path, "is not allowed: berth runs without --allow-python-profiles")
-        try:
-            own = self._load_python(spec.python)
-        except ConfigError as error:
-            raise ConfigError.of([Mistake(path + m.path, m.why) for m in error.mistakes]) from error
-        taken = sorted(own.keys() & PLUGINS.keys())
-        if taken:
-            raise ConfigError(path, f"{taken[0]} is the name of one of berth's own plugins")
-        return own
+        found: list[Mapping[str, type[Plugin]]] = []
+        mistakes: list[Mistake] = []
+        seen: set[str] = set()
+        for index, source in enumerate(spec.python):
+            where = item(path, index)
+            try:
+                own = {} if self._load_python is None else self._load_python((source,))
+            except ConfigError as error:
+                mistakes += (Mistake(_at(where, m.path), m.why) for m in error.mistakes)
+                continue
+            found.append(own)
+            for name in own:
+                if name in PLUGINS:
+                    why = f"{name} is the name of one of berth's own plugins"
+                    mistakes.append(Mistake(where, why))
+                elif name in seen:
+                    mistakes.append(Mistake(where, f"{name} comes from another source already"))
+                seen.add(name)
+        if mistakes:
+            raise ConfigError.of(mistakes)
+        return found
 
 
-def _with_own_plugins(spec: PolicySpec, own: Mapping[str, type[Plugin]]) -> Profile:
-    """Return the profile with its own plugins enabled, where it does not say how itself."""
-    profile = spec.profile
+def _with_own_plugins(
+    spec: PolicySpec, sources: Sequence[Mapping[str, type[Plugin]]]
+) -> tuple[Profile, Mapping[str, str]]:
+    """Return the profile with its own plugins enabled, where it does not say how itself.
+
+    Beside it, for paths of arguments in that profile, where they really stand.
+    """
+    profile, moved = spec.profile, dict[str, str]()
     sets = profile.plugins.by_point().values()
     named = {entry.name for each in sets for entry in (*each.enabled, *each.disabled)}
-    added = tuple(PluginEntry(name) for name in own if name not in named)
-    if not added:
-        return profile
+    added: list[PluginEntry] = []
+    entries = list(profile.plugin_config)
+    for index, (source, own) in enumerate(zip(spec.python, sources, strict=True)):
+        added += (PluginEntry(name) for name in own if name not in named)
+        for name, cls in own.items():
+            if source.args is not None and cls.args_type is not None:
+                place = item(child(SPEC, "pluginConfig"), len(entries))
+                moved[place] = item(child(SPEC, "python"), index)
+                entries.append(PluginConfig(name, source.args))
     multi_point = profile.plugins.multi_point
     enabled = PluginSet((*multi_point.enabled, *added), multi_point.disabled)
     plugins = msgspec.structs.replace(profile.plugins, multi_point=enabled)
-    return msgspec.structs.replace(profile, plugins=plugins)
+    changed = msgspec.structs.replace(profile, plugins=plugins, plugin_config=tuple(entries))
+    return changed, moved
+
+
+def _moved(mistake: Mistake, moved: Mapping[str, str]) -> Mistake:
+    for place, instead in moved.items():
+        if mistake.path.startswith(place):
+            return Mistake(instead + mistake.path.removeprefix(place), mistake.why)
+    return mistake
+
+
+def _at(where: str, path: str) -> str:
+    """Return a path that a loader of one source gave, ``[0].configMap``, as it really is."""
+    return where + path.removeprefix("[0]")
 
 
 def _recipe(
