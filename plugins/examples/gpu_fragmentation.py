@@ -182,6 +182,18 @@ class GpuFragmentation:
         scores: FloatArray = np.floor(100.0 / (1.0 + np.exp(gpus)))
         return scores
 
+    # --- for people and measurements ------------------------------------------------------------
+
+    @property
+    def models(self) -> Sequence[str]:
+        """The models of GPU that were seen, in the order of their numbers."""
+        return tuple(self._models)
+
+    def states(self, nodes: Nodes) -> GpuStates:
+        """Return what is left of nodes: their GPUs, the fullest last, their CPU and models."""
+        cpu, model, packed = self._columns(nodes)
+        return GpuStates(cpu.copy(), _unpacked(np.array(packed)), model.astype(np.int64))
+
     # --- pods -----------------------------------------------------------------------------------
 
     def _shape_of(self, pod: Pod) -> GpuShape | None:
@@ -252,14 +264,7 @@ class GpuFragmentation:
             self._slots.clear()
             self._kept.clear()
         slots = nodes.per_node(("slot", self._slots_key), self._slot).astype(np.intp)
-        model = nodes.per_node("model", self._model)
-        most = int(everywhere.allocatable(self.args.resource).max(initial=0))
-        self._parts = parts = max(self._parts, -(-most // (WHOLE * _PACKED)))
-        packed = [
-            nodes.per_node(("left", part), _Packer(self, part), of_pods=True)
-            for part in range(parts)
-        ]
-        cpu = nodes.free("cpu")
+        cpu, model, packed = self._columns(nodes)
         kept = self._kept.get(shape)
         if kept is None:
             kept = self._kept[shape] = _Kept()
@@ -267,7 +272,7 @@ class GpuFragmentation:
                 self._kept.popitem(last=False)
         else:
             self._kept.move_to_end(shape)
-        kept.make_room(len(self._slots), parts)
+        kept.make_room(len(self._slots), len(packed))
         changed = kept.cpu[slots] != cpu
         changed |= kept.model[slots] != model
         for part, amounts in enumerate(packed):
@@ -281,6 +286,16 @@ class GpuFragmentation:
             kept.cpu[at], kept.model[at], kept.costs[at] = states.cpu_milli, states.model, costs
             kept.packed[:, at] = amounts
         return kept.costs[slots]
+
+    def _columns(self, nodes: Nodes) -> tuple[IntArray, FloatArray, list[FloatArray]]:
+        """Return the CPU that is left, the model, and what is left of each five GPUs."""
+        most = int(nodes.all_nodes.allocatable(self.args.resource).max(initial=0))
+        self._parts = max(self._parts, -(-most // (WHOLE * _PACKED)))
+        packed = [
+            nodes.per_node(("left", part), _Packer(self, part), of_pods=True)
+            for part in range(self._parts)
+        ]
+        return nodes.free("cpu"), nodes.per_node("model", self._model), packed
 
     def _slot(self, node: Node) -> float:
         return self._slots.setdefault(node.name, len(self._slots))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from plugins import policy
@@ -30,7 +31,9 @@ class TightestFit:
     class Args(policy.Args, frozen=True):
         """Which resources count, and how much: an amount is a share of the largest node's."""
 
-        resources: dict[str, float] = {"cpu": 1.0, "memory": 1.0}  # noqa: RUF012 - copied
+        resources: dict[str, float] = msgspec.field(
+            default_factory=lambda: {"cpu": 1.0, "memory": 1.0}
+        )
 
         def problems(self) -> Iterator[ArgsError]:
             """Yield what types cannot say."""
