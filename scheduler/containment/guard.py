@@ -149,11 +149,10 @@ class ContainedGuard:
         """
         clock, breaker, number = self._clock, self._breaker, _POINT_NUMBERS.get(point, _OTHER)
         if self._left_out:
-            return self._pass_over(f"left out: {self._left_out}")
+            return self._pass_over(began=0.0)
         began = clock()
         if breaker.state is not State.CLOSED and not breaker.admits(began):
-            left_s = max(breaker.open_until - began, 1.0)
-            return self._pass_over(f"switched off for another {left_s:.0f} s: {self._last_failure}")
+            return self._pass_over(began)
         if self._watchdog is not None and not self._watchdog.armed:
             self._watchdog.arm()
         note, fence = self._note, self._fence
@@ -210,11 +209,14 @@ class ContainedGuard:
             return f"fails: {self._last_failure}" if recent else ""
         return f"fails, and {what}: {self._last_failure}"
 
-    def _pass_over(self, why: str) -> Absent:
+    def _pass_over(self, began: float) -> Absent:
         self._passed_over += 1
-        if self.code.failure_policy == "Fail":
-            raise PluginFailedError(why)
-        return ABSENT
+        if self.code.failure_policy == "Ignore":
+            return ABSENT
+        if self._left_out:
+            raise PluginFailedError(f"left out: {self._left_out}")
+        left_s = max(self._breaker.open_until - began, 1.0)
+        raise PluginFailedError(f"switched off for another {left_s:.0f} s: {self._last_failure}")
 
     def _failed(self, point: str, error: BaseException) -> PluginFailedError:
         """Take note of a call that raised; return what to tell the pod."""

@@ -32,6 +32,7 @@ log = structlog.get_logger(__name__)
 
 DEFAULT_TIMEOUT_S: Final = 10.0
 TICK_S: Final = 1.0
+STOP_S: Final = 5.0
 EXIT_STATUS: Final = 1
 """Of a process that was ended because of a plugin: faulthandler knows no other."""
 
@@ -44,7 +45,7 @@ class Watchdog:
     note
         Says which call is under way.
     timeout_s
-        What takes longer ends the process.
+        What takes longer ends the process; 0 for nothing.
     evidence
         A file that is left empty unless the process is ended by the clock in C: whoever starts next
         knows by it. None for standard error.
@@ -88,7 +89,7 @@ class Watchdog:
         """End the thread and stop the clock; a call that is under way is not watched any more."""
         self._stopped = True
         self._wake.set()
-        self._thread.join(self._timeout_s)
+        self._thread.join(STOP_S)
         faulthandler.cancel_dump_traceback_later()
         self.armed = False
 
@@ -97,7 +98,9 @@ class Watchdog:
         self._wake.set()
 
     def arm(self) -> None:
-        """Wind up the clock in C."""
+        """Wind up the clock in C, if anything ends the process at all."""
+        if not self._timeout_s:
+            return
         faulthandler.dump_traceback_later(
             self._timeout_s + self._tick_s, exit=True, file=self._evidence or sys.stderr
         )
@@ -120,7 +123,7 @@ class Watchdog:
                 under_way_s = 0.0
             else:
                 under_way_s += passed_s
-                if under_way_s >= self._timeout_s:
+                if 0 < self._timeout_s <= under_way_s:
                     self._end_process(under_way_s)
             made = self._note.calls()
             if at_work is not None or made != calls:

@@ -20,7 +20,7 @@ class Job(msgspec.Struct):
         ``use``: what is asked before code is used; ``all``: what its author should ask; ``bench``:
         how long it takes.
     args
-        Arguments by the plugin's name.
+        Arguments by the plugin's name; by the empty one those of all others.
     sizes
         The numbers of nodes of made-up clusters.
     nodes, pods

@@ -69,8 +69,9 @@ class Trial:
                     waiting_pods(),
                 )
             )
+        args = self._job.args
         for name, cls in classes.items():
-            subject = self._subject(name, cls, self._job.args.get(name))
+            subject = self._subject(name, cls, args.get(name, args.get("")))
             if subject is None:
                 continue
             if self._job.suite == "bench":

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=msgspec.Struct)
 
+_KNOWN: Final = 0.9
+"""The share of nodes of which there is a reading."""
+
 _NODES: Final = Decoder(Node)
 _PODS: Final = Decoder(Pod)
 
@@ -38,11 +41,16 @@ class MadeUpMetrics:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
+        self._readings: dict[str, MetricReading] = {}
 
     def latest(self, name: str) -> MetricReading:
-        """Return numbers between 0 and 1."""
-        rng = random.Random(name)
-        return MetricReading({each: rng.random() for each in self._names if rng.random() < 0.9}, 1)
+        """Return numbers between 0 and 1: the same of the same node, whoever stands beside it."""
+        reading = self._readings.get(name)
+        if reading is None:
+            shares = {each: random.Random(f"{name}/{each}").random() for each in self._names}
+            known = {each: share for each, share in shares.items() if share < _KNOWN}
+            reading = self._readings[name] = MetricReading(known, 1)
+        return reading
 
 
 class TrialHandle:
