@@ -15,16 +15,23 @@ from scheduler.client.paths import segment
 from scheduler.client.transport import Transport
 from scheduler.config import default_config, load_config, running_profiles
 from scheduler.explain import Cluster, ExplainError, read_objects, warn_left_out
+from scheduler.log_setup import configure_logging
 from scheduler.shadow.offline import Replay
 from scheduler.shadow.report import ShadowReport
 from scheduler.shadow.text_form import as_text
+from scheduler.user_plugins import Found, PluginCatalogue, entry_points, files_of, with_plugins
 from scheduler.version import VERSION
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from plugins.framework.interfaces import Plugin
+    from scheduler.config import SchedulerConfig
 
 PROFILES_PATH: Final = "/apis/scheduling.berth.dev/v1alpha1/schedulingprofiles"
+
+DEFAULT: Final = "berth's default profile"
 
 _DECISIONS: Final = 1000
 
@@ -37,14 +44,20 @@ def add_shadow_command(commands: Any) -> None:
         "report",
         help="what would change",
         description="Without --config: what the shadows of a running berth have found out, as the "
-        "status of their SchedulingProfiles says. With --config: the pods of a dump, or of a "
-        "cluster, judged by that file and by --against.",
+        "status of their SchedulingProfiles says. With --config or --plugin-dir: the pods of a "
+        "dump, or of a cluster, judged by these and by --against.",
     )
     report.set_defaults(command=_report)
     report.add_argument("name", metavar="NAME", nargs="?", help="one SchedulingProfile (all)")
     report.add_argument("--config", metavar="NEW", help="the KubeSchedulerConfiguration to be")
     report.add_argument(
         "--against", metavar="OLD", help="the one that is (berth's default profile)"
+    )
+    report.add_argument(
+        "--plugin-dir",
+        metavar="DIR",
+        type=Path,
+        help="a folder of Python files with plugins; without --config all of them are enabled",
     )
     report.add_argument(
         "--from",
@@ -59,18 +72,19 @@ def add_shadow_command(commands: Any) -> None:
         metavar="N",
         type=int,
         default=_DECISIONS,
-        help="pods to judge at most, with --config (%(default)s)",
+        help="pods to judge at most (%(default)s)",
     )
     report.add_argument("--kubeconfig", metavar="F", help="how to reach the API server")
     report.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
 
 def _report(options: argparse.Namespace) -> int:
-    if options.config is None:
+    configure_logging("console", "error")
+    if options.config is None and options.plugin_dir is None:
         given = {"--against": options.against, "--from": options.dumps}
         lonely = [name for name, value in given.items() if value is not None]
         if lonely:
-            raise ExplainError(f"{lonely[0]} needs --config, the policy to be tried")
+            raise ExplainError(f"{lonely[0]} needs --config or --plugin-dir: what is to be tried")
         reports = _of_cluster(options.kubeconfig, options.name)
     else:
         reports = _of_files(options)
@@ -87,18 +101,28 @@ def _report(options: argparse.Namespace) -> int:
 
 def _of_files(options: argparse.Namespace) -> list[ShadowReport]:
     if options.name is not None:
-        raise ExplainError("NAME and --config contradict each other: a file has no report yet")
+        raise ExplainError("NAME is for a running berth, --config and --plugin-dir are for a dump")
     if options.dumps and options.kubeconfig is not None:
         raise ExplainError("--from and --kubeconfig contradict each other")
     if options.decisions < 1:
         raise ExplainError(f"--decisions must be at least 1, not {options.decisions}")
-    new = load_config(Path(options.config))
-    old = default_config() if options.against is None else load_config(Path(options.against))
+    catalogue = PluginCatalogue()
+    catalogue.replace("entry-point", Found(entry_points()))
+    if options.plugin_dir is not None:
+        catalogue.replace("directory", files_of(options.plugin_dir))
+    for source, why in catalogue.problems.items():
+        sys.stderr.write(f"berth: left out: {source}: {why}\n")
+    plugins = catalogue.plugins
+    old = _config(options.against, plugins)
+    new = _config(options.config, plugins)
+    if options.config is None:
+        new = with_plugins(new, catalogue.names_from("directory"))
     cluster = Cluster()
     objects = read_objects(options.dumps or (), options.kubeconfig)
     warn_left_out(map(str, cluster.add_all(objects)))
-    names = options.against or "berth's default profile", options.config
-    replay = Replay(cluster, running_profiles(old), running_profiles(new), names, options.decisions)
+    names = options.against or DEFAULT, options.config or f"{DEFAULT} with {options.plugin_dir}"
+    profiles = running_profiles(old, plugins), running_profiles(new, plugins)
+    replay = Replay(cluster, *profiles, names, plugins, options.decisions)
     if new.extenders or old.extenders:
         sys.stderr.write("berth: the extenders of the configuration were not asked\n")
     reports = replay.run()
@@ -106,6 +130,10 @@ def _of_files(options: argparse.Namespace) -> list[ShadowReport]:
         found = f"{len(cluster.nodes)} nodes and {len(cluster.pods)} pods"
         raise ExplainError(f"there is nothing to compare: {found} were found")
     return reports
+
+
+def _config(path: str | None, plugins: Mapping[str, type[Plugin]]) -> SchedulerConfig:
+    return default_config() if path is None else load_config(Path(path), plugins)
 
 
 # --- a running cluster ------------------------------------------------------------------------

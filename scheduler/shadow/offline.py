@@ -22,9 +22,10 @@ from scheduler.shadow.report import ShadowReport
 from scheduler.shadow.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from cache.objects import Pod
+    from plugins.framework.interfaces import Plugin
     from scheduler.config import EffectiveProfile
     from scheduler.explain import Cluster
     from scheduler.framework_runner import FrameworkRunner
@@ -45,6 +46,8 @@ class Replay:
         by the first one where none does.
     names
         What the two configurations are called in the report.
+    plugins
+        Those that exist, by name.
     decisions
         Of more pods than that, so many are chosen at random.
 
@@ -59,11 +62,13 @@ class Replay:
         live: Sequence[EffectiveProfile],
         shadow: Sequence[EffectiveProfile],
         names: tuple[str, str],
+        plugins: Mapping[str, type[Plugin]],
         decisions: int,
     ) -> None:
         self._cluster = cluster
         self._profiles = live, shadow
         self._names = names
+        self._plugins = plugins
         self._decisions = decisions
         self._snapshot = Snapshot()
         self._selector = HostSelector(_SEED)
@@ -91,7 +96,9 @@ class Replay:
         return wanted if wanted in names else names[0]
 
     def _play(self, name: str, pods: list[Pod]) -> ShadowReport:
-        live, shadow = (offline_framework(each, self._cluster, name) for each in self._profiles)
+        live, shadow = (
+            offline_framework(each, self._cluster, name, self._plugins) for each in self._profiles
+        )
         if len(pods) > self._decisions:
             chosen = sorted(random.Random(_SEED).sample(range(len(pods)), self._decisions))
             pods = [pods[index] for index in chosen]

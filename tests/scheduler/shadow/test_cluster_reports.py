@@ -5,9 +5,10 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+import structlog
 
 from scheduler.cli import main
-from scheduler.shadow import ShadowReport
+from scheduler.shadow import ShadowReport, command
 from scheduler.shadow.command import PROFILES_PATH
 
 REPORT = ShadowReport(
@@ -69,6 +70,15 @@ class Served:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def no_log(monkeypatch):
+    """Leave the log of this process as it is: the command turns it to the standard error."""
+    monkeypatch.setattr(command, "configure_logging", lambda log_format, level: None)
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture

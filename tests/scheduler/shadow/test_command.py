@@ -3,8 +3,10 @@ from __future__ import annotations
 import json
 
 import pytest
+import structlog
 
 from scheduler.cli import main
+from scheduler.shadow import command
 from tests.builders import node, pod
 from tests.scheduler.explain.cluster_files import write_dump
 
@@ -15,6 +17,15 @@ profiles:
 - schedulerName: berth
   plugins: {multiPoint: {disabled: [{name: TaintToleration}]}}
 """
+
+
+@pytest.fixture(autouse=True)
+def no_log(monkeypatch):
+    """Leave the log of this process as it is: the command turns it to the standard error."""
+    monkeypatch.setattr(command, "configure_logging", lambda log_format, level: None)
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture
@@ -59,7 +70,7 @@ def test_programs_get_a_line_of_json_for_each_report(dump, new, capsys):
     [
         pytest.param(["--from", "x"], "--from needs --config", id="a dump alone"),
         pytest.param(["--against", "x"], "--against needs --config", id="half a question"),
-        pytest.param(["gpu", "--config", "x"], "NAME and --config contradict", id="both kinds"),
+        pytest.param(["gpu", "--config", "x"], "NAME is for a running berth", id="both kinds"),
         pytest.param(
             ["--config", "x", "--from", "y", "--kubeconfig", "z"],
             "--from and --kubeconfig contradict",
@@ -73,6 +84,31 @@ def test_programs_get_a_line_of_json_for_each_report(dump, new, capsys):
 def test_contradictions_are_told(arguments, why, capsys):
     assert report(*arguments) == 1
     assert why in capsys.readouterr().err
+
+
+PLUGIN = """
+class NotOnTainted:
+    reason = "tainted nodes are for others"
+
+    def filter_one(self, pod, node):
+        return node.name != "n1"
+"""
+
+
+def test_a_plugin_is_tried_without_a_file_that_names_it(tmp_path, dump, capsys):
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "mine.py").write_text(PLUGIN)
+    assert report("--plugin-dir", str(tmp_path / "plugins"), "--from", dump) == 0
+    text = capsys.readouterr().out
+    assert "1 pod would find no node any more" in text
+    assert "n1 refused by shadow alone: tainted nodes are for others [NotOnTainted]" in text
+
+
+def test_a_plugin_that_cannot_be_used_is_told(tmp_path, dump, capsys):
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "mine.py").write_text("class Mine")
+    assert report("--plugin-dir", str(tmp_path / "plugins"), "--from", dump) == 0
+    assert "left out: " in capsys.readouterr().err
 
 
 def test_an_empty_dump_is_told(tmp_path, new, capsys):

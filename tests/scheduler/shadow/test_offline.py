@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from plugins.registry import PLUGINS
 from scheduler.config import default_config, parse_config, running_profiles
 from scheduler.explain import Cluster
 from scheduler.shadow.offline import Replay
@@ -34,7 +35,7 @@ def cluster_of(*pods) -> Cluster:
 
 
 def replay(cluster, shadow=DEFAULT, *, decisions=100, live=DEFAULT):
-    return Replay(cluster, live, shadow, NAMES, decisions).run()
+    return Replay(cluster, live, shadow, NAMES, PLUGINS, decisions).run()
 
 
 def test_a_pod_that_waits_is_judged_by_both():
