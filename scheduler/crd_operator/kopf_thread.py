@@ -10,6 +10,7 @@ looks for no peers and sees no kind but ours.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +32,8 @@ _ERROR_BACKOFFS: Final = (0.5, 1.0, 2.0, 4.0)
 """How often kopf itself repeats a request before it ends: the rest is the supervisor's."""
 
 _CONNECT_TIMEOUT_S: Final = 5.0
+
+_HANG_UP_S: Final = 0.05
 
 _TALKATIVE: Final = ("kopf._cogs", "kopf._core", "kopf.activities", "kopf.objects")
 """kopf's loggers: a line for each event, two tracebacks for each error. What matters of it, its end
@@ -69,7 +72,7 @@ class KopfThread:
         self._lock = threading.Lock()
         self._is_stopping = False
         self._is_over = False
-        self._stop: asyncio.Event | None = None
+        self._operating: asyncio.Task[None] | None = None
         self._sessions: list[aiohttp.ClientSession] = []
         self.loop: asyncio.AbstractEventLoop | None = None
         """kopf's loop, once it runs."""
@@ -86,11 +89,15 @@ class KopfThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Tell it to end. Does not wait."""
+        """Tell it to end. Does not wait.
+
+        By cancelling it: told by a flag, kopf waits five seconds for what it has under way.
+        """
         with self._lock:
             self._is_stopping = True
-            if self.loop is not None and self._stop is not None and not self.loop.is_closed():
-                self.loop.call_soon_threadsafe(self._stop.set)
+            if self.loop is not None and self._operating is not None:
+                with contextlib.suppress(RuntimeError):
+                    self.loop.call_soon_threadsafe(self._operating.cancel)
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the end; return whether it has come."""
@@ -114,22 +121,28 @@ class KopfThread:
         for name in _TALKATIVE:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         with self._lock:
-            # Not an Event of threads: kopf would wait for that on a thread which nobody wakes.
-            self._stop = asyncio.Event()
-            self.loop = asyncio.get_running_loop()
             if self._is_stopping:
-                self._stop.set()
+                return
+            self._operating = asyncio.current_task()
+            self.loop = asyncio.get_running_loop()
         try:
             await kopf.operator(
                 registry=self._registry(kopf.OperatorRegistry()),
                 settings=_settings(kopf.OperatorSettings()),
                 standalone=True,
                 clusterwide=True,
-                stop_flag=self._stop,
             )
         finally:
-            for session in self._sessions:
-                await session.close()
+            await self._hang_up()
+
+    async def _hang_up(self) -> None:
+        """Close all connections, without the good-bye of TLS: some are in the middle of a watch."""
+        for session in self._sessions:
+            if session.connector is not None:
+                await session.connector.close(abort_ssl=True)
+            await session.close()
+        # The transports are closed in the next turns of the loop, which is about to end.
+        await asyncio.sleep(_HANG_UP_S)
 
     def _registry(self, registry: kopf.OperatorRegistry) -> kopf.OperatorRegistry:
         import kopf  # noqa: PLC0415 - see _operate
