@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cache.kept_annotations import keep_annotations
 from plugins.registry import PLUGINS
 from scheduler.app import App, Options, StartError
 from scheduler.client.errors import ClientConfigError
@@ -32,6 +33,12 @@ from scheduler.policy.config_reload import ConfigSource
 from scheduler.policy.flags import add_policy_flags, plugin_supply
 from scheduler.serving.flags import add_serving_flags, serving_options
 from scheduler.shadow.command import add_shadow_command
+from scheduler.user_plugins import (
+    add_kept_annotations,
+    add_new_command,
+    add_plugin_dir,
+    known_plugins,
+)
 from scheduler.version import VERSION
 
 if TYPE_CHECKING:
@@ -70,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_serving_flags(run)
     add_policy_flags(run)
+    add_kept_annotations(run)
     add_node_metrics_flags(run)
     run.add_argument(
         "--assumed-pod-ttl",
@@ -101,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check-config", help="check a file and print what it comes to")
     check.set_defaults(command=_check_config)
     check.add_argument("file", metavar="F")
+    add_plugin_dir(check)
 
     explain = commands.add_parser("explain", help="say what every plugin says of a pod")
     explain.set_defaults(command=_explain)
@@ -115,6 +124,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     explain.add_argument("--kubeconfig", metavar="F", help="how to reach the API server")
     explain.add_argument("--config", metavar="F", help="a KubeSchedulerConfiguration")
+    add_plugin_dir(explain)
+    add_kept_annotations(explain)
     explain.add_argument("-o", "--output", choices=("text", "json"), default="text")
     explain.add_argument(
         "--batch",
@@ -125,8 +136,10 @@ def _parser() -> argparse.ArgumentParser:
     add_profile_commands(commands)
     add_shadow_command(commands)
 
-    plugin = commands.add_parser("plugin", help="check and measure plugins of your own")
-    add_trial_commands(plugin.add_subparsers(metavar="COMMAND", required=True))
+    plugin = commands.add_parser("plugin", help="begin, check and measure plugins of your own")
+    verbs = plugin.add_subparsers(metavar="COMMAND", required=True)
+    add_new_command(verbs)
+    add_trial_commands(verbs)
 
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(command=_version)
@@ -136,6 +149,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     _calm_collector()
     configure_logging(options.log_format, options.log_level)
+    keep_annotations(options.keep_annotations)
     supply, operator = plugin_supply(options)
     path = None if options.config is None else Path(options.config)
     # Nothing changes under a configuration without a file and without plugins.
@@ -227,7 +241,8 @@ def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
 
 
 def _check_config(options: argparse.Namespace) -> int:
-    sys.stdout.write(render_effective(load_config(Path(options.file))))
+    plugins = known_plugins(options.plugin_dir)
+    sys.stdout.write(render_effective(load_config(Path(options.file), plugins), plugins))
     return 0
 
 
@@ -259,6 +274,7 @@ def _explain_to_stdout(options: argparse.Namespace) -> None:
         raise ExplainError("which pod? --pod NS/NAME is missing")
     if options.dumps and options.kubeconfig is not None:
         raise ExplainError("--from and --kubeconfig contradict each other")
+    keep_annotations(options.keep_annotations)
     sys.stdout.write(
         run_explain(
             ExplainOptions(
@@ -267,6 +283,7 @@ def _explain_to_stdout(options: argparse.Namespace) -> None:
                 kubeconfig=options.kubeconfig,
                 config=options.config,
                 as_json=options.output == "json",
+                plugins=known_plugins(options.plugin_dir),
             )
         )
     )

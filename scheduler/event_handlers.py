@@ -276,7 +276,7 @@ def node_update(old: Node, new: Node) -> Action:
     """Return what of a node changed that may make a pod schedulable.
 
     A node that is cordoned is no news to anybody; one that is uncordoned counts as one whose
-    taints changed. Annotations are not read.
+    taints changed. Only annotations that are kept count.
 
     Source: pkg/scheduler/framework/events.go, NodeSchedulingPropertiesChange (1.36).
     """
@@ -288,6 +288,8 @@ def node_update(old: Node, new: Node) -> Action:
         action |= Action.UPDATE_NODE_ALLOCATABLE
     if old.metadata.labels != new.metadata.labels:
         action |= Action.UPDATE_NODE_LABEL
+    if old.metadata.annotations != new.metadata.annotations:
+        action |= Action.UPDATE_NODE_ANNOTATION
     if _statuses(old) != _statuses(new):
         action |= Action.UPDATE_NODE_CONDITION
     if old.status.declared_features != new.status.declared_features:

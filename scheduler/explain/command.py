@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from cache.pod_info import PodInfo, is_terminal
 from cache.resources import MalformedObjectError
 from plugins.node_resources_fit import NodeResourcesFit
+from plugins.registry import PLUGINS
 from scheduler.client.errors import ApiError
 from scheduler.config import default_config, load_config, running_profiles
 from scheduler.config.config_error import did_you_mean
@@ -26,12 +27,13 @@ from scheduler.explain.text_form import as_text
 from scheduler.filter_outcome import PluginError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import msgspec
 
     from cache.objects import Pod
     from cache.snapshot import Snapshot
+    from plugins.framework.interfaces import Plugin
     from plugins.node_resources_fit import Shortfall
     from scheduler.framework_runner import FrameworkRunner
 
@@ -58,6 +60,8 @@ class ExplainOptions:
         A KubeSchedulerConfiguration; None for the default profile.
     as_json
         Whether the answer is for a program.
+    plugins
+        Those that exist, by name.
     """
 
     pod: str
@@ -65,6 +69,7 @@ class ExplainOptions:
     kubeconfig: str | None = None
     config: str | None = None
     as_json: bool = False
+    plugins: Mapping[str, type[Plugin]] = field(default_factory=lambda: PLUGINS)
 
 
 def run_explain(options: ExplainOptions) -> str:
@@ -77,12 +82,16 @@ def run_explain(options: ExplainOptions) -> str:
     ExplainError, ConfigError, ClientConfigError
         One sentence each.
     """
-    config = default_config() if options.config is None else load_config(Path(options.config))
-    profiles = running_profiles(config)
+    plugins = options.plugins
+    if options.config is None:
+        config = default_config()
+    else:
+        config = load_config(Path(options.config), plugins)
+    profiles = running_profiles(config, plugins)
     cluster = Cluster()
     warn_left_out(map(str, cluster.add_all(read_objects(options.dumps, options.kubeconfig))))
     pod = _find(cluster, options.pod)
-    framework = offline_framework(profiles, cluster, pod.spec.scheduler_name)
+    framework = offline_framework(profiles, cluster, pod.spec.scheduler_name, plugins)
     notes = _notes(framework, pod)
     if config.extenders:
         notes.append("The extenders of the configuration were not asked.")

@@ -18,6 +18,7 @@ from scheduler.user_plugins import (
     PluginCatalogue,
     PythonProfiles,
     entry_points,
+    usable_as_they_are,
     with_plugins,
 )
 
@@ -104,8 +105,12 @@ class PluginSupply:
         return self.catalogue.plugins
 
     def enabled_in(self, config: SchedulerConfig) -> SchedulerConfig:
-        """Return a configuration without a file with the plugins of the directory enabled."""
-        return with_plugins(config, self.catalogue.names_from("directory"))
+        """Return a configuration without a file with the plugins of the directory enabled.
+
+        Those that need arguments are left out, which the log tells.
+        """
+        names = self.catalogue.names_from("directory")
+        return with_plugins(config, usable_as_they_are(names, self.plugins()))
 
     def start(
         self,

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+import structlog
 
-from scheduler.config.file_profile import PluginEntry, PluginSet
+from scheduler.config.file_profile import PluginConfig, PluginEntry, PluginSet
+from scheduler.config.plugin_config import check_plugin_config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from plugins.framework.interfaces import Plugin
     from scheduler.config import SchedulerConfig
+
+log = structlog.get_logger(__name__)
 
 
 def with_plugins(config: SchedulerConfig, names: Iterable[str]) -> SchedulerConfig:
@@ -31,3 +36,29 @@ def with_plugins(config: SchedulerConfig, names: Iterable[str]) -> SchedulerConf
         changed = msgspec.structs.replace(plugins, multi_point=multi_point)
         profiles.append(msgspec.structs.replace(profile, plugins=changed))
     return msgspec.structs.replace(config, profiles=tuple(profiles))
+
+
+def usable_as_they_are(
+    names: Iterable[str], plugins: Mapping[str, type[Plugin]]
+) -> tuple[str, ...]:
+    """Return those plugins that can be made with their default arguments.
+
+    Of others the log says why: one that cannot run shall not keep berth from starting.
+    """
+    usable = []
+    for name in names:
+        why = _why_not(name, plugins)
+        if why:
+            log.error("plugin is not enabled", plugin=name, why=why)
+        else:
+            usable.append(name)
+    return tuple(usable)
+
+
+def _why_not(name: str, plugins: Mapping[str, type[Plugin]]) -> str:
+    path = f"pluginConfig[{name}]"
+    try:
+        _, mistakes = check_plugin_config((PluginConfig(name, {}),), plugins, path)
+    except Exception as error:  # noqa: BLE001 - a constructor is somebody else's code
+        return f"{type(error).__name__}: {error}"
+    return "; ".join(f"{mistake.path}: {mistake.why}" for mistake in mistakes)
