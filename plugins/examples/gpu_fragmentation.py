@@ -12,13 +12,14 @@ one GPU, is the authors' own: github.com/hkust-adsl/kubernetes-scheduler-simulat
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
 from plugins import policy
 from plugins.examples.gpu_books import GpuBooks
+from plugins.examples.gpu_costs import PACKED, KeptCosts, PackedStates, packed
 from plugins.examples.gpu_fragments import (
     WHOLE,
     GpuShape,
@@ -31,18 +32,8 @@ from plugins.framework.args import ArgsError
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
-    from plugins.examples.gpu_fragments import BoolArray, FloatArray, IntArray
+    from plugins.examples.gpu_fragments import BoolArray, FloatArray
     from plugins.policy import Node, Nodes, Pod
-
-_PACKED: Final = 5
-"""GPUs in one number: 1001 to the 5th is less than 2**53, so a float64 holds it exactly."""
-
-_BASE: Final = WHOLE + 1
-
-MAX_SHAPES: Final = 128
-"""Shapes of pods whose costs are remembered, the latest; a shape takes 40 bytes a node."""
-
-_UNKNOWN: Final = np.iinfo(np.int64).min
 
 _FIRST_GUESS: Final = GpuShape(0, WHOLE, 1)
 """What pods are taken to want before there are any: a whole GPU."""
@@ -67,27 +58,6 @@ class TypicalPod(policy.Args, frozen=True):
     cpu_milli: int = 0
     weight: float = 1.0
     models: tuple[str, ...] = ()
-
-
-class _Kept:
-    """The costs of one shape, and the states of nodes that they were worked out from, by slot."""
-
-    __slots__ = ("costs", "cpu", "model", "packed")
-
-    def __init__(self) -> None:
-        self.cpu: IntArray = np.zeros(0, dtype=np.int64)
-        self.model: FloatArray = np.zeros(0)
-        self.packed: FloatArray = np.zeros((0, 0))
-        self.costs: FloatArray = np.zeros(0)
-
-    def make_room(self, slots: int, parts: int) -> None:
-        """Have a place for each slot; what was kept is forgotten when there was none."""
-        if len(self.cpu) < slots or len(self.packed) < parts:
-            size = max(slots + slots // 4, 64)
-            self.cpu = np.full(size, _UNKNOWN)
-            self.model = np.zeros(size)
-            self.packed = np.zeros((parts, size))
-            self.costs = np.full(size, np.inf)
 
 
 class GpuFragmentation:
@@ -144,7 +114,7 @@ class GpuFragmentation:
         self._slots_key = 0
         self._slots_limit = _FEW_SLOTS
         self._parts = 1
-        self._kept: OrderedDict[GpuShape, _Kept] = OrderedDict()
+        self._kept = KeptCosts(self._costs_on)
         given: Counter[GpuShape] = Counter()
         for typical in args.typical_pods:
             shape = _shape(typical)
@@ -167,7 +137,10 @@ class GpuFragmentation:
         shape = self._shape_of(pod)
         if shape is None:
             return np.zeros(len(nodes), dtype=np.bool_)
-        return np.isfinite(self._costs(shape, nodes))
+        if shape.is_share:
+            return self._columns(nodes).largest() >= shape.gpu_milli
+        whole: BoolArray = nodes.per_node("whole", self._whole, of_pods=True) >= shape.gpus
+        return whole
 
     def score(self, pod: Pod, nodes: Nodes) -> FloatArray:
         """Return whole numbers from 0 to 100: 50 where the fragment stays as it is.
@@ -178,9 +151,24 @@ class GpuFragmentation:
         shape = self._shape_of(pod)
         if shape is None:
             return np.zeros(len(nodes))
-        gpus = np.clip(self._costs(shape, nodes) / WHOLE, -50.0, 50.0)
-        scores: FloatArray = np.floor(100.0 / (1.0 + np.exp(gpus)))
-        return scores
+        return _scores(self._costs(shape, nodes))
+
+    def filter_one(self, pod: Pod, node: Node) -> bool:
+        """Tell whether one node has GPUs for the pod."""
+        if not pod.requests(self.args.resource):
+            return True
+        shape = self._shape_of(pod)
+        left = self._left(node)
+        return shape is not None and sum(each >= shape.gpu_milli for each in left) >= shape.gpus
+
+    def score_one(self, pod: Pod, node: Node) -> float:
+        """Return the score of one node."""
+        shape = self._shape_of(pod)
+        if shape is None:
+            return 0.0
+        state = self._state(node, sorted(self._left(node), reverse=True), node.free("cpu"))
+        costs, _ = self._typical.costs(state, shape)
+        return float(_scores(costs)[0])
 
     # --- for people and measurements ------------------------------------------------------------
 
@@ -191,8 +179,7 @@ class GpuFragmentation:
 
     def states(self, nodes: Nodes) -> GpuStates:
         """Return what is left of nodes: their GPUs, the fullest last, their CPU and models."""
-        cpu, model, packed = self._columns(nodes)
-        return GpuStates(cpu.copy(), _unpacked(np.array(packed)), model.astype(np.int64))
+        return self._columns(nodes).unpacked()
 
     # --- pods -----------------------------------------------------------------------------------
 
@@ -224,13 +211,6 @@ class GpuFragmentation:
         return frozenset(models)
 
     # --- the workload ---------------------------------------------------------------------------
-
-    def _note(self, pods: Sequence[Pod]) -> None:
-        for pod in pods:
-            shape = self._shape_of(pod)
-            if shape is not None:
-                self._counts[shape] += 1
-                self._new += 1
 
     def _learn(self) -> None:
         """Take over what was counted, if it is enough to change something.
@@ -264,38 +244,20 @@ class GpuFragmentation:
             self._slots.clear()
             self._kept.clear()
         slots = nodes.per_node(("slot", self._slots_key), self._slot).astype(np.intp)
-        cpu, model, packed = self._columns(nodes)
-        kept = self._kept.get(shape)
-        if kept is None:
-            kept = self._kept[shape] = _Kept()
-            if len(self._kept) > MAX_SHAPES:
-                self._kept.popitem(last=False)
-        else:
-            self._kept.move_to_end(shape)
-        kept.make_room(len(self._slots), len(packed))
-        changed = kept.cpu[slots] != cpu
-        changed |= kept.model[slots] != model
-        for part, amounts in enumerate(packed):
-            changed |= kept.packed[part][slots] != amounts
-        rows = np.flatnonzero(changed)
-        if len(rows):
-            at = slots[rows]
-            amounts = np.array([each[rows] for each in packed])
-            states = GpuStates(cpu[rows], _unpacked(amounts), model[rows].astype(np.int64))
-            costs, _ = self._typical.costs(states, shape)
-            kept.cpu[at], kept.model[at], kept.costs[at] = states.cpu_milli, states.model, costs
-            kept.packed[:, at] = amounts
-        return kept.costs[slots]
+        return self._kept.of(shape, slots, len(self._slots), self._columns(nodes))
 
-    def _columns(self, nodes: Nodes) -> tuple[IntArray, FloatArray, list[FloatArray]]:
-        """Return the CPU that is left, the model, and what is left of each five GPUs."""
+    def _costs_on(self, shape: GpuShape, states: GpuStates) -> FloatArray:
+        return self._typical.costs(states, shape)[0]
+
+    def _columns(self, nodes: Nodes) -> PackedStates:
         most = int(nodes.all_nodes.allocatable(self.args.resource).max(initial=0))
-        self._parts = max(self._parts, -(-most // (WHOLE * _PACKED)))
-        packed = [
+        self._parts = max(self._parts, -(-most // (WHOLE * PACKED)))
+        gpus = [
             nodes.per_node(("left", part), _Packer(self, part), of_pods=True)
             for part in range(self._parts)
         ]
-        return nodes.free("cpu"), nodes.per_node("model", self._model), packed
+        model = nodes.per_node("model", self._model)
+        return PackedStates(nodes.free("cpu"), model, np.array(gpus))
 
     def _slot(self, node: Node) -> float:
         return self._slots.setdefault(node.name, len(self._slots))
@@ -309,14 +271,24 @@ class GpuFragmentation:
 
     def packed_left(self, node: Node, part: int) -> float:
         """Return what is left of five of a node's GPUs, as one number."""
+        return packed(self._left(node), part)
+
+    def _whole(self, node: Node) -> float:
+        return self._left(node).count(WHOLE)
+
+    def _left(self, node: Node) -> list[int]:
         left, new = self._books.left(node)
-        if new:
-            self._note(new)
-        left.sort(reverse=True)
-        number = 0
-        for amount in reversed(left[part * _PACKED : (part + 1) * _PACKED]):
-            number = number * _BASE + amount
-        return number
+        for pod in new:
+            shape = self._shape_of(pod)
+            if shape is not None:
+                self._counts[shape] += 1
+                self._new += 1
+        return left
+
+    def _state(self, node: Node, left: Sequence[int], cpu_milli: int) -> GpuStates:
+        model = int(self._model(node))
+        gpus = np.array(left, dtype=np.int64).reshape(1, len(left))
+        return GpuStates(np.array([cpu_milli]), gpus, np.array([model]))
 
     def _device(self, node: Node, pod: Pod, left: Sequence[int]) -> int:
         """Choose the GPU for a share; the pod is on the node already, its CPU is taken."""
@@ -326,11 +298,7 @@ class GpuFragmentation:
             return min((amount, at) for at, amount in enumerate(left) if amount >= shape.gpu_milli)[
                 1
             ]
-        state = GpuStates(
-            np.array([node.free("cpu") + shape.cpu_milli]),
-            np.array([left]),
-            np.array([int(self._model(node))]),
-        )
+        state = self._state(node, left, node.free("cpu") + shape.cpu_milli)
         _, chosen = self._typical.costs(state, shape)
         return left.index(int(chosen[0]))
 
@@ -348,14 +316,10 @@ class _Packer:
         return self._plugin.packed_left(node, self._part)
 
 
-def _unpacked(packed: FloatArray) -> IntArray:
-    """Return int64 (n, 5 * parts) of float64 (parts, n)."""
-    rest = packed.astype(np.int64)
-    amounts = np.empty((rest.shape[1], rest.shape[0] * _PACKED), dtype=np.int64)
-    for at in range(_PACKED):
-        amounts[:, at::_PACKED] = (rest % _BASE).T
-        rest //= _BASE
-    return amounts
+def _scores(costs: FloatArray) -> FloatArray:
+    gpus = np.clip(costs / WHOLE, -50.0, 50.0)
+    scores: FloatArray = np.floor(100.0 / (1.0 + np.exp(gpus)))
+    return scores
 
 
 def _shape(typical: TypicalPod) -> GpuShape | None:

@@ -44,6 +44,7 @@ class TightestFit:
                     yield ArgsError(f"resources[{name}]", f"must be above 0, not {weight}")
 
     higher_is_better = False
+    looks_at_other_nodes = True
 
     def __init__(self, args: Args) -> None:
         self.args = args
