@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from cache.kept_annotations import keep_annotations
 from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError
 from scheduler.client.paths import segment
@@ -19,7 +20,12 @@ from scheduler.log_setup import configure_logging
 from scheduler.shadow.offline import Replay
 from scheduler.shadow.report import ShadowReport
 from scheduler.shadow.text_form import as_text
-from scheduler.user_plugins import Found, PluginCatalogue, entry_points, files_of, with_plugins
+from scheduler.user_plugins import (
+    add_kept_annotations,
+    known_plugins,
+    usable_as_they_are,
+    with_plugins,
+)
 from scheduler.version import VERSION
 
 if TYPE_CHECKING:
@@ -67,6 +73,7 @@ def add_shadow_command(commands: Any) -> None:
         help="what kubectl get nodes,pods,... -A -o json printed (- for stdin); may be repeated; "
         "without it the cluster is asked",
     )
+    add_kept_annotations(report)
     report.add_argument(
         "--decisions",
         metavar="N",
@@ -106,17 +113,13 @@ def _of_files(options: argparse.Namespace) -> list[ShadowReport]:
         raise ExplainError("--from and --kubeconfig contradict each other")
     if options.decisions < 1:
         raise ExplainError(f"--decisions must be at least 1, not {options.decisions}")
-    catalogue = PluginCatalogue()
-    catalogue.replace("entry-point", Found(entry_points()))
-    if options.plugin_dir is not None:
-        catalogue.replace("directory", files_of(options.plugin_dir))
-    for source, why in catalogue.problems.items():
-        sys.stderr.write(f"berth: left out: {source}: {why}\n")
-    plugins = catalogue.plugins
+    keep_annotations(options.keep_annotations)
+    plugins = known_plugins(options.plugin_dir)
     old = _config(options.against, plugins)
     new = _config(options.config, plugins)
     if options.config is None:
-        new = with_plugins(new, catalogue.names_from("directory"))
+        own = sorted(plugins.keys() - known_plugins(None).keys())
+        new = with_plugins(new, usable_as_they_are(own, plugins))
     cluster = Cluster()
     objects = read_objects(options.dumps or (), options.kubeconfig)
     warn_left_out(map(str, cluster.add_all(objects)))

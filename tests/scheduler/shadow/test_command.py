@@ -107,8 +107,8 @@ def test_a_plugin_is_tried_without_a_file_that_names_it(tmp_path, dump, capsys):
 def test_a_plugin_that_cannot_be_used_is_told(tmp_path, dump, capsys):
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "mine.py").write_text("class Mine")
-    assert report("--plugin-dir", str(tmp_path / "plugins"), "--from", dump) == 0
-    assert "left out: " in capsys.readouterr().err
+    assert report("--plugin-dir", str(tmp_path / "plugins"), "--from", dump) == 1
+    assert "mine.py" in capsys.readouterr().err
 
 
 def test_an_empty_dump_is_told(tmp_path, new, capsys):
