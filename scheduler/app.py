@@ -326,6 +326,8 @@ class App:
         self.informers = InformerFactory(transport)
         self.pods = self.informers.informer(PODS, transform=PodTemplates().share)
         self.nodes = self.informers.informer(NODES)
+        if self.options.supply is not None:
+            self.options.supply.lend(metrics, self.nodes.list, self.pods.list)
         self.namespaces = self.informers.informer(NAMESPACES)
         self.namespaces.add_delta_handler(lambda d: namespaces.changed(d.old, d.new))
         self.workloads = watch_workloads(workloads, self.informers)

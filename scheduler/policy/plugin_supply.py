@@ -9,9 +9,11 @@ from plugins.registry import PLUGINS
 from scheduler.config import ConfigError
 from scheduler.containment import (
     Containment,
+    ContainmentMetrics,
     ContainmentOptions,
     StateDirError,
 )
+from scheduler.plugin_trial.cluster_copy import copy_of
 from scheduler.user_plugins import (
     DirectoryWatch,
     Found,
@@ -23,11 +25,13 @@ from scheduler.user_plugins import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
+    from cache.objects import Node, Pod
     from plugins.framework.interfaces import Plugin
     from scheduler.config import SchedulerConfig
+    from scheduler.metrics import Metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,16 @@ class PluginSupply:
         """
         names = self.catalogue.names_from("directory")
         return with_plugins(config, usable_as_they_are(names, self.plugins()))
+
+    def lend(
+        self,
+        metrics: Metrics,
+        nodes: Callable[[], Iterable[Node]],
+        pods: Callable[[], Iterable[Pod]],
+    ) -> None:
+        """Have plugins measured, and new ones tried in a copy of the cluster, from now on."""
+        ContainmentMetrics(self.containment).add_to(metrics)
+        self.containment.lend_cluster(lambda: copy_of(nodes(), pods()))
 
     def start(
         self,
