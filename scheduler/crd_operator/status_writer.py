@@ -71,6 +71,7 @@ class ProfileStatusWriter:
         shadow_report: Callable[[str], Mapping[str, object] | None],
         *,
         pause_s: float = PAUSE_S,
+        standby_s: float = STANDBY_S,
         shadow_s: float = SHADOW_S,
         rng: random.Random | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -82,6 +83,7 @@ class ProfileStatusWriter:
         self._may_write = may_write
         self._shadow_report = shadow_report
         self._pause_s = pause_s
+        self._standby_s = standby_s
         self._shadow_s = shadow_s
         self._rng = rng or random.Random()
         self._clock = clock
@@ -145,7 +147,7 @@ class ProfileStatusWriter:
         while True:
             self._news.clear()
             if self._due and not self._may_write():
-                await asyncio.sleep(STANDBY_S)
+                await asyncio.sleep(self._standby_s)
                 continue
             now_s = self._clock()
             name = min(self._due, key=self._due.__getitem__, default=None)
@@ -194,7 +196,7 @@ class ProfileStatusWriter:
         # To write it twice is as good as once, so there is nothing to settle. Where the object is
         # gone or another one now, the next version says so.
         if action in (Action.RETRY, Action.SETTLE, Action.FORBIDDEN) or error.reason == "Fenced":
-            self._look_at(name, self._clock() + max(delay_s, STANDBY_S))
+            self._look_at(name, self._clock() + max(delay_s, self._standby_s))
         if self._clock() - self._complained_s >= _COMPLAINT_S and action is not Action.GONE:
             self._complained_s = self._clock()
             log.warning("status of a scheduling profile not written", profile=name, error=error)
