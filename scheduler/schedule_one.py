@@ -137,6 +137,14 @@ class SchedulingLoop:
         else:
             self._failures.handle(queued, Failure.of_decision(decision))
         self._watch.end(decision, marks, began, deciding, committing)
+        log.debug(
+            "cycle",
+            pod=info.key,
+            cycle=decision.cycle,
+            policy=decision.policy.text,
+            node=decision.node_name,
+            duration_s=perf_counter() - began,
+        )
         if job is not None:
             # It may wait here for others to be bound: that is not the cycle's time.
             self._bindings.start(job)

@@ -1,4 +1,7 @@
-"""The configuration file, read again when its content changes."""
+"""The configuration file, read again when its content changes.
+
+# Differs: kube-scheduler reads its file once, at the start.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -76,6 +77,7 @@ class ProfileSwap:
             log.warning("the profiles are not swapped yet: the I/O loop is busy or has ended")
 
     def _apply(self, frameworks: Sequence[FrameworkRunner]) -> None:
+        began = perf_counter()
         profiles = self._profiles
         before = {each.profile_name: each for each in profiles}
         profiles.swap(frameworks)
@@ -86,9 +88,11 @@ class ProfileSwap:
         waiting = self._handlers.take_in(self._pods(), added) if added else 0
         log.debug(
             "profiles swapped",
+            running={each.profile_name: each.policy.text for each in profiles},
             changed=sorted(changed),
             left=sorted(before.keys() - served),
             pods_taken_in=waiting,
+            duration_s=perf_counter() - began,
         )
 
 
