@@ -63,7 +63,7 @@ class World:
         ]
         since_s = time.monotonic()
         self.api.create_many(pods)
-        self.api.wait_bound(count, label_selector=f"group={group}", timeout_s=60)
+        self.api.wait_bound(count, label_selector=f"group={group}", timeout_s=180)
         return time.monotonic() - since_s
 
 
@@ -247,7 +247,7 @@ def test_kopf_killed_under_load_costs_no_pod_and_comes_back(world: World) -> Non
         loading = loaded(world, ["berth", "steady"], 400)
         kill_kopf(watch_of(berth))
         wait_until(lambda: watch_of(berth).restarts == 1, "kopf's end is noticed")
-        loading.result(60)
+        loading.result(240)
         wait_watched(berth)
         assert metric(berth, "berth_kopf_restarts_total") == 1
         assert metric(berth, "berth_kopf_up") == 1
@@ -271,7 +271,7 @@ def test_kopf_cut_off_alone_costs_no_pod_and_changes_arrive_late(
             world.profiles.patch("cut", {"percentageOfNodesToScore": 10})
             # No longer from kopf: the lists bring it, and the status goes its own way.
             assert world.profiles.wait_settled("cut")["activeGeneration"] == 2
-            loading.result(60)
+            loading.result(240)
             wait_until(lambda: watch_of(berth).restarts > 0, "kopf is started again")
 
 
@@ -395,7 +395,7 @@ def loaded(world: World, scheduler_names: list[str], count: int) -> Future[None]
             await world.api.client.create_many([pod])
             await asyncio.sleep(0.005)
         await world.api.client.wait_bound(
-            count, label_selector=f"group=load-{id(load)}", timeout_s=60
+            count, label_selector=f"group=load-{id(load)}", timeout_s=180
         )
 
     return world.api.start(load())
