@@ -6,6 +6,7 @@ decisions  decisions/s without an API server, and how their cost grows
 cycles     the time of a cycle beside 2 000 watch events a second
 measuring  what metrics cost a cycle, and what a scrape costs
 memory     what a process takes that holds 150 000 bound pods
+gpu        how much of a cluster's GPUs a policy can give away, by a published trace
 report     tables and plots from the files that the others wrote
 """
 
@@ -21,6 +22,7 @@ COMMANDS = {
     "cycles": "tests.bench.cycles_under_load",
     "measuring": "tests.bench.measuring",
     "memory": "tests.bench.memory",
+    "gpu": "tests.bench.gpu",
     "report": "tests.bench.report",
 }
 
