@@ -124,6 +124,16 @@ class ConfigReload:
         self._count(result)
         log.info("configuration reloaded", source=config.source, result=result)
 
+    def plugins_changed(self) -> None:
+        """Take over plugins that have been replaced.
+
+        What a configuration without a file enables are others now as well. Where the
+        configuration cannot be used any more, SchedulingProfiles still get the new ones.
+        """
+        self.reload()
+        if self.problem:
+            self._policies.plugins_changed()
+
     def _refuse(self, error: ConfigError) -> None:
         self.problem = str(error)
         self._count(REFUSED)

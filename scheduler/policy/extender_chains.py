@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from typing import TYPE_CHECKING, Final
 
@@ -91,9 +92,11 @@ class ExtenderChains:
 
     def release(self, chain: ExtenderChain | None) -> None:
         """Close a chain that no policy has any more, once nobody asks it."""
-        if chain is not None:
+        if chain is None:
+            return
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and all is closed
             self._loop.call_soon_threadsafe(
-                self._loop.call_later, CLOSE_AFTER_S, self._close_later, chain
+                self._loop.call_later, CLOSE_AFTER_S, self._close_unless_asked, chain
             )
 
     async def close(self) -> None:
@@ -103,7 +106,7 @@ class ExtenderChains:
         for chain in chains:
             await chain.close()
 
-    def _close_later(self, chain: ExtenderChain) -> None:
+    def _close_unless_asked(self, chain: ExtenderChain) -> None:
         with self._lock:
             if chain not in self._open or chain.binds_in_flight:
                 return

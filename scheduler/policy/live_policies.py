@@ -112,8 +112,7 @@ class LivePolicies:
         thread.start()
         if self._supply is not None:
             self._supply.start(
-                # The plugins that a configuration without a file enables are others now, too.
-                on_change=lambda _: thread.do(reload.reload),
+                on_change=lambda _: thread.do(reload.plugins_changed),
                 on_trouble=lambda told: thread.do(lambda: self.policies.plugin_trouble(told)),
             )
 

@@ -187,11 +187,25 @@ class Policies:
         return PolicyOutcome(None, swapped=swapped)
 
     def plugins_changed(self) -> list[Mistake]:
-        """Compile anew what uses plugins that have been replaced since; return what went wrong.
+        """Compile anew what uses plugins that have been replaced since.
 
         A profile that cannot be made of the new plugins goes on with the old ones.
+
+        Returns
+        -------
+        What is wrong with the file's profiles; SchedulingProfiles tell it in their status.
         """
-        return self.set_file(self.config)
+        mistakes: list[Mistake] = []
+        with self._lock:
+            try:
+                self._of_file = self._compile_file(self.config)
+            except ConfigError as error:
+                mistakes += error.mistakes
+            for resource in self._resources.values():
+                self._compile(resource)
+            told = self._settle()
+        self._tell(told)
+        return mistakes
 
     def plugin_trouble(self, troubles: Mapping[str, str]) -> None:
         """Take note of the plugins that fail: by name, what is wrong, for people.

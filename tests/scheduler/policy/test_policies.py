@@ -315,6 +315,18 @@ def test_a_plugin_that_goes_leaves_the_last_good_profile():
     assert world.policies.statuses()["gpu"].degraded.reason == "LastGoodRunning"
 
 
+def test_scheduling_profiles_get_new_plugins_though_the_file_lacks_one():
+    world = Compiling(config=config(enabled("Shut", scheduler_name="a")))
+    world.policies.put(spec(profile=enabled("Dial")))
+    del world.plugins["Shut"]
+    world.plugins["Dial"] = OtherDial
+    (mistake,) = world.policies.plugins_changed()
+    of_file, changed = world.policies.frameworks()
+    assert mistake.path.startswith("profiles[0]")
+    assert "Shut" in {plugin.name for plugin in of_file.plugins}
+    assert OtherDial in {type(plugin) for plugin in changed.plugins}
+
+
 def test_a_plugin_that_fails_is_told_where_it_runs():
     world = Compiling()
     world.policies.put(spec(profile=enabled("Dial")))
