@@ -238,9 +238,13 @@ class _VectorScore(_Score, ScorePlugin):
         """Return raw scores of all nodes of the view."""
 
         def ask() -> npt.NDArray[np.float64]:
-            seen = self.nodes(nodes)
-            answer = self.user.score(Pod(info), seen)
-            return checked_scores(answer, seen.names, normalized=self.is_normalized)
+            answer = self.user.score(Pod(info), self.nodes(nodes))
+            return checked_scores(
+                answer,
+                len(nodes),
+                lambda at: nodes.node_info(at).name,
+                normalized=self.is_normalized,
+            )
 
         scores = self.guard.call(self.name, "score", ask)
         return np.zeros(len(nodes), np.int64) if scores is ABSENT else self._encoded(scores)

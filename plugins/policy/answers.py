@@ -9,7 +9,7 @@ import numpy as np
 from plugins.framework.normalize import MAX_NODE_SCORE, MIN_NODE_SCORE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
     from typing import Any
 
     import numpy.typing as npt
@@ -69,14 +69,16 @@ def checked_verdict(answer: object, reason: str) -> str | None:
 
 
 def checked_scores(
-    answer: object, names: Sequence[str] | npt.NDArray[np.object_], *, normalized: bool
+    answer: object, count: int, name_of: Callable[[int], str], *, normalized: bool
 ) -> npt.NDArray[np.float64]:
-    """Return what ``score`` answered as float64 of shape (len(names),), an array of our own.
+    """Return what ``score`` answered as float64 of shape (count,), an array of our own.
 
     Parameters
     ----------
-    names
-        The nodes that were asked about.
+    count
+        How many nodes were asked about.
+    name_of
+        Gives a node's name by its place, for messages.
     normalized
         Whether scores must be within 0..100 already.
 
@@ -85,7 +87,7 @@ def checked_scores(
     PolicyAnswerError
         When there is not one finite number for each node, or one is out of range.
     """
-    array = _array(answer, "score", "numbers", len(names))
+    array = _array(answer, "score", "numbers", count)
     if array.dtype.kind not in "iufb":
         raise PolicyAnswerError("dtype", f"score returned {array.dtype}, it must return numbers")
     # Adding zero makes -0.0 the same as 0.0, bit by bit, and the array our own.
@@ -93,12 +95,12 @@ def checked_scores(
     finite = np.isfinite(scores)
     if not finite.all():
         at = int(np.argmin(finite))
-        raise PolicyAnswerError("nan", f"score returned {scores[at]} for node {names[at]}")
+        raise PolicyAnswerError("nan", f"score returned {scores[at]} for node {name_of(at)}")
     if normalized and len(scores):
         low, high = float(scores.min()), float(scores.max())
         if low < MIN_NODE_SCORE or high > MAX_NODE_SCORE:
             at = int(np.argmin(scores) if low < MIN_NODE_SCORE else np.argmax(scores))
-            raise _out_of_range(float(scores[at]), str(names[at]))
+            raise _out_of_range(float(scores[at]), name_of(at))
     return scores
 
 

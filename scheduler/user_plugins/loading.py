@@ -82,7 +82,10 @@ def load_source(source: PluginSource) -> dict[str, type]:
 def forget_source(source: PluginSource) -> None:
     """Let go of the module of a text; classes that somebody holds go on working."""
     sys.modules.pop(_module_name(source), None)
-    linecache.cache.pop(source.file, None)
+    lines = linecache.getlines(source.file)
+    if source.text is not None and "".join(lines) == source.text:
+        # Otherwise they are those of a newer version by now.
+        linecache.cache.pop(source.file, None)
 
 
 def name_of(cls: type) -> str:

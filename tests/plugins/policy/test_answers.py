@@ -45,7 +45,7 @@ def test_a_mask_that_is_none_is_refused(answer: object, kind: str, told: str) ->
 )
 def test_scores_that_are_none_are_refused(answer: object, kind: str, told: str) -> None:
     with pytest.raises(PolicyAnswerError, match=told) as caught:
-        checked_scores(answer, NAMES, normalized=False)
+        checked_scores(answer, 3, NAMES.__getitem__, normalized=False)
     assert caught.value.kind == kind
 
 
@@ -58,7 +58,7 @@ def test_scores_that_are_none_are_refused(answer: object, kind: str, told: str) 
 )
 def test_a_normalized_score_is_within_the_scale(scores: list[float], told: str) -> None:
     with pytest.raises(PolicyAnswerError, match=told):
-        checked_scores(np.array(scores), NAMES, normalized=True)
+        checked_scores(np.array(scores), 3, NAMES.__getitem__, normalized=True)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_score_that_is_no_number_is_refused(answer: object) -> None:
 
 def test_checked_scores_are_a_copy() -> None:
     mine = np.array([1.0, 2.0, 3.0])
-    checked_scores(mine, NAMES, normalized=False)[0] = 9.0
+    checked_scores(mine, 3, NAMES.__getitem__, normalized=False)[0] = 9.0
     assert mine.tolist() == [1.0, 2.0, 3.0]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import linecache
 import traceback
 
 import msgspec
@@ -7,6 +8,7 @@ import pytest
 
 from plugins.policy import adapt
 from scheduler.user_plugins import PluginLoadError, PluginSource, entry_points, load_source
+from scheduler.user_plugins.loading import forget_source
 from tests.scheduler.user_plugins.sources import good, source
 
 
@@ -43,6 +45,14 @@ def test_a_traceback_shows_the_line_of_the_text() -> None:
         cls().score(None, None)
     last = traceback.extract_tb(caught.value.__traceback__)[-1]
     assert (last.lineno, last.line) == (3, "return 1 / 0  # here")
+
+
+def test_a_version_that_is_forgotten_leaves_the_lines_of_the_next() -> None:
+    old, new = source(good(default=1)), source(good(default=2))
+    for each in (old, new):
+        load_source(each)
+    forget_source(old)
+    assert "default=2" in "".join(linecache.getlines(new.file))
 
 
 @pytest.mark.parametrize(
