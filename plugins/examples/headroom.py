@@ -25,7 +25,8 @@ class Headroom:
 
     Notes
     -----
-    *Cost* at 5 000 nodes: some 60 us for a pod, less for one whose like was there before.
+    *Cost* at 5 000 nodes: some 80 us for a pod and two resources, less for one whose like was
+    there before.
     """
 
     class Args(policy.Args, frozen=True):

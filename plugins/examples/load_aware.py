@@ -37,7 +37,7 @@ class LoadAware:
     between two measurements would go to the same node, so what has been requested since the last
     measurement is added to it.
 
-    *Cost* at 5 000 nodes: some 120 us for a pod.
+    *Cost* at 5 000 nodes: some 110 us for a pod.
     """
 
     class Args(policy.Args, frozen=True):
