@@ -72,6 +72,7 @@ class KopfThread:
         self._lock = threading.Lock()
         self._is_stopping = False
         self._is_over = False
+        self._has_logged_in = False
         self._operating: asyncio.Task[None] | None = None
         self._sessions: list[aiohttp.ClientSession] = []
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -83,6 +84,11 @@ class KopfThread:
     def is_alive(self) -> bool:
         """Whether it has been started and has not come to its end."""
         return self._thread.ident is not None and not self._is_over
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it has come so far that it asks the API server."""
+        return self._has_logged_in and self.is_alive
 
     def start(self) -> None:
         """Begin."""
@@ -158,6 +164,7 @@ class KopfThread:
                 credentials.append(await self._load_credentials())
             session = _session(credentials[0])
             self._sessions.append(session)
+            self._has_logged_in = True
             return kopf.AiohttpSession(server=credentials[0].base_url, aiohttp_session=session)
 
         @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)

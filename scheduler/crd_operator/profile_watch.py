@@ -118,8 +118,8 @@ class ProfileWatch:
 
     @property
     def kopf_is_up(self) -> bool:
-        """Whether kopf runs."""
-        return self._kopf is not None and self._kopf.is_alive
+        """Whether kopf runs, and has been started for long enough to ask the API server."""
+        return self._kopf is not None and self._kopf.is_up
 
     def start(self) -> None:
         """Begin to list and to watch."""
@@ -158,6 +158,8 @@ class ProfileWatch:
             return self._list_alone_s
         if self.kopf_is_up:
             return self._list_s
+        if self._kopf is not None:
+            return self._list_alone_s
         left_s = self._start_kopf_s - self._clock()
         return min(left_s if left_s > 0 else SERVED_S, self._list_alone_s)
 
