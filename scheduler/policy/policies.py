@@ -14,6 +14,7 @@ import structlog
 
 from scheduler.config import ConfigError, Mistake
 from scheduler.config.config_error import item
+from scheduler.config.effective_profile import check_queue_sort
 from scheduler.policy.policy_origin import (
     DEFAULT_ORIGIN,
     FROM_DEFAULT,
@@ -221,6 +222,12 @@ class Policies:
 
     def _compile_file(self, config: SchedulerConfig) -> dict[str, Running]:
         recipes = self._compiler.file_recipes(config)
+        first = next(iter(self._of_file.values()), None)
+        if first is not None:
+            path = item("profiles", 0)
+            for mistake in check_queue_sort(recipes[0].effective, first.recipe.effective, path):
+                why = "cannot change without a restart: the pods stand in one queue already"
+                raise ConfigError(mistake.path, why, source=config.source)
         source = FROM_FILE if config.source else FROM_DEFAULT
         origin = PolicyOrigin(source, self._file_generation + 1)
         if origin == DEFAULT_ORIGIN:

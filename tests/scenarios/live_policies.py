@@ -98,7 +98,7 @@ class Outcome:
 
 def specs() -> Iterator[tuple[Json, bool]]:
     """Yield one spec after another, and whether it can be used."""
-    broken = [
+    broken: list[Json] = [
         {"plugins": {"score": {"enabled": [{"name": "NoSuchPlugin"}]}}},
         {"pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": 7}}}]},
         {"plugins": {"bind": {"disabled": [{"name": "*"}]}}},

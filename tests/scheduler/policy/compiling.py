@@ -8,6 +8,7 @@ import msgspec
 
 from plugins.framework.interfaces import PreEnqueuePlugin, ScorePlugin
 from plugins.framework.status import Status, unschedulable
+from plugins.priority_sort import PrioritySort
 from plugins.registry import PLUGINS
 from scheduler.config import Profile, default_config
 from scheduler.config.file_profile import PluginConfig, PluginEntry, Plugins, PluginSet
@@ -52,6 +53,12 @@ class Shut(PreEnqueuePlugin):
         return unschedulable("shut")
 
 
+class OtherSort(PrioritySort):
+    """Sorts the queue, under another name."""
+
+    name = "OtherSort"
+
+
 class Breaks(ScorePlugin):
     """Cannot be made."""
 
@@ -64,7 +71,10 @@ class Breaks(ScorePlugin):
         raise AssertionError("nothing is scored here")
 
 
-KNOWN: dict[str, type[Plugin]] = {**PLUGINS, "Dial": Dial, "Shut": Shut, "Breaks": Breaks}
+KNOWN: dict[str, type[Plugin]] = {
+    **PLUGINS,
+    **{each.name: each for each in (Dial, Shut, OtherSort, Breaks)},
+}
 
 
 class Compiling:

@@ -271,6 +271,19 @@ def test_a_broken_file_changes_nothing():
     assert world.policies.frameworks() == before
 
 
+@pytest.mark.parametrize("of", ["file", "resource"])
+def test_who_sorts_the_queue_cannot_change(of):
+    sorting = PluginSet((PluginEntry("OtherSort"),), (PluginEntry("*"),))
+    profile = Profile("a", plugins=Plugins(queue_sort=sorting))
+    world = Compiling(config=config(Profile("a")))
+    if of == "file":
+        (mistake,) = world.policies.set_file(config(profile))
+    else:
+        (mistake,) = world.policies.put(spec(profile=profile)).mistakes
+    assert mistake.path.endswith("plugins.queueSort")
+    assert world.running() == {"a": "file@1"}
+
+
 def test_a_scheduling_profile_follows_what_the_file_says_for_all():
     world = Compiling(config=config(Profile("a")))
     world.policies.put(spec())
