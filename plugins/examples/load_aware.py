@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 _CPU = "cpu"
 
+_FEW_SLOTS = 1024
+"""Nodes that may come and go before their slots are given out anew."""
+
 
 class LoadAware:
     """Prefers nodes whose measured CPU utilization comes nearest to a target, from below.
@@ -75,6 +78,8 @@ class LoadAware:
         self.args = args
         self._slots: dict[str, int] = {}
         """By node: where the arrays below have it."""
+        self._round = 0
+        """Grows when slots are given out anew."""
         self._seen: FloatArray | None = None
         self._measured: FloatArray = np.zeros(0)
         self._requested: FloatArray = np.zeros(0)
@@ -120,6 +125,9 @@ class LoadAware:
         if measured is self._seen:
             return
         self._seen = measured
+        if len(self._slots) > 2 * len(everywhere) + _FEW_SLOTS:
+            self._slots, self._round = {}, self._round + 1
+            self._measured = self._requested = np.zeros(0)
         slots = self._slots_of(everywhere)
         missing = len(self._slots) - len(self._measured)
         self._measured = np.append(self._measured, np.full(missing, math.nan))
@@ -135,6 +143,6 @@ class LoadAware:
 
     def _slots_of(self, nodes: policy.Nodes) -> npt.NDArray[np.intp]:
         slots = self._slots
-        return nodes.per_node("slot", lambda node: slots.setdefault(node.name, len(slots))).astype(
-            np.intp
-        )
+        return nodes.per_node(
+            ("slot", self._round), lambda node: slots.setdefault(node.name, len(slots))
+        ).astype(np.intp)

@@ -113,6 +113,18 @@ def test_a_node_that_comes_between_measurements_is_followed_from_then_on():
     assert asked.scores(asks()) == {"a": 100, "b": 33}
 
 
+def test_nodes_that_are_gone_are_forgotten_in_the_end():
+    asked, _ = stage({"a": 0.3}, "a")
+    for round_of in range(4):
+        passing = [f"{round_of}-{number}" for number in range(600)]
+        asked.add(*map(ten, passing))
+        asked.scores(asks())
+        for name in passing:
+            asked.remove_node(name)
+        assert asked.scores(asks()) == {"a": 100}
+    assert len(asked.plugin.user._slots) < 1200
+
+
 def test_some_nodes_get_what_they_get_among_all():
     asked, _ = stage({"a": 0.3, "b": 0.2, "c": 0.1}, "a", "b", "c")
     everywhere = asked.scores(asks())
