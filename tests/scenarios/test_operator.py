@@ -14,13 +14,16 @@ import yaml
 from scheduler.cli import main
 from scheduler.config import GoDuration, default_config
 from scheduler.crd_operator import OperatorOptions
+from scheduler.policy.config_reload import ConfigSource
+from scheduler.policy.plugin_supply import PluginSupply, SupplyOptions
 from tests.controlplane.access import NAMESPACE
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import make_node, make_pod
 from tests.controlplane.scheduling_profiles import SchedulingProfiles
+from tests.deploy.chart import rendered
 from tests.scenarios.replicas import LEASE_PATH, wait_until
-from tests.scenarios.running_berth import RunningBerth
+from tests.scenarios.running_berth import RunningBerth, without_election
 from tests.scheduler.informers.tcp_proxy import TcpProxy
 
 if TYPE_CHECKING:
@@ -65,6 +68,14 @@ class World:
         self.api.create_many(pods)
         self.api.wait_bound(count, label_selector=f"group={group}", timeout_s=180)
         return time.monotonic() - since_s
+
+    def nodes_of(self, scheduler_name: str) -> set[str]:
+        """Return where the pods of a scheduler are."""
+        return {
+            each["spec"].get("nodeName", "")
+            for each in self.api.pods("default")
+            if each["spec"]["schedulerName"] == scheduler_name
+        }
 
 
 def make_world(plane: ControlPlane, api: BlockingApi) -> World:
@@ -206,6 +217,49 @@ def test_python_is_refused_unless_it_is_allowed(world: World) -> None:
         message = world.profiles.condition("snake", "Accepted")["message"]
         assert message.startswith("spec.python[0].configMap: ")
         assert "--allow-python-profiles" in message
+
+
+PYTHON = """
+class OnlyOne:
+    reason = "is not the one"
+
+    def filter_one(self, pod, node):
+        return node.name == "%s"
+"""
+SOURCE = {"configMap": {"name": "berth-plugins", "key": "only_one.py"}}
+
+
+def test_python_in_a_config_map_decides_and_is_taken_over_when_it_changes(world: World) -> None:
+    namespace = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+    values = {"enabled": True, "pythonConfigMaps": ["berth-plugins"]}
+    rights = "/apis/rbac.authorization.k8s.io/v1/namespaces/berth-system"
+    for each in rendered({"schedulingProfiles": values}):
+        if each["metadata"]["name"] == "berth-python-profiles":
+            world.api.post(f"{rights}/{each['kind'].lower()}s", each)
+    config_map = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "berth-plugins", "namespace": NAMESPACE},
+        "data": {"only_one.py": PYTHON % "n1"},
+    }
+    world.api.post(namespace, config_map)
+    supply = PluginSupply(SupplyOptions(installed=True, allow_python=True, namespace=NAMESPACE))
+    operator = OperatorOptions(enabled=True, allow_python=True, namespace=NAMESPACE)
+    source = ConfigSource(without_election)
+    with world.berth(operator=operator, supply=supply, source=source):
+        world.profiles.create("snake", {"schedulerName": "snake", "python": [SOURCE]})
+        assert world.profiles.wait_settled("snake")["activeGeneration"] == 1
+        assert "OnlyOne" in world.profiles.get("snake")["status"]["runningPlugins"]
+        world.place(3, "snake")
+        assert world.nodes_of("snake") == {"n1"}
+        world.api.patch(f"{namespace}/berth-plugins", {"data": {"only_one.py": PYTHON % "n2"}})
+
+        def is_taken_over() -> bool:
+            world.place(1, "snake")
+            return "n2" in world.nodes_of("snake")
+
+        wait_until(is_taken_over, "the new code decides")
+    assert world.nodes_of("snake") == {"n1", "n2"}
 
 
 # --- when kopf, its way or its kind is gone ----------------------------------------------------
