@@ -45,6 +45,14 @@ def address_space_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE_BYTES
 
 
+def within_room(wanted_bytes: int) -> int:
+    """Return an allowance of memory that leaves at least as much to the rest of the container."""
+    room = cgroup_room_bytes()
+    if room is None:
+        return wanted_bytes
+    return max(min(wanted_bytes, room // 2), min(_MIN_ALLOWANCE_BYTES, wanted_bytes))
+
+
 class MemoryFence:
     """The limit on the address space during a call, and the one that holds otherwise.
 
@@ -74,10 +82,7 @@ class MemoryFence:
 
     def refresh(self) -> None:
         """Take note of how large the process is now: about once a second."""
-        room = cgroup_room_bytes()
-        allowance = self._allowance_bytes
-        if room is not None:
-            allowance = max(min(allowance, room // 2), min(_MIN_ALLOWANCE_BYTES, allowance))
+        allowance = within_room(self._allowance_bytes)
         limit = address_space_bytes() + allowance
         soft, hard = self.otherwise
         for bound in (soft, hard):

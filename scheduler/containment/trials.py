@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import structlog
 
+from scheduler.containment.memory_fence import within_room
 from scheduler.plugin_trial import TrialReport, try_source
 from scheduler.user_plugins.loading import GROUP
 from scheduler.version import VERSION
@@ -72,7 +74,9 @@ class Trials:
             if source.digest in self._accepted:
                 return TrialReport()
         copy = None if self.cluster is None else self.cluster()
-        report = try_source(source, self._limits, cluster=copy)
+        # The kernel may end all of a container for what one process in it takes.
+        limits = replace(self._limits, memory_bytes=within_room(self._limits.memory_bytes))
+        report = try_source(source, limits, cluster=copy)
         if report.accepted:
             log.info("plugin code tried", source=str(source), plugins=report.plugins)
             self._accept(source.digest)

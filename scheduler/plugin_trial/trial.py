@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -183,7 +182,8 @@ def try_source(
 def _run(job: Job, limits: TrialLimits) -> TrialReport | None:
     """Return what a child found; None when time was up before it began."""
     heard = _Heard()
-    with tempfile.TemporaryFile() as prints:
+    # In memory: a container's file system may be read-only.
+    with os.fdopen(os.memfd_create("prints"), "w+b") as prints:
         try:
             child = subprocess.Popen(  # noqa: S603 - our own interpreter, our own code
                 [sys.executable, "-c", _START],

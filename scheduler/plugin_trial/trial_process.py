@@ -6,6 +6,7 @@ Reads one :class:`~scheduler.plugin_trial.job.Job`, takes on its limits, runs th
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import sys
@@ -154,6 +155,9 @@ def _file_of(cls: type, source: PluginSource) -> str:
 
 def limit(job: Job) -> None:
     """Take on the limits of a job: from here on, whatever is run."""
+    with contextlib.suppress(OSError):
+        # If the kernel has to end somebody for want of memory, let it not be who started this.
+        Path("/proc/self/oom_score_adj").write_text("1000")
     size = int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE_BYTES
     memory = size + job.memory_bytes
     for what, most in (

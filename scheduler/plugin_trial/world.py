@@ -87,7 +87,7 @@ class World:
             for pod in _readable(_PODS, pods)
             if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed")
         ]
-        self.newcomers = tuple(map(PodInfo, _readable(_PODS, newcomers)))
+        self._newcomers = _readable(_PODS, newcomers)
 
     @classmethod
     def made_up(cls, num_nodes: int, pods_per_node: int = 3) -> World:
@@ -99,6 +99,11 @@ class World:
             made_up.bound_pods(num_nodes, pods_per_node),
             made_up.waiting_pods(),
         )
+
+    @property
+    def newcomers(self) -> tuple[PodInfo, ...]:
+        """The pods to be placed, new each time: a plugin may have written into others."""
+        return tuple(map(PodInfo, self._newcomers))
 
     def cache(self) -> SchedulerCache:
         """Return a cache that holds the world and nothing else."""
@@ -119,7 +124,7 @@ class World:
         """Return the same world, its nodes in another order."""
         world = World(self.name, (), (), ())
         world.nodes, world.pods = self.nodes[::-1], self.pods[::-1]
-        world.newcomers = self.newcomers
+        world._newcomers = self._newcomers
         return world
 
     def handle(self, *, with_metrics: bool) -> Handle:

@@ -67,9 +67,12 @@ class OutOfRange:
         return nodes.label_number(COST, default=0.0) * 100
 
 
-class WritesIntoPods:
+class WritesIntoNodes:
+    """Goes where it has no business."""
+
     def filter(self, pod, nodes):
-        pod._info.requests["cpu"] = 7
+        for node in nodes:
+            node._info.requested["cpu"] = 7
         return nodes.free("cpu") >= 0
 
 
@@ -98,7 +101,7 @@ class TwoMinds:
 class LooksAround:
     def score(self, pod, nodes):
         free = nodes.free("cpu")
-        return free - free.min(initial=0)
+        return free - free.max(initial=0)
 
     def signature(self, pod):
         return ()
@@ -154,10 +157,11 @@ def test_a_good_plugin_keeps_all_promises(cls, size):
         pytest.param(TooFew, "answers", id="one number too few"),
         pytest.param(NeedsMetrics, "answers_without_metrics", id="counts on metrics"),
         pytest.param(OutOfRange, "answers", id="beyond 100"),
-        pytest.param(WritesIntoPods, "inputs", id="changes the pod"),
+        pytest.param(WritesIntoNodes, "inputs", id="changes nodes"),
         pytest.param(Remembers, "repeatable", id="another answer each time"),
         pytest.param(Ranks, "repeatable", id="by the order of the nodes"),
         pytest.param(TwoMinds, "twins", id="its forms disagree"),
+        pytest.param(LooksAround, "twins", id="a signature, and an eye on other nodes"),
         pytest.param(SignsTooLittle, "signatures", id="another answer under one signature"),
         pytest.param(Sleeps, "follows", id="does not look again"),
     ],
