@@ -235,7 +235,8 @@ class ProfileWatch:
                     try:
                         self._intake.look_at_config_maps()
                     finally:
-                        self._loop.call_soon_threadsafe(done.set)
+                        with contextlib.suppress(RuntimeError):
+                            self._loop.call_soon_threadsafe(done.set)
 
                 self._worker.submit(look)
                 await done.wait()
