@@ -8,7 +8,6 @@ or the new one, and the clock alone says whether it still counts.
 from __future__ import annotations
 
 import itertools
-import math
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -84,11 +83,12 @@ class NodeMetricsBoard:
         return table.reading if self._clock() - table.taken_s <= table.stale_after_s else None
 
     def ages_s(self) -> dict[str, float]:
-        """Return how old each metric's values are, in seconds; infinite before the first."""
+        """Return how old each metric's values are, in seconds, for those that have any."""
         now = self._clock()
         return {
-            name: math.inf if table is None else now - table.taken_s
+            name: now - table.taken_s
             for name, table in list(self._tables.items())
+            if table is not None
         }
 
     def known_nodes(self) -> dict[str, int]:

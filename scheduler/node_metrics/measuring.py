@@ -42,7 +42,7 @@ def _families(board: NodeMetricsBoard, poller: NodeMetricsPoller) -> tuple[Pulle
         Pulled(
             "gauge",
             "berth_node_metric_age_seconds",
-            "Time since the question was sent whose answer plugins see; infinite before the first.",
+            "Time since the question was sent whose answer plugins see; nothing before the first.",
             label,
             lambda: {(name,): age_s for name, age_s in board.ages_s().items()},
         ),
