@@ -130,7 +130,8 @@ class LivePolicies:
             lines += ["the file is not in force:", *self._reload.problem.splitlines()]
         if self._reload is not None and self._reload.needs_restart:
             lines.append(f"wants a restart: {', '.join(self._reload.needs_restart)}")
-        comments = "".join(f"# {line}\n" for line in lines)
+        lines += [f"plugin {name} {what}" for name, what in self.policies.troubles.items()]
+        comments = "".join(f"# {' '.join(line.split())}\n" for line in lines)
         return comments + render_effective(self.policies.config, self._plugins())
 
 

@@ -102,6 +102,11 @@ class Policies:
             raise ValueError("there is no configuration yet")
         return self._config
 
+    @property
+    def troubles(self) -> Mapping[str, str]:
+        """The plugins that fail, by name, and what is wrong with them. Immutable."""
+        return self._troubles
+
     def frameworks(self) -> tuple[FrameworkRunner, ...]:
         """Return the profiles that decide, those of the file first."""
         with self._lock:

@@ -100,3 +100,9 @@ def test_a_configuration_that_cannot_be_used_is_refused_at_the_start():
         LivePolicies(
             config, cast("Handle", NoBinding()), cast("ExtenderChains", NoChains()), Metrics()
         )
+
+
+def test_it_is_told_which_plugins_fail(tmp_path):
+    policies, _ = change(tmp_path, TWO, lambda live: "b" in live.profiles.names())
+    policies.policies.plugin_trouble({"Dial": "fails: ValueError\nin line 3"})
+    assert "# plugin Dial fails: ValueError in line 3\n" in policies.describe()
