@@ -126,7 +126,8 @@ class PluginCatalogue:
                 if entry.good is not None and (now is None or now.good != entry.good):
                     forget_source(entry.good)
             changed = self._publish()
-        if changed:
+        if changed and self._callbacks:
+            # Where nobody follows them, a command is at work whose output is for its user.
             log.info("plugins changed", plugins=sorted(changed), kind=kind)
             for callback in self._callbacks:
                 callback(changed)
