@@ -66,7 +66,13 @@ class _Scene:
     def place(self) -> str:
         """Make a pod, and return the node it goes to."""
         name = f"pod-{next(self._numbers):04}"
-        self._api.create_many([make_pod(name, cpu="10m", memory="16Mi", priorityClassName="system-cluster-critical")])
+        self._api.create_many(
+            [
+                make_pod(
+                    name, cpu="100m", memory="400Mi", priorityClassName="system-cluster-critical"
+                )
+            ]
+        )
         path = f"/api/v1/namespaces/default/pods/{name}"
         placed: list[str] = []
 
@@ -102,8 +108,8 @@ def run() -> Outcome:
         api.create_many(
             make_node(
                 name,
-                cpu="64",
-                memory="256Gi",
+                cpu="16",
+                memory="64Gi",
                 labels={COST: cost.get(name, "1.0"), "lifecycle": "spot" if name == SPOT else "on"},
             )
             for name in (f"node-{at}" for at in range(NODES))
