@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from scheduler.crd_operator.profile_resource import GROUP, PLURAL, VERSION
+from scheduler.crd_operator.profile_resource import GROUP, PATH, PLURAL, VERSION
 from scheduler.version import VERSION as BERTH_VERSION
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class KopfThread:
         Called on kopf's loop.
     changed, deleted
         Told of an object, as bytes of JSON, on kopf's loop. Must not wait and must not raise.
-    ended
-        Called once at the end of the run, on kopf's thread.
+    turned
+        Called when :attr:`is_up` has changed, and at the end of the run, on kopf's thread.
 
     Notes
     -----
@@ -62,17 +62,17 @@ class KopfThread:
         load_credentials: Callable[[], Awaitable[Credentials]],
         changed: Callable[[bytes], None],
         deleted: Callable[[bytes], None],
-        ended: Callable[[], None],
+        turned: Callable[[], None],
     ) -> None:
         self._load_credentials = load_credentials
         self._changed = changed
         self._deleted = deleted
-        self._ended = ended
+        self._turned = turned
         self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
         self._lock = threading.Lock()
         self._is_stopping = False
         self._is_over = False
-        self._has_logged_in = False
+        self._is_connected = False
         self._operating: asyncio.Task[None] | None = None
         self._sessions: list[aiohttp.ClientSession] = []
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -87,8 +87,8 @@ class KopfThread:
 
     @property
     def is_up(self) -> bool:
-        """Whether it has come so far that it asks the API server."""
-        return self._has_logged_in and self.is_alive
+        """Whether it watches: its last request for our kind was answered."""
+        return self._is_connected and self.is_alive
 
     def start(self) -> None:
         """Begin."""
@@ -118,7 +118,7 @@ class KopfThread:
             self.failure = error
         finally:
             self._is_over = True
-            self._ended()
+            self._turned()
 
     async def _operate(self) -> None:
         # Here and not above: it takes a third of a second, and most never need it.
@@ -162,9 +162,8 @@ class KopfThread:
                 await credentials[0].refresh()
             else:
                 credentials.append(await self._load_credentials())
-            session = _session(credentials[0])
+            session = self._session(credentials[0])
             self._sessions.append(session)
-            self._has_logged_in = True
             return kopf.AiohttpSession(server=credentials[0].base_url, aiohttp_session=session)
 
         @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)
@@ -177,6 +176,41 @@ class KopfThread:
 
         return registry
 
+    def _session(self, credentials: Credentials) -> aiohttp.ClientSession:
+        """Return a session whose every request carries fresh credentials, and is looked at."""
+        import aiohttp  # noqa: PLC0415 - see _operate
+
+        async def watch_over(
+            request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+        ) -> aiohttp.ClientResponse:
+            is_ours = request.url.path.endswith(PATH)
+            try:
+                header = await credentials.auth_header()
+                if header is not None:
+                    request.headers["Authorization"] = header
+                request.server_hostname = credentials.tls_server_name
+                response = await handler(request)
+            except BaseException:
+                self._connected(is_connected=False)
+                raise
+            if is_ours:
+                # kopf asks for ever when nobody answers, and tells nobody.
+                self._connected(is_connected=response.ok)
+            return response
+
+        context = credentials.ssl_context
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=True if context is None else context),
+            headers={"User-Agent": f"berth/{BERTH_VERSION} (kopf)"},
+            middlewares=(watch_over,),
+            proxy=credentials.proxy,
+        )
+
+    def _connected(self, *, is_connected: bool) -> None:
+        if is_connected != self._is_connected:
+            self._is_connected = is_connected
+            self._turned()
+
 
 def _settings(settings: kopf.OperatorSettings) -> kopf.OperatorSettings:
     settings.process.ultimate_exiting_timeout = None
@@ -188,25 +222,3 @@ def _settings(settings: kopf.OperatorSettings) -> kopf.OperatorSettings:
     settings.networking.connect_timeout = _CONNECT_TIMEOUT_S
     settings.watching.connect_timeout = _CONNECT_TIMEOUT_S
     return settings
-
-
-def _session(credentials: Credentials) -> aiohttp.ClientSession:
-    """Return a session whose every request carries fresh credentials."""
-    import aiohttp  # noqa: PLC0415 - see _operate
-
-    async def authorize(
-        request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
-    ) -> aiohttp.ClientResponse:
-        header = await credentials.auth_header()
-        if header is not None:
-            request.headers["Authorization"] = header
-        request.server_hostname = credentials.tls_server_name
-        return await handler(request)
-
-    context = credentials.ssl_context
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, ssl=True if context is None else context),
-        headers={"User-Agent": f"berth/{BERTH_VERSION} (kopf)"},
-        middlewares=(authorize,),
-        proxy=credentials.proxy,
-    )

@@ -40,6 +40,9 @@ LIST_S: Final = 30.0
 LIST_ALONE_S: Final = 5.0
 """Between two lists while it does not, or the kind is not installed."""
 
+DEAF_S: Final = 15.0
+"""For how long kopf may keep to itself what lists know, before it is started anew."""
+
 SERVED_S: Final = 0.5
 """Between two lists while discovery does not know the kind yet."""
 
@@ -95,8 +98,8 @@ class ProfileWatch:
         self._news = asyncio.Event()
         self._told: dict[str, int] = {}
         """The newest generation that kopf has told of, by UID. Written on kopf's thread."""
-        self._untold: set[tuple[str, int]] = set()
-        """What the last list had and kopf has not told."""
+        self._untold: dict[tuple[str, int], float] = {}
+        """What lists had and kopf has not told, and since when."""
         self._missing = 0
         """How many lists in a row found no such kind."""
         self._is_answered = False
@@ -118,7 +121,7 @@ class ProfileWatch:
 
     @property
     def kopf_is_up(self) -> bool:
-        """Whether kopf runs, and has been started for long enough to ask the API server."""
+        """Whether kopf runs and the API server answers it."""
         return self._kopf is not None and self._kopf.is_up
 
     def start(self) -> None:
@@ -156,7 +159,7 @@ class ProfileWatch:
     def _pause_s(self) -> float:
         if self._missing or not self._is_answered:
             return self._list_alone_s
-        if self.kopf_is_up:
+        if self.kopf_is_up and not self._untold:
             return self._list_s
         if self._kopf is not None:
             return self._list_alone_s
@@ -271,18 +274,23 @@ class ProfileWatch:
             await asyncio.to_thread(kopf.join, _JOIN_S)
 
     async def _compare(self, found: list[ProfileObject]) -> None:
-        """Start kopf anew when it has not told between two lists what both of them had."""
-        untold = {
+        """Start kopf anew when it does not tell what lists know, though it is connected."""
+        now_s = self._clock()
+        untold = [
             (each.uid, each.generation)
             for each in found
             if self._told.get(each.uid, 0) < each.generation
-        }
-        if self.kopf_is_up and untold & self._untold:
+        ]
+        if not self.kopf_is_up:
+            self._untold.clear()
+            return
+        self._untold = {key: self._untold.get(key, now_s) for key in untold}
+        if any(now_s - since_s >= DEAF_S for since_s in self._untold.values()):
             log.warning("kopf tells nothing", objects=len(untold))
+            self._untold.clear()
             await self._stop_kopf()
             self.restarts += 1
-            self._start_kopf_s = self._clock() + self._backoff.delay_s(self._clock())
-        self._untold = untold if self.kopf_is_up else set()
+            self._start_kopf_s = now_s + self._backoff.delay_s(now_s)
 
     def _changed(self, raw: bytes) -> None:
         found = ProfileObject.of(_decoded(raw))
