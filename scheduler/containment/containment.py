@@ -146,9 +146,10 @@ class Containment:
 
     def stop(self) -> None:
         """Cease to watch, and let go of the state folder."""
-        if self._started:
-            self._watchdog.stop()
+        self._watchdog.stop()
         self._note.close()
+        if self._evidence is not None:
+            self._evidence.close()
 
     def _tick(self) -> None:
         """Once a second, and whenever a plugin failed or a breaker changed."""

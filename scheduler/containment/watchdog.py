@@ -89,7 +89,8 @@ class Watchdog:
         """End the thread and stop the clock; a call that is under way is not watched any more."""
         self._stopped = True
         self._wake.set()
-        self._thread.join(STOP_S)
+        if self._thread.is_alive():
+            self._thread.join(STOP_S)
         faulthandler.cancel_dump_traceback_later()
         self.armed = False
 
@@ -99,7 +100,7 @@ class Watchdog:
 
     def arm(self) -> None:
         """Wind up the clock in C, if anything ends the process at all."""
-        if not self._timeout_s:
+        if not self._timeout_s or self._stopped:
             return
         faulthandler.dump_traceback_later(
             self._timeout_s + self._tick_s, exit=True, file=self._evidence or sys.stderr

@@ -23,7 +23,7 @@ from plugins.framework.interfaces import (
     ScorePlugin,
 )
 from plugins.framework.normalize import MAX_NODE_SCORE, MIN_NODE_SCORE
-from plugins.policy import PolicyPlugin, adapt
+from plugins.policy import PolicyClassError, PolicyPlugin, adapt
 from scheduler.plugin_trial.world import World
 
 if TYPE_CHECKING:
@@ -63,6 +63,11 @@ class Subject:
         self._args = None if args_type is None else msgspec.convert(args or {}, args_type)
         if args_type is None and args is not None:
             raise msgspec.ValidationError(f"{self.name} takes no arguments")
+        policy = getattr(cls, "failure_policy", "Ignore")
+        if policy not in ("Ignore", "Fail"):
+            raise PolicyClassError(
+                f"{cls.__name__}.failure_policy is {policy!r}, it must be 'Ignore' or 'Fail'"
+            )
         self.make(World("nothing", (), (), ()))
 
     def make(self, world: World, *, with_metrics: bool = True) -> Plugin:

@@ -27,14 +27,17 @@ from tests.controlplane.objects import make_node, make_pod
 from tests.controlplane.server_process import ServerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 NODES: Final = 6
 PATIENCE_S: Final = 240.0
 """The machine may be busy with much else."""
 
-TIMEOUT_S: Final = 4.0
-"""Of a call that does not return."""
+TIMEOUT_S: Final = 10.0
+"""Of a call that does not return; on a busy machine others take seconds, too."""
+
+MEMORY_MIB: Final = 128
+"""Less than by default, so that a busy machine has it filled soon."""
 
 _PLUGIN: Final = """
 import time
@@ -102,6 +105,7 @@ class Scene:
         self._starts += 1
         command = [sys.executable, "-m", "scheduler", "run", "--plugin-dir", str(self.plugins)]
         command += ["--state-dir", str(self._state), "--plugin-timeout", str(TIMEOUT_S)]
+        command += ["--plugin-memory", str(MEMORY_MIB)]
         command += ["--kubeconfig", str(self._kubeconfig), "--leader-elect", "false"]
         command += ["--secure-port", "0", "--insecure-bind-address", "127.0.0.1:0"]
         self.berth = ServerProcess(command, self._plane.folder / f"berth-{self._starts}.log")
@@ -115,11 +119,13 @@ class Scene:
         assert self.berth is not None
         return self.berth.log_file.read_text(errors="replace")
 
-    def wait_until(self, holds: Any, what: str) -> None:
-        try:
-            self.api.wait_until(holds, what, timeout_s=PATIENCE_S)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.log()[-4000:]}") from error
+    def wait_until(self, holds: Callable[[], bool], what: str) -> None:
+        berth = self.berth
+        assert berth is not None
+        self.api.wait_until(
+            lambda: berth.exit_status is not None or holds(), what, timeout_s=PATIENCE_S
+        )
+        assert holds(), f"berth ended before {what}:\n{self.log()[-4000:]}"
 
     def bound(self, prefix: str) -> set[str]:
         return {

@@ -197,6 +197,14 @@ def test_a_class_that_decides_nothing_is_none():
         Subject(int)
 
 
+def test_a_failure_policy_that_nobody_knows_is_refused():
+    class Shrugs(Good):
+        failure_policy = "Shrug"
+
+    with pytest.raises(PolicyClassError, match="'Shrug', it must be 'Ignore' or 'Fail'"):
+        Subject(Shrugs)
+
+
 def test_a_made_up_world_is_the_same_every_time():
     assert World.made_up(40).nodes == World.made_up(40).nodes
     assert World.made_up(40).pods == World.made_up(40).pods
