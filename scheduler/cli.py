@@ -37,6 +37,7 @@ from scheduler.user_plugins import (
     add_kept_annotations,
     add_new_command,
     add_plugin_dir,
+    enabled_names,
     known_plugins,
 )
 from scheduler.version import VERSION
@@ -275,6 +276,7 @@ def _explain_to_stdout(options: argparse.Namespace) -> None:
     if options.dumps and options.kubeconfig is not None:
         raise ExplainError("--from and --kubeconfig contradict each other")
     keep_annotations(options.keep_annotations)
+    plugins = known_plugins(options.plugin_dir)
     sys.stdout.write(
         run_explain(
             ExplainOptions(
@@ -283,7 +285,8 @@ def _explain_to_stdout(options: argparse.Namespace) -> None:
                 kubeconfig=options.kubeconfig,
                 config=options.config,
                 as_json=options.output == "json",
-                plugins=known_plugins(options.plugin_dir),
+                plugins=plugins,
+                enabled=enabled_names(options.plugin_dir, plugins),
             )
         )
     )

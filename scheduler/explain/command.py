@@ -25,6 +25,7 @@ from scheduler.explain.live import list_cluster
 from scheduler.explain.offline import offline_framework
 from scheduler.explain.text_form import as_text
 from scheduler.filter_outcome import PluginError
+from scheduler.user_plugins import with_plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -62,6 +63,8 @@ class ExplainOptions:
         Whether the answer is for a program.
     plugins
         Those that exist, by name.
+    enabled
+        Those of them that run besides the default profile's where there is no configuration.
     """
 
     pod: str
@@ -70,6 +73,7 @@ class ExplainOptions:
     config: str | None = None
     as_json: bool = False
     plugins: Mapping[str, type[Plugin]] = field(default_factory=lambda: PLUGINS)
+    enabled: tuple[str, ...] = ()
 
 
 def run_explain(options: ExplainOptions) -> str:
@@ -84,7 +88,7 @@ def run_explain(options: ExplainOptions) -> str:
     """
     plugins = options.plugins
     if options.config is None:
-        config = default_config()
+        config = with_plugins(default_config(), options.enabled)
     else:
         config = load_config(Path(options.config), plugins)
     profiles = running_profiles(config, plugins)

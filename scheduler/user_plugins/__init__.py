@@ -6,6 +6,7 @@ from scheduler.user_plugins.finding import Found, entry_points, files_of
 from scheduler.user_plugins.for_commands import (
     add_kept_annotations,
     add_plugin_dir,
+    enabled_names,
     known_plugins,
 )
 from scheduler.user_plugins.loading import PluginLoadError, load_source
@@ -26,6 +27,7 @@ __all__ = [
     "add_kept_annotations",
     "add_new_command",
     "add_plugin_dir",
+    "enabled_names",
     "entry_points",
     "files_of",
     "known_plugins",

@@ -10,6 +10,7 @@ from cache.kept_annotations import OWN_PREFIX
 from scheduler.config import ConfigError
 from scheduler.user_plugins.catalogue import PluginCatalogue
 from scheduler.user_plugins.finding import Found, entry_points, files_of
+from scheduler.user_plugins.profile_of_directory import usable_as_they_are
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,3 +65,13 @@ def known_plugins(directory: Path | None) -> Mapping[str, type[Plugin]]:
             if name in names:
                 raise ConfigError("--plugin-dir", why if name in why else f"{name} {why}")
     return catalogue.plugins
+
+
+def enabled_names(directory: Path | None, plugins: Mapping[str, type[Plugin]]) -> tuple[str, ...]:
+    """Return the plugins of a folder that ``berth run`` would enable without a configuration.
+
+    ``plugins`` are all of :func:`known_plugins`.
+    """
+    if directory is None:
+        return ()
+    return usable_as_they_are(sorted(plugins.keys() - known_plugins(None).keys()), plugins)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -8,9 +10,6 @@ from scheduler.cli import main
 from scheduler.config import ConfigError
 from scheduler.user_plugins import files_of, load_source
 from scheduler.user_plugins.new_plugin import write_new_plugin
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -73,6 +72,28 @@ def test_a_configuration_that_names_it_is_checked_with_it(
     write_new_plugin("Mine", tmp_path)
     assert main(["check-config", str(config), "--plugin-dir", str(tmp_path)]) == 0
     assert "label: price" in capsys.readouterr().out
+
+
+def test_a_pod_is_explained_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_new_plugin("Mine", tmp_path)
+    objects = [
+        {"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"pods": "9"}}}
+        for name in ("a", "b")
+    ]
+    objects.append({"kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": {}})
+    dump = tmp_path / "dump.json"
+    dump.write_text(json.dumps({"kind": "List", "items": objects}))
+    given = ["--from", str(dump), "--pod", "p", "--plugin-dir", str(tmp_path)]
+    assert main(["explain", *given]) == 0
+    assert "Mine" in capsys.readouterr().out
+
+
+def test_the_example_of_the_page_can_be_loaded(tmp_path: Path) -> None:
+    page = Path(__file__).parents[3] / "docs" / "plugins.md"
+    (example,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    (tmp_path / "example.py").write_text(example)
+    (found,) = files_of(tmp_path).sources
+    assert set(load_source(found)) == {"CheapNodesFirst"}
 
 
 def test_without_the_directory_the_plugin_is_unknown(
