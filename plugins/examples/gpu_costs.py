@@ -123,7 +123,7 @@ class KeptCosts:
         slots
             intp (n,), below ``num_slots``: always the same for one node, another for each.
 
-        *Cost*: a few vector operations, and some 20 us for each node that is in another state
+        *Cost*: a few vector operations, and some 6 us for each node that is in another state
         than when the shape was asked about last; 100 us if there is any.
         """
         kept = self._kept.get(shape)

@@ -234,7 +234,7 @@ class GpuFragmentation:
     def _costs(self, shape: GpuShape, nodes: Nodes) -> FloatArray:
         """Return what a pod of a shape costs on each node, infinite where there is no GPU for it.
 
-        *Cost*: a few vector operations, and some 20 us for each node that changed since the last
+        *Cost*: a few vector operations, and some 100 us for the nodes that changed since the last
         pod of the shape.
         """
         everywhere = nodes.all_nodes

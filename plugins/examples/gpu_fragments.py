@@ -147,7 +147,7 @@ class TypicalShapes:
     def fragments(self, states: GpuStates) -> FloatArray:
         """Return the fragment of each node in thousandths of a GPU, float64 of shape (n,).
 
-        *Cost*: some 3 us a node for 40 shapes and 8 GPUs, and 50 us a call.
+        *Cost*: some 2 us a node for 36 shapes and 10 GPUs, and 30 us a call.
         """
         n = len(states.cpu_milli)
         result = np.empty(n)
@@ -206,12 +206,12 @@ class TypicalShapes:
         each = np.arange(len(node))
         before_cut = gpus[each, device]
         gpus[each, device] -= shape.gpu_milli
-        after = self.fragments(GpuStates(cpu[node], gpus, states.model[node]))
+        then = self.fragments(GpuStates(cpu[node], gpus, states.model[node]))
         # Best first, and of equals the tightest GPU: the first of each node is its choice.
-        order = np.lexsort((before_cut, after, node))
+        order = np.lexsort((before_cut, then, node))
         nodes, first = np.unique(node[order], return_index=True)
         best = order[first]
-        costs[nodes] = after[best] - self.fragments(states.take(nodes))
+        costs[nodes] = then[best] - self.fragments(states.take(nodes))
         left[nodes] = before_cut[best]
         return costs, left
 
