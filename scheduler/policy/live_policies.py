@@ -131,6 +131,9 @@ class LivePolicies:
         if self._reload is not None and self._reload.needs_restart:
             lines.append(f"wants a restart: {', '.join(self._reload.needs_restart)}")
         lines += [f"plugin {name} {what}" for name, what in self.policies.troubles.items()]
+        if self._supply is not None:
+            problems = self._supply.catalogue.problems.values()
+            lines += [f"plugin code is not used: {why}" for why in problems]
         comments = "".join(f"# {' '.join(line.split())}\n" for line in lines)
         return comments + render_effective(self.policies.config, self._plugins())
 
