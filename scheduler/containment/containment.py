@@ -67,6 +67,7 @@ class Containment:
         self._clock = clock
         self._lock = threading.Lock()
         self._guards: dict[PluginCode, ContainedGuard] = {}
+        self._newest: dict[tuple[str, str, str], ContainedGuard] = {}
         self._callbacks: list[Callable[[Mapping[str, str]], None]] = []
         self._told: Mapping[str, str] = {}
         self._started_at = clock()
@@ -105,8 +106,20 @@ class Containment:
             return found
 
     def guard_for(self, source: PluginSource, cls: type) -> ContainedGuard:
-        """Return the guard of a user's class that a source brings."""
-        return self.guard(PluginCode.of(cls, source.digest))
+        """Return the guard of a user's class that a source brings.
+
+        That of the source's last version has nothing to tell any more once nobody asks for it.
+        """
+        code = PluginCode.of(cls, source.digest)
+        guard = self.guard(code)
+        with self._lock:
+            key = (source.kind, source.name, code.name)
+            before = self._newest.get(key)
+            if before is not None and before is not guard:
+                before.is_replaced = True
+            guard.is_replaced = False
+            self._newest[key] = guard
+        return guard
 
     def admit(self, source: PluginSource) -> str:
         """Try code that is about to be used for the first time; return why not to, or nothing.

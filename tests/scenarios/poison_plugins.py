@@ -102,6 +102,7 @@ class Scene:
         (self.plugins / f"{name.lower()}.py").write_text(_PLUGIN.format(name=name, poison=poison))
 
     def start(self) -> ServerProcess:
+        self.stop()
         self._starts += 1
         command = [sys.executable, "-m", "scheduler", "run", "--plugin-dir", str(self.plugins)]
         command += ["--state-dir", str(self._state), "--plugin-timeout", str(TIMEOUT_S)]

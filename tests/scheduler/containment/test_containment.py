@@ -20,6 +20,7 @@ from scheduler.containment import (
 from scheduler.metrics import Metrics
 from scheduler.plugin_trial import TrialLimits
 from scheduler.user_plugins import PluginSource
+from tests.fakes.clock import FakeClock
 
 CODE = PluginCode("Cheap", "digest")
 OPTIONS = ContainmentOptions(breaker=BreakerRules(failures=2))
@@ -29,6 +30,11 @@ class Cheap:
         return nodes.free("cpu")
 """
 BAD = GOOD.replace('nodes.free("cpu")', "None")
+
+
+class Cheap:
+    def score(self, pod, nodes):
+        return nodes.free("cpu")
 
 
 @pytest.fixture
@@ -57,6 +63,30 @@ def test_a_new_version_starts_with_a_clean_record(containment):
     guard = containment.guard(replace(CODE, digest="changed"))
     assert containment.guard(CODE).call("Cheap", "score", lambda: 7) is ABSENT
     assert guard.call("Cheap", "score", lambda: 7) == 7
+
+
+def test_trouble_with_code_that_was_replaced_is_over_when_nobody_asks_for_it():
+    clock = FakeClock()
+    containment = Containment(OPTIONS, clock)
+    source = PluginSource.of_text("directory", "/plugins/cheap.py", GOOD)
+    old = containment.guard_for(source, Cheap).code
+    fail(containment, old)
+    fail(containment, old)
+    containment.guard_for(replace(source, digest="changed"), Cheap)
+    assert containment.troubles()
+    clock.advance(OPTIONS.breaker.window_s)
+    assert not containment.troubles()
+    containment.stop()
+
+
+def test_trouble_with_code_that_is_switched_off_lasts():
+    clock = FakeClock()
+    containment = Containment(OPTIONS, clock)
+    fail(containment)
+    fail(containment)
+    clock.advance(10 * OPTIONS.breaker.max_open_s)
+    assert containment.troubles()
+    containment.stop()
 
 
 def test_whoever_asked_is_told_of_trouble(containment):
