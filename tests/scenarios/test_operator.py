@@ -80,7 +80,7 @@ class World:
 
 def make_world(plane: ControlPlane, api: BlockingApi) -> World:
     world = World(plane, api)
-    api.create_many([make_node(f"n{i}") for i in range(5)])
+    api.create_many([make_node(f"n{i}", pods="10000") for i in range(5)])
     return world
 
 
@@ -362,7 +362,7 @@ def test_a_standby_knows_the_policies_and_writes_nothing(world: World) -> None:
             assert berth.app.operator is not None
             assert berth.app.operator.writer.written == 0
             assert "status" not in world.profiles.get("quiet")
-            world.api.delete(LEASE_PATH)
+            world.api.patch(LEASE_PATH, {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}})
             # It leads now, and says what it has known for long.
             assert world.profiles.wait_settled("quiet")["activeGeneration"] == 1
     finally:
