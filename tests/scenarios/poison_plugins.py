@@ -160,7 +160,7 @@ def bad_pod(plugin: str) -> dict[str, Any]:
 def play(scene: Scene, pods: int) -> Outcome:
     """Play both parts."""
     outcome = Outcome(pods=pods)
-    scene.api.create_many([make_node(f"node-{at}", cpu="64") for at in range(NODES)])
+    scene.api.create_many([make_node(f"node-{at}", cpu="64", pods="1000") for at in range(NODES)])
     for name, poison in POISONS.items():
         scene.write(name, poison)
     scene.start()
