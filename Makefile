@@ -3,7 +3,7 @@ SHELL := /bin/bash
 UV := $(or $(shell command -v uv),.uv/bin/uv)
 RUN := $(UV) run --frozen --quiet
 .DEFAULT_GOAL := help
-.PHONY: help install demo test parity hints schedules lint types imports bench bench-quick bench-report e2e failovers image manifests
+.PHONY: help install demo test parity hints schedules lint types imports bench bench-quick bench-report bench-gpu e2e failovers image manifests
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,10 @@ bench-report: install ## Write tables and plots anew from the figures in JSON
 BENCH_OPTIONS = $(if $(WORKLOADS),--workloads $(WORKLOADS)) $(if $(NODES),--nodes $(NODES)) \
   $(if $(PODS),--pods $(PODS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
   $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(if $(JSON),--json $(JSON))
+
+bench-gpu: install ## Share of GPUs given away, by policy: TRACE=folder (SEEDS=42-51, ARGS=...)
+	@test -n "$(TRACE)" || { echo "make bench-gpu TRACE=folder with openb_*.csv" >&2; exit 2; }
+	@$(RUN) python -m tests.bench gpu $(TRACE) $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
 e2e: install ## Deploy image and chart on a cluster with real nodes, and harm it (root; Debian)
 	@$(RUN) python -m tests.e2e $(ARGS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
-from cache.objects import EMPTY_MAP
+from cache.kept_annotations import EMPTY_MAP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

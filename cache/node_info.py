@@ -289,6 +289,7 @@ def _same_for_decisions(old: PodInfo, new: PodInfo) -> bool:
         and old.nonzero_memory_bytes == new.nonzero_memory_bytes
         and old.host_ports == new.host_ports
         and before.metadata.labels == after.metadata.labels
+        and before.metadata.annotations == after.metadata.annotations
         and before.metadata.deletion_timestamp == after.metadata.deletion_timestamp
         and before.status.start_time == after.status.start_time
         and before.spec.priority == after.spec.priority

@@ -19,9 +19,9 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import force_setattr
 
-EMPTY_MAP: Mapping[str, str] = MappingProxyType({})
-"""The one empty map that stands for every absent map."""
+from cache.kept_annotations import EMPTY_MAP, kept_annotations
 
 Quantity: TypeAlias = str | int | float
 """A quantity as the API writes it: normally a string, a bare number where a client was lax."""
@@ -47,7 +47,7 @@ class OwnerReference(ApiStruct, frozen=True):
 
 
 class NodeMeta(ApiStruct, frozen=True):
-    """What identifies a cluster-scoped object; annotations are left out, they come in bulk.
+    """What identifies a cluster-scoped object; of its annotations those that are kept.
 
     ``resource_version`` is opaque but for comparisons by the client.
     """
@@ -59,19 +59,26 @@ class NodeMeta(ApiStruct, frozen=True):
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     labels: Mapping[str, str] = EMPTY_MAP
+    annotations: Mapping[str, str] = EMPTY_MAP
+
+    def __post_init__(self) -> None:
+        if self.annotations:
+            # They come in bulk, and hardly any matters here.
+            force_setattr(self, "annotations", kept_annotations(self.annotations))
 
 
 class PodMeta(NodeMeta, frozen=True):
-    """What identifies a namespaced object, and who owns it; still without annotations."""
+    """What identifies a namespaced object, and who owns it."""
 
     namespace: str = ""
     owner_references: tuple[OwnerReference, ...] = ()
 
 
 class ObjectMeta(PodMeta, frozen=True):
-    """The whole of it, for objects whose annotations scheduling reads."""
+    """The whole of it, for objects whose annotations scheduling reads, all of them."""
 
-    annotations: Mapping[str, str] = EMPTY_MAP
+    def __post_init__(self) -> None:
+        pass
 
 
 # --- selectors --------------------------------------------------------------------------------

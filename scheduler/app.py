@@ -7,7 +7,6 @@ import dataclasses
 import gc
 import random
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -15,14 +14,12 @@ import structlog
 from cache.disruption_budgets import DisruptionBudgets
 from cache.namespaces import Namespaces
 from cache.pod_templates import PodTemplates
-from cache.scheduler_cache import DEFAULT_TTL_S, SchedulerCache
+from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
 from cache.storage import Storage
 from cache.workloads import Workloads
-from plugins.registry import PLUGINS
 from scheduler.binder import Binder
 from scheduler.binding_cycle import BindingCycles
-from scheduler.cache_audit import DEFAULT_PERIOD_S
 from scheduler.cache_debugger import CacheDebugger
 from scheduler.client.api import Api, Permission
 from scheduler.client.codec import (
@@ -30,23 +27,17 @@ from scheduler.client.codec import (
     NODES,
     POD_DISRUPTION_BUDGETS,
     PODS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    SERVICES,
-    STATEFUL_SETS,
 )
 from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError
 from scheduler.client.leases import Leases
 from scheduler.client.limiter import InFlightLimiter, TokenBucketLimiter
 from scheduler.client.transport import Transport
-from scheduler.config import ignored_fields, render_effective, running_profiles
-from scheduler.cycle_watch import DEFAULT_SLOW_CYCLE_S
+from scheduler.config import ignored_fields
+from scheduler.crd_operator import CrdOperator
 from scheduler.event_handlers import EventHandlers
 from scheduler.event_recorder import EventRecorder
 from scheduler.eviction import Evictor
-from scheduler.extenders import ExtenderChain
-from scheduler.extenders.whole_objects import WHOLE_NODES, ApiWholeObjects, own_bytes
 from scheduler.failure_handler import FailureHandler
 from scheduler.host_selection import HostSelector
 from scheduler.informers import InformerFactory
@@ -55,26 +46,29 @@ from scheduler.leader_election import (
     LeaderElector,
     Leadership,
     lease_of,
-    own_identity,
 )
 from scheduler.loop_lag import LoopLag
 from scheduler.metrics import Metrics
+from scheduler.node_metrics import measure_nodes
 from scheduler.nominated_nodes import NominatedNodes
 from scheduler.permissions import required_permissions
 from scheduler.plugin_handle import PluginHandle
 from scheduler.pod_status_writer import PodStatusWriter
+from scheduler.policy.extender_chains import ExtenderChains
+from scheduler.policy.live_policies import LivePolicies
+from scheduler.policy.plugin_supply import known_plugins
 from scheduler.preemption_executor import PreemptionExecutor
-from scheduler.profile_builder import build_profiles
 from scheduler.queueing import SchedulingQueue
 from scheduler.reaper import Reaper
 from scheduler.schedule_one import SchedulingLoop
 from scheduler.scheduling_cycle import SchedulingCycle
-from scheduler.serving.options import ServingOptions
 from scheduler.serving.reviews import Reviews
+from scheduler.shadow import Shadows
 from scheduler.storage_events import StorageEvents
 from scheduler.storage_writer import StorageWriter
 from scheduler.version import VERSION
 from scheduler.waiting_pods import WaitingPods
+from scheduler.workload_events import watch_workloads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -86,6 +80,7 @@ if TYPE_CHECKING:
     from scheduler.client.limiter import Limiter
     from scheduler.config import SchedulerConfig
     from scheduler.informers import Informer
+    from scheduler.options import Options
     from scheduler.serving.server import Server
 
     T = TypeVar("T")
@@ -98,9 +93,6 @@ MAX_REVIEWS_IN_FLIGHT = 4
 MAX_REQUESTS_IN_FLIGHT = 100
 """Bound where the configuration sets no qps: enough to keep an API server busy, well below its
 default of 200 mutating requests at a time for all clients together."""
-
-STALE_WATCH_S = 75.0
-"""The read timeout of a watch: a server that lives sends a bookmark about every minute."""
 
 EVENTS_WAITING = 20_000
 """Events that may wait behind binds; under lasting load the newest are dropped and counted."""
@@ -122,20 +114,6 @@ it is not: the next leader waits for its end."""
 
 class StartError(Exception):
     """Berth cannot start; the message is one sentence for a person."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the command line adds to the configuration file."""
-
-    kubeconfig: str | None = None
-    serving: ServingOptions = field(default_factory=ServingOptions)
-    seed: int | None = None
-    ttl_s: float = DEFAULT_TTL_S
-    slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S
-    comparison_period_s: float = DEFAULT_PERIOD_S
-    stale_watch_s: float = STALE_WATCH_S
-    identity: str = field(default_factory=own_identity)
 
 
 def _import_server() -> tuple[ModuleType, ModuleType]:
@@ -168,9 +146,11 @@ class App:
         self.ready = False
         self.debugger: CacheDebugger | None = None
         self.server: Server | None = None
-        self.extenders: ExtenderChain | None = None
+        self.extender_chains: ExtenderChains | None = None
         self.leadership: Leadership | None = None
         """None where every replica schedules."""
+        self.operator: CrdOperator | None = None
+        """None where SchedulingProfiles are not wanted."""
 
     async def run(self, stop: asyncio.Event) -> int:
         """Schedule until ``stop`` is set, then settle what is under way.
@@ -186,8 +166,7 @@ class App:
         """
         self.loop = asyncio.get_running_loop()
         rng = random.Random(self.options.seed)
-        kubeconfig = self.options.kubeconfig or self.config.client_connection.kubeconfig or None
-        credentials = await load_credentials(kubeconfig)
+        credentials = await load_credentials(self._kubeconfig)
         electing = Transport(
             credentials,
             user_agent=f"berth/{VERSION} (leader-election)",
@@ -211,11 +190,15 @@ class App:
             self._make_parts(transport, rng)
             return await self._serve(stop)
         finally:
-            if self.extenders is not None:
-                await self.extenders.close()
+            if self.extender_chains is not None:
+                await self.extender_chains.close()
             await reviewing.close()
             await transport.close()
             await electing.close()
+
+    @property
+    def _kubeconfig(self) -> str | None:
+        return self.options.kubeconfig or self.config.client_connection.kubeconfig or None
 
     def make_transport(self, credentials: Credentials) -> Transport:
         """Return the way to the API server. The seam for whoever wants to stand in between."""
@@ -251,8 +234,8 @@ class App:
         return leadership
 
     def _writes_in_flight(self) -> int:
-        by_extenders = 0 if self.extenders is None else self.extenders.binds_in_flight
-        return self.api.writes_in_flight + by_extenders
+        chains = self.extender_chains
+        return self.api.writes_in_flight + (0 if chains is None else chains.binds_in_flight)
 
     def _limiter(self) -> Limiter:
         connection = self.config.client_connection
@@ -265,7 +248,8 @@ class App:
         log.info("connected", server_version=version, berth_version=VERSION)
         missing: list[Permission] = []
         try:
-            missing = await self.api.missing_permissions(required_permissions(self.config))
+            required = required_permissions(self.config, known_plugins(self.options.supply))
+            missing = await self.api.missing_permissions(required)
         except* ApiError as group:
             log.warning("cannot ask for our permissions", error=str(group.exceptions[0]))
         if missing:
@@ -288,8 +272,22 @@ class App:
             waiting_pods=self.waiting_pods,
             live_node=lambda name: self.nodes.get("", name),
         )
-        effective = running_profiles(self.config)
-        self.profiles = build_profiles(effective, PLUGINS, handle)
+        self.whole_objects = InformerFactory(transport)
+        self.extender_chains = ExtenderChains(
+            loop, self.api, self.whole_objects, binder.settle, self.write_fence
+        )
+        self.node_metrics = measure_nodes(self.options.node_metrics, handle, metrics)
+        self.shadows = Shadows(storage)
+        self.policies = LivePolicies(
+            self.config,
+            handle,
+            self.extender_chains,
+            metrics,
+            self.shadows,
+            self.options.supply,
+            self.options.source,
+        )
+        self.profiles = self.policies.profiles
         self.queue = SchedulingQueue(
             clock=clock,
             sort_key=self.profiles.sort_key,
@@ -300,13 +298,13 @@ class App:
             on_incoming=metrics.incoming,
         )
         self.informers = InformerFactory(transport)
-        self.whole_objects = InformerFactory(transport)
-        self.extenders = self._make_extenders(binder)
         self.pods = self.informers.informer(PODS, transform=PodTemplates().share)
         self.nodes = self.informers.informer(NODES)
+        if self.options.supply is not None:
+            self.options.supply.lend(metrics, self.nodes.list, self.pods.list)
         self.namespaces = self.informers.informer(NAMESPACES)
         self.namespaces.add_delta_handler(lambda d: namespaces.changed(d.old, d.new))
-        self.workloads = self._watch_workloads(workloads)
+        self.workloads = watch_workloads(workloads, self.informers)
         self.storage = StorageEvents(storage, self.queue, metrics).watch(self.informers)
         self.budgets = self.informers.informer(POD_DISRUPTION_BUDGETS)
         self.budgets.add_delta_handler(lambda d: budgets.budget_changed(d.old, d.new))
@@ -334,7 +332,6 @@ class App:
             metrics,
             clock,
             self.status_writer,
-            self.extenders,
         )
         self.preemptions = PreemptionExecutor(
             loop,
@@ -345,16 +342,27 @@ class App:
             self.recorder,
             metrics,
             clock,
-            self.extenders,
         )
         handle.start(preemption=self.preemptions, queue=self.queue, live_pod=self.pods.get)
         self.profiles.count_nominated(NominatedNodes(self.queue.nominator))
+        self.policies.go_live(loop, self.queue, handlers, self.pods.list)
+        if self.options.operator.enabled:
+            self.operator = CrdOperator(
+                loop,
+                transport,
+                self._kubeconfig,
+                self.policies.policies,
+                self.options.operator,
+                metrics,
+                self.leadership,
+                self.shadows.plain_report,
+            )
         self.scheduling = SchedulingLoop(
             loop,
             self.cache,
             self.queue,
             self.profiles,
-            SchedulingCycle(Snapshot(), HostSelector(self.options.seed), self.extenders),
+            SchedulingCycle(Snapshot(), HostSelector(self.options.seed)),
             self.bindings,
             self.waiting_pods,
             failures,
@@ -362,6 +370,7 @@ class App:
             self.status_writer,
             metrics,
             self.options.slow_cycle_s,
+            self.shadows,
         )
         self.reaper = Reaper(
             self.cache, self.queue, self._get_pod, self._pods_are_stale, metrics, clock
@@ -390,34 +399,6 @@ class App:
             pod_statuses=self.status_writer.statistics,
         )
 
-    def _make_extenders(self, binder: Binder) -> ExtenderChain | None:
-        """Make the extenders, and a watch of whole nodes if one of them wants to see any."""
-        extenders = self.config.extenders
-        if not extenders:
-            return None
-        whole_nodes = None
-        if any(
-            (each.filter_verb or each.prioritize_verb) and not each.node_cache_capable
-            for each in extenders
-        ):
-            whole_nodes = self.whole_objects.informer(WHOLE_NODES, transform=own_bytes)
-        objects = ApiWholeObjects(self.api, whole_nodes)
-        return ExtenderChain(extenders, objects, self.loop, binder.settle, self.write_fence)
-
-    def _watch_workloads(self, workloads: Workloads) -> tuple[Informer[Any], ...]:
-        """Watch what selects pods, and tell ``workloads`` of each change."""
-        services = self.informers.informer(SERVICES)
-        services.add_delta_handler(lambda d: workloads.service_changed(d.old, d.new))
-        controllers = self.informers.informer(REPLICATION_CONTROLLERS)
-        controllers.add_delta_handler(
-            lambda d: workloads.replication_controller_changed(d.old, d.new)
-        )
-        replica_sets = self.informers.informer(REPLICA_SETS)
-        replica_sets.add_delta_handler(lambda d: workloads.replica_set_changed(d.old, d.new))
-        stateful_sets = self.informers.informer(STATEFUL_SETS)
-        stateful_sets.add_delta_handler(lambda d: workloads.stateful_set_changed(d.old, d.new))
-        return services, controllers, replica_sets, stateful_sets
-
     async def _serve(self, stop: asyncio.Event) -> int:
         server: Server | None = None
         lag = LoopLag(self.metrics.loop_lag, time.monotonic)
@@ -426,6 +407,10 @@ class App:
         self.status_writer.start()
         self.informers.start()
         self.whole_objects.start()
+        self.policies.start()
+        self.node_metrics.start()
+        if self.operator is not None:
+            self.operator.start()
         try:
             server = self.server = await self._start_server()
             if not await self._synced(stop):
@@ -433,7 +418,7 @@ class App:
             self.ready = True
             self._settle_memory()
             self.audit.start()
-            for field_name in ignored_fields(self.config):
+            for field_name in ignored_fields(self.config, known_plugins(self.options.supply)):
                 log.warning("accepted and ignored", field=field_name)
             if self.leadership is not None:
                 log.info("standing by", address=server.address)
@@ -455,6 +440,10 @@ class App:
             if self.leadership is not None:
                 await self.leadership.stop()
             await self.audit.stop()
+            if self.operator is not None:
+                await self.operator.stop()
+            await asyncio.to_thread(self.policies.stop)
+            await self.node_metrics.stop()
             await self.informers.stop()
             await self.whole_objects.stop()
             await self.recorder.stop()
@@ -479,9 +468,7 @@ class App:
                 readiness={"informers": self._not_ready},
                 liveness={"leaderElection": self._not_leading_any_more},
                 reviews=self.reviews,
-                pages=pages.pages(
-                    lambda: render_effective(self.config), self.debugger, self.pods.list
-                ),
+                pages=pages.pages(self.policies.describe, self.debugger, self.pods.list),
             )
             await server.start()
         except module.ServerError as error:
@@ -502,6 +489,8 @@ class App:
     async def _wait_synced(self) -> None:
         await self.informers.wait_synced()
         await self.whole_objects.wait_synced()
+        if self.operator is not None:
+            await self.operator.wait_first_list()
 
     def _settle_memory(self) -> None:
         """Take what the first lists brought out of the collector's sight: it stays for long."""

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from plugins.framework.cycle_state import CycleState, Mark
     from scheduler.decision import Decision
     from scheduler.event_recorder import EventRecorder
-    from scheduler.extenders import ExtenderChain
     from scheduler.failure_handler import FailureHandler
     from scheduler.framework_runner import FrameworkRunner
     from scheduler.metrics import Metrics
@@ -79,8 +78,6 @@ class BindingCycles:
         Seconds of a monotonic clock.
     nominations
         Tells the world where a pod is going whose binding may take a while.
-    extenders
-        Go before the bind plugins; None where there are none.
 
     Notes
     -----
@@ -99,11 +96,9 @@ class BindingCycles:
         metrics: Metrics,
         clock: Callable[[], float],
         nominations: Nominations,
-        extenders: ExtenderChain | None = None,
     ) -> None:
         self._nominations = nominations
         self._pre_bindings = PreBindings(loop)
-        self._extenders = extenders
         self._cache = cache
         self._queue = queue
         self._waiting_pods = waiting_pods
@@ -213,8 +208,8 @@ class BindingCycles:
             status = await self._pre_bindings.run(info.uid, pre_bind)
             if not status.is_success:
                 return status
-        if self._extenders is not None:
-            bound = await self._extenders.bind(info, node_name)
+        if framework.extenders is not None:
+            bound = await framework.extenders.bind(info, node_name)
             if bound is not None:
                 return bound
         _begin(job)
@@ -245,12 +240,14 @@ class BindingCycles:
             "Scheduled",
             "Binding",
             f"Successfully assigned {info.key} to {decision.node_name}",
+            policy=decision.policy,
         )
         log.debug(
             "pod bound",
             pod=info.key,
             node=decision.node_name,
             cycle=decision.cycle,
+            policy=decision.policy.text,
             evaluated=decision.evaluated_nodes,
             feasible=decision.feasible_nodes,
         )
@@ -271,7 +268,7 @@ class BindingCycles:
                 log.warning("pod was bound by another scheduler", pod=info.key, error=str(error))
             self._queue.done(info.uid)
         else:
-            failure = Failure.of_status(job.decision.profile, status)
+            failure = Failure.of_status(job.decision.profile, status, job.decision.policy)
             if job.is_permitted:
                 # No event would bring such a pod back: it is tried again after its backoff.
                 nobody: frozenset[str] = frozenset()

@@ -8,10 +8,13 @@ import gc
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scheduler.app import App, Options, StartError
+from cache.kept_annotations import keep_annotations
+from plugins.registry import PLUGINS
+from scheduler.app import App, StartError
 from scheduler.client.errors import ClientConfigError
 from scheduler.config import (
     ConfigError,
@@ -21,13 +24,29 @@ from scheduler.config import (
     render_effective,
     with_election,
 )
+from scheduler.crd_operator.commands import ProfileError, add_profile_commands
 from scheduler.explain import Batch, ExplainError, ExplainOptions, run_explain
 from scheduler.log_setup import configure_logging
+from scheduler.node_metrics.flags import add_node_metrics_flags, node_metrics_config
+from scheduler.options import Options
+from scheduler.plugin_trial.command import add_trial_commands
+from scheduler.policy.config_reload import ConfigSource
+from scheduler.policy.flags import add_policy_flags, plugin_supply
 from scheduler.serving.flags import add_serving_flags, serving_options
+from scheduler.shadow.command import add_shadow_command
+from scheduler.user_plugins import (
+    add_kept_annotations,
+    add_new_command,
+    add_plugin_dir,
+    enabled_names,
+    known_plugins,
+)
 from scheduler.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from scheduler.policy.plugin_supply import PluginSupply
 
 _DEFAULTS = Options()
 
@@ -37,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         status: int = options.command(options)
-    except (ConfigError, ClientConfigError, StartError, ExplainError) as error:
+    except (ConfigError, ClientConfigError, StartError, ExplainError, ProfileError) as error:
         sys.stderr.write(f"berth: {error}\n")
         return 1
     except KeyboardInterrupt:
@@ -59,6 +78,9 @@ def _parser() -> argparse.ArgumentParser:
         "--scheduler-name", metavar="N", help="the one profile's schedulerName, without --config"
     )
     add_serving_flags(run)
+    add_policy_flags(run)
+    add_kept_annotations(run)
+    add_node_metrics_flags(run)
     run.add_argument(
         "--assumed-pod-ttl",
         metavar="SECONDS",
@@ -97,6 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check-config", help="check a file and print what it comes to")
     check.set_defaults(command=_check_config)
     check.add_argument("file", metavar="F")
+    add_plugin_dir(check)
 
     explain = commands.add_parser("explain", help="say what every plugin says of a pod")
     explain.set_defaults(command=_explain)
@@ -111,12 +134,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     explain.add_argument("--kubeconfig", metavar="F", help="how to reach the API server")
     explain.add_argument("--config", metavar="F", help="a KubeSchedulerConfiguration")
+    add_plugin_dir(explain)
+    add_kept_annotations(explain)
     explain.add_argument("-o", "--output", choices=("text", "json"), default="text")
     explain.add_argument(
         "--batch",
         action="store_true",
         help='answer JSON lines {"objects": [...], "pod": {...}, "config": {...}} from stdin',
     )
+
+    add_profile_commands(commands)
+    add_shadow_command(commands)
+
+    plugin = commands.add_parser("plugin", help="begin, check and measure plugins of your own")
+    verbs = plugin.add_subparsers(metavar="COMMAND", required=True)
+    add_new_command(verbs)
+    add_trial_commands(verbs)
 
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(command=_version)
@@ -126,12 +159,21 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     _calm_collector()
     configure_logging(options.log_format, options.log_level)
-    config = _config(options)
+    keep_annotations(options.keep_annotations)
+    supply, operator = plugin_supply(options)
+    path = None if options.config is None else Path(options.config)
+    # Nothing changes under a configuration without a file and without plugins.
+    source = ConfigSource(partial(_config, options, supply), path)
+    config = source.read()
     app = App(
         config,
         Options(
             kubeconfig=options.kubeconfig,
             serving=serving_options(options),
+            operator=operator,
+            node_metrics=node_metrics_config(options),
+            supply=supply,
+            source=None if supply is None else source,
             seed=options.seed,
             ttl_s=options.assumed_pod_ttl,
             slow_cycle_s=options.slow_cycle_threshold,
@@ -162,17 +204,18 @@ def _bool(text: str) -> bool:
     raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
 
 
-def _config(options: argparse.Namespace) -> SchedulerConfig:
-    config = _file_config(options)
+def _config(options: argparse.Namespace, supply: PluginSupply | None) -> SchedulerConfig:
+    config = _file_config(options, supply)
     return config if options.leader_elect is None else with_election(config, options.leader_elect)
 
 
-def _file_config(options: argparse.Namespace) -> SchedulerConfig:
+def _file_config(options: argparse.Namespace, supply: PluginSupply | None) -> SchedulerConfig:
     if options.config is None:
-        return default_config(options.scheduler_name or "berth")
+        config = default_config(options.scheduler_name or "berth")
+        return config if supply is None else supply.enabled_in(config)
     if options.scheduler_name is not None:
         raise ConfigError("--scheduler-name", "contradicts --config, which names its profiles")
-    return load_config(Path(options.config))
+    return load_config(Path(options.config), PLUGINS if supply is None else supply.plugins())
 
 
 async def _until_signalled(app: App) -> int:
@@ -209,7 +252,8 @@ def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
 
 
 def _check_config(options: argparse.Namespace) -> int:
-    sys.stdout.write(render_effective(load_config(Path(options.file))))
+    plugins = known_plugins(options.plugin_dir)
+    sys.stdout.write(render_effective(load_config(Path(options.file), plugins), plugins))
     return 0
 
 
@@ -241,6 +285,8 @@ def _explain_to_stdout(options: argparse.Namespace) -> None:
         raise ExplainError("which pod? --pod NS/NAME is missing")
     if options.dumps and options.kubeconfig is not None:
         raise ExplainError("--from and --kubeconfig contradict each other")
+    keep_annotations(options.keep_annotations)
+    plugins = known_plugins(options.plugin_dir)
     sys.stdout.write(
         run_explain(
             ExplainOptions(
@@ -249,6 +295,8 @@ def _explain_to_stdout(options: argparse.Namespace) -> None:
                 kubeconfig=options.kubeconfig,
                 config=options.config,
                 as_json=options.output == "json",
+                plugins=plugins,
+                enabled=enabled_names(options.plugin_dir, plugins),
             )
         )
     )

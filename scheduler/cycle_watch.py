@@ -93,6 +93,7 @@ def _tell(decision: Decision, cycle: MeasuredCycle) -> None:
         pod=decision.info.key,
         cycle=decision.cycle,
         profile=decision.profile,
+        policy=decision.policy.text,
         node=decision.node_name,
         evaluated=decision.evaluated_nodes,
         duration_ms=_ms(cycle.ended - cycle.began),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from plugins.framework.status import SUCCESS, Code, Status
+from scheduler.policy.policy_origin import DEFAULT_ORIGIN, PolicyOrigin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -158,6 +159,8 @@ class Decision:
     post_filtered: bool = False
     """Whether PostFilter plugins were asked for a way out: preemption."""
     duration_s: float = 0.0
+    policy: PolicyOrigin = DEFAULT_ORIGIN
+    """What the profile was made of that decided."""
 
     @property
     def is_placed(self) -> bool:

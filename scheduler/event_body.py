@@ -12,12 +12,19 @@ from scheduler.timestamps import api_micro_time
 
 if TYPE_CHECKING:
     from cache.objects import PodMeta
+    from scheduler.policy.policy_origin import PolicyOrigin
 
 API_VERSION: Final = "events.k8s.io/v1"
 
 NOTE_LIMIT_BYTES: Final = 1024
 NAME_LIMIT: Final = 253
 INSTANCE_LIMIT: Final = 128
+
+POLICY_API_VERSION: Final = "scheduling.berth.dev/v1alpha1"
+POLICY_KIND: Final = "SchedulingProfile"
+
+POLICY_ANNOTATION: Final = "scheduling.berth.dev/policy"
+"""Says which policy decided, such as ``schedulingprofile/gpu@7``."""
 
 DEFAULT_NAMESPACE: Final = "default"
 """Of Events about what has no namespace."""
@@ -82,6 +89,7 @@ def event_body(
     component: str,
     instance: str,
     related: PodMeta | None = None,
+    policy: PolicyOrigin | None = None,
 ) -> dict[str, Any]:
     """Return a whole Event about a pod, to be created.
 
@@ -93,9 +101,12 @@ def event_body(
         How often; more than once makes it a series.
     related
         The pod because of which it happened.
+    policy
+        What decided it: told in an annotation, and as what is related if it is an object of the
+        API and nothing else is. References have no field for a generation.
     """
     namespace = pod.namespace or DEFAULT_NAMESPACE
-    body = {
+    body: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "kind": "Event",
         "metadata": {"name": name, "namespace": namespace},
@@ -108,6 +119,15 @@ def event_body(
         "action": action,
         "note": note,
     }
+    if policy is not None:
+        body["metadata"]["annotations"] = {POLICY_ANNOTATION: str(policy)}
+        if policy.uid:
+            body["related"] = {
+                "apiVersion": POLICY_API_VERSION,
+                "kind": POLICY_KIND,
+                "name": policy.resource_name,
+                "uid": policy.uid,
+            }
     if related is not None:
         body["related"] = _reference(related)
     if count > 1:

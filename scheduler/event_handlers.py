@@ -31,7 +31,7 @@ from plugins.framework.cluster_events import (
 from scheduler.queueing.pod_changes import pod_changes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from cache.objects import Node, Pod
     from cache.scheduler_cache import SchedulerCache
@@ -124,6 +124,36 @@ class EventHandlers:
                     node="" if node is None else node.metadata.name,
                     error=str(error),
                 )
+
+    def take_in(self, pods: Iterable[Pod], scheduler_names: frozenset[str]) -> int:
+        """Queue the pods that wait for profiles which have not been ours until now.
+
+        Parameters
+        ----------
+        pods
+            All that the watch knows.
+        scheduler_names
+            The profiles.
+
+        Returns
+        -------
+        How many there were.
+        """
+        found = 0
+        for pod in pods:
+            if pod.spec.scheduler_name not in scheduler_names or self.land(pod) is not Land.OURS:
+                continue
+            try:
+                info = PodInfo(pod)
+            except MalformedObjectError as error:
+                self._metrics.malformed("pods")
+                name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+                log.warning("pod cannot be read and is not queued", pod=name, error=str(error))
+                continue
+            if not self._cache.is_assumed_pod(info.uid):
+                self._queue.add(info)
+                found += 1
+        return found
 
     # --- pods ---------------------------------------------------------------------------------
 
@@ -246,7 +276,7 @@ def node_update(old: Node, new: Node) -> Action:
     """Return what of a node changed that may make a pod schedulable.
 
     A node that is cordoned is no news to anybody; one that is uncordoned counts as one whose
-    taints changed. Annotations are not read.
+    taints changed. Only annotations that are kept count.
 
     Source: pkg/scheduler/framework/events.go, NodeSchedulingPropertiesChange (1.36).
     """
@@ -258,6 +288,8 @@ def node_update(old: Node, new: Node) -> Action:
         action |= Action.UPDATE_NODE_ALLOCATABLE
     if old.metadata.labels != new.metadata.labels:
         action |= Action.UPDATE_NODE_LABEL
+    if old.metadata.annotations != new.metadata.annotations:
+        action |= Action.UPDATE_NODE_ANNOTATION
     if _statuses(old) != _statuses(new):
         action |= Action.UPDATE_NODE_CONDITION
     if old.status.declared_features != new.status.declared_features:

@@ -31,12 +31,14 @@ from scheduler.event_body import (
 )
 from scheduler.event_series import EventSeries, Occurrence, SeriesCache
 from scheduler.handover import LoopInbox
+from scheduler.policy.policy_origin import DEFAULT_ORIGIN
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from cache.objects import Pod
     from scheduler.event_series import EventType
+    from scheduler.policy.policy_origin import PolicyOrigin
 
 MAX_TRIES: Final = 12
 """Attempts at one Event before it is given up: client-go's maxTriesPerEvent. With the client's
@@ -162,6 +164,7 @@ class EventRecorder:
         note: str,
         *,
         related: Pod | None = None,
+        policy: PolicyOrigin = DEFAULT_ORIGIN,
     ) -> None:
         """Record that something happened to a pod. Never waits, never raises.
 
@@ -171,6 +174,8 @@ class EventRecorder:
             For people; cut at 1 024 bytes.
         related
             The pod because of which it happened.
+        policy
+            What decided it; the default one goes without saying.
         """
         with self._lock:
             waiting = self._on_the_way + self._queue.qsize()
@@ -179,8 +184,10 @@ class EventRecorder:
                 return
             self._on_the_way += 1
         cause = None if related is None else related.metadata
+        told = None if policy is DEFAULT_ORIGIN else policy
+        at_s = self._wall_clock()
         self._inbox.put(
-            Occurrence(pod.metadata, event_type, reason, action, note, self._wall_clock(), cause)
+            Occurrence(pod.metadata, event_type, reason, action, note, at_s, cause, told)
         )
 
     def statistics(self) -> EventStatistics:
@@ -358,6 +365,7 @@ class EventRecorder:
             component=self._component,
             instance=self._instance,
             related=first.related,
+            policy=first.policy,
         )
 
     def _complain(self, error: ApiError | None) -> None:

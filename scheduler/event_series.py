@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cache.objects import PodMeta
+    from scheduler.policy.policy_origin import PolicyOrigin
 
 EventType: TypeAlias = Literal["Normal", "Warning"]
 """The API server knows no other."""
@@ -34,7 +35,8 @@ class Occurrence(NamedTuple):
     """Something that happened to a pod once.
 
     ``pod`` is only who the pod is: a series may outlive many versions of the rest. ``at_s`` is in
-    seconds since the epoch. ``related`` is the pod because of which it happened.
+    seconds since the epoch. ``related`` is the pod because of which it happened, ``policy`` what
+    decided it.
     """
 
     pod: PodMeta
@@ -44,6 +46,7 @@ class Occurrence(NamedTuple):
     note: str
     at_s: float
     related: PodMeta | None = None
+    policy: PolicyOrigin | None = None
 
 
 class EventSeries:
@@ -97,7 +100,7 @@ class EventSeries:
         self.written_at_s = now_s
 
     @property
-    def key(self) -> tuple[str, str, str, str, str]:
+    def key(self) -> tuple[str, str, str, str, str, PolicyOrigin | None]:
         """What has to be the same for an occurrence to be a repetition."""
         return _key(self.first)
 
@@ -114,7 +117,7 @@ class SeriesCache:
     """
 
     def __init__(self) -> None:
-        self._by_type: dict[EventType, dict[tuple[str, ...], EventSeries]] = {
+        self._by_type: dict[EventType, dict[tuple[object, ...], EventSeries]] = {
             event_type: {} for event_type in _CAPACITY
         }
 
@@ -169,6 +172,6 @@ class SeriesCache:
         return finished
 
 
-def _key(occurrence: Occurrence) -> tuple[str, str, str, str, str]:
-    pod, event_type, reason, action, note, _, _ = occurrence
-    return pod.uid, event_type, reason, action, note
+def _key(occurrence: Occurrence) -> tuple[str, str, str, str, str, PolicyOrigin | None]:
+    pod, event_type, reason, action, note, _, _, policy = occurrence
+    return pod.uid, event_type, reason, action, note, policy

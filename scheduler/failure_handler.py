@@ -13,6 +13,7 @@ import structlog
 from cache.pod_info import PodInfo
 from cache.resources import MalformedObjectError
 from plugins.framework.status import Code
+from scheduler.policy.policy_origin import DEFAULT_ORIGIN, PolicyOrigin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +45,8 @@ class Failure:
     pending_plugins: frozenset[str]
     nominated_node_name: str | None = None
     """The node to nominate the pod for; the empty string clears a nomination, None leaves it."""
+    policy: PolicyOrigin = DEFAULT_ORIGIN
+    """What decided."""
 
     @classmethod
     def of_decision(cls, decision: Decision) -> Failure:
@@ -57,10 +60,13 @@ class Failure:
             diagnosis.unschedulable_plugins if rejected else frozenset(),
             diagnosis.pending_plugins if rejected else frozenset(),
             decision.nominated_node_name,
+            decision.policy,
         )
 
     @classmethod
-    def of_status(cls, profile: str, status: Status) -> Failure:
+    def of_status(
+        cls, profile: str, status: Status, policy: PolicyOrigin = DEFAULT_ORIGIN
+    ) -> Failure:
         """Return the failure of a pod that had a node: at Reserve, Permit, PreBind or Bind."""
         nobody: frozenset[str] = frozenset()
         blamed = frozenset({status.plugin}) if status.is_rejection and status.plugin else nobody
@@ -72,6 +78,7 @@ class Failure:
             nobody if pends else blamed,
             blamed if pends else nobody,
             "",
+            policy,
         )
 
 
@@ -116,9 +123,19 @@ class FailureHandler:
             failure.profile, result, None if popped_s is None else self._clock() - popped_s
         )
         if rejected:
-            log.debug("pod is unschedulable", pod=info.key, reason=failure.message)
+            log.debug(
+                "pod is unschedulable",
+                pod=info.key,
+                reason=failure.message,
+                policy=failure.policy.text,
+            )
         else:
-            log.error("scheduling failed", pod=info.key, error=failure.message)
+            log.error(
+                "scheduling failed",
+                pod=info.key,
+                error=failure.message,
+                policy=failure.policy.text,
+            )
         live = self._live_pod(info.namespace, info.name)
         if live is None or live.metadata.uid != info.uid or live.spec.node_name:
             self._queue.done(info.uid)
@@ -134,6 +151,13 @@ class FailureHandler:
         if failure.nominated_node_name is not None:
             # Counts from here on, whenever the API server hears of it. No cycle comes between.
             self._queue.nominator.add(queued.info, failure.nominated_node_name)
-        self._recorder.event(live, "Warning", "FailedScheduling", "Scheduling", failure.message)
+        self._recorder.event(
+            live,
+            "Warning",
+            "FailedScheduling",
+            "Scheduling",
+            failure.message,
+            policy=failure.policy,
+        )
         reason = REASON_UNSCHEDULABLE if rejected else REASON_SCHEDULER_ERROR
         self._status_writer.unscheduled(live, reason, failure.message, failure.nominated_node_name)

@@ -34,6 +34,7 @@ from plugins.framework.status import SUCCESS, Code, Status, failure, unresolvabl
 from scheduler.crowded_filter import CrowdedFilter
 from scheduler.decision import Diagnosis, Scores
 from scheduler.filter_outcome import FilterOutcome, PluginError, run_vector_filter
+from scheduler.policy.policy_origin import DEFAULT_ORIGIN
 from scheduler.pre_bind_runner import run_pre_binds, run_pre_flights
 from scheduler.score_check import check_scores
 
@@ -47,7 +48,9 @@ if TYPE_CHECKING:
     from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.node_statuses import NodeStatuses
+    from scheduler.extenders import ExtenderChain
     from scheduler.nominated_nodes import NominatedNodes
+    from scheduler.policy.policy_origin import PolicyOrigin
 
 P = TypeVar("P", bound=Plugin)
 A = ParamSpec("A")
@@ -102,6 +105,10 @@ class FrameworkRunner:
     percentage_of_nodes_to_score
         1-99 to stop looking once that share of the nodes (at least 100) is feasible; 0 and 100
         look at all.
+    policy
+        Where it comes from.
+    extenders
+        Asked beside its plugins; None where there are none.
 
     Notes
     -----
@@ -115,8 +122,12 @@ class FrameworkRunner:
         points: Mapping[str, Sequence[Plugin]],
         score_weights: Mapping[str, int],
         percentage_of_nodes_to_score: int = 0,
+        policy: PolicyOrigin = DEFAULT_ORIGIN,
+        extenders: ExtenderChain | None = None,
     ) -> None:
         self.profile_name = profile_name
+        self.policy = policy
+        self.extenders = extenders
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.points = points
         self.score_weights = score_weights

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from plugins.registry import PLUGINS
 from scheduler.client.api import Permission
 from scheduler.client.leases import GROUP, LEASES
 from scheduler.config import running_profiles
@@ -11,6 +12,9 @@ from scheduler.leader_election import lease_of
 from scheduler.storage_events import STORAGE_KINDS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plugins.framework.interfaces import Plugin
     from scheduler.config import SchedulerConfig
 
 _WATCHED: Final = (
@@ -45,10 +49,18 @@ REQUIRED_PERMISSIONS: Final = (
 """Without one of these berth would start and then fail pod by pod, whatever its configuration."""
 
 
-def required_permissions(config: SchedulerConfig) -> list[Permission]:
-    """Return all that a configuration needs, in a fixed order."""
+def required_permissions(
+    config: SchedulerConfig, plugins: Mapping[str, type[Plugin]] = PLUGINS
+) -> list[Permission]:
+    """Return all that a configuration needs, in a fixed order.
+
+    Parameters
+    ----------
+    plugins
+        The plugins that exist, by name.
+    """
     required = [*REQUIRED_PERMISSIONS]
-    if any(profile.points["postFilter"] for profile in running_profiles(config)):
+    if any(profile.points["postFilter"] for profile in running_profiles(config, plugins)):
         required.append(Permission("delete", "pods"))
     if config.leader_election.leader_elect:
         lease = lease_of(config)

@@ -8,9 +8,11 @@ it by a :class:`ProfileHandle`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
+
+from plugins.framework.node_metrics import NoMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
     from cache.storage import Storage
     from cache.workloads import Workloads
     from plugins.framework.handle import Handle, Preemption, StorageWriter, WhatIf
+    from plugins.framework.node_metrics import NodeMetrics
     from plugins.framework.status import Status
+    from scheduler.extenders import ExtenderChain
     from scheduler.queueing import SchedulingQueue
     from scheduler.queueing.nominator import Nominator
     from scheduler.waiting_pods import WaitingPods
@@ -81,6 +85,8 @@ class PluginHandle:
         self.waiting_pod = waiting_pods.get
         self.waiting_pods = waiting_pods.list
         self.live_node = live_node
+        self.node_metrics: NodeMetrics = NoMetrics()
+        """Who measures nodes, once there is somebody; any thread may put one in."""
         self._nominator: Nominator | None = None
         self._live_pod: Callable[[str, str], Pod | None] = _no_pod
 
@@ -141,6 +147,11 @@ class PluginHandle:
 class ProfileHandle:
     """A handle as the plugins of one profile see it: everybody's services and their own.
 
+    Parameters
+    ----------
+    extenders
+        Those of the profile; None where there are none.
+
     Notes
     -----
     ``what_if`` is there once all plugins of the profile are made.
@@ -148,8 +159,30 @@ class ProfileHandle:
 
     what_if: WhatIf
 
-    def __init__(self, shared: Handle) -> None:
+    def __init__(self, shared: Handle, extenders: ExtenderChain | None = None) -> None:
         self._shared = shared
+        self._extenders = extenders
+
+    @property
+    def preemption(self) -> Preemption:
+        """Carries preemptions out, and asks the profile's extenders before."""
+        shared = self._shared.preemption
+        if self._extenders is None:
+            return shared
+        return cast("Preemption", _AskingPreemption(shared, self._extenders))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._shared, name)
+
+
+class _AskingPreemption:
+    """Everybody's preemption with the extenders of one profile."""
+
+    asks_extenders = True
+
+    def __init__(self, shared: Preemption, extenders: ExtenderChain) -> None:
+        self._shared = shared
+        self.ask_extenders = extenders.preempt
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._shared, name)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from plugins.framework.victims import Victims
     from scheduler.event_recorder import EventRecorder
     from scheduler.eviction import Evictor
-    from scheduler.extenders import ExtenderChain
     from scheduler.metrics import Metrics
     from scheduler.pod_status_writer import PodStatusWriter
     from scheduler.queueing import SchedulingQueue
@@ -66,8 +65,6 @@ class PreemptionExecutor:
         Evicts one pod.
     live_pod
         Gives the latest version of a pod that the watch brought, by namespace and name.
-    extenders
-        None where there are none.
     clock
         Seconds of a monotonic clock.
 
@@ -87,7 +84,6 @@ class PreemptionExecutor:
         recorder: EventRecorder,
         metrics: Metrics,
         clock: Callable[[], float],
-        extenders: ExtenderChain | None = None,
     ) -> None:
         self._loop = loop
         self._evictor = evictor
@@ -97,7 +93,6 @@ class PreemptionExecutor:
         self._recorder = recorder
         self._metrics = metrics
         self._clock = clock
-        self._extenders = extenders
         self._running: dict[str, Preemption] = {}
         self._inbox: LoopInbox[Preemption] = LoopInbox(loop, self._receive)
         self._slots = asyncio.Semaphore(MAX_EVICTIONS)
@@ -146,24 +141,14 @@ class PreemptionExecutor:
         )
         return SUCCESS
 
-    @property
-    def asks_extenders(self) -> bool:
-        """Whether there are any extenders."""
-        return self._extenders is not None
+    asks_extenders: Final = False
+    """Extenders are a profile's, see :class:`scheduler.plugin_handle.ProfileHandle`."""
 
     def ask_extenders(
         self, info: PodInfo, candidates: Mapping[str, Victims], nodes: Mapping[str, NodeInfo]
     ) -> Mapping[str, Victims]:
-        """Let the extenders that preempt narrow the candidates, by node name.
-
-        Raises
-        ------
-        ExtenderError
-            When an extender that is not ignorable fails.
-        """
-        if self._extenders is None:
-            return candidates
-        return self._extenders.preempt(info, candidates, nodes)
+        """Return all candidates."""
+        return candidates
 
     def _send_lower_away(self, info: PodInfo, node_name: str) -> None:
         nominator = self._queue.nominator

@@ -8,8 +8,10 @@ import msgspec
 
 from plugins.framework.args import ArgsError
 from scheduler.config import ConfigError
+from scheduler.config.config_error import item
 from scheduler.framework_runner import FrameworkRunner
 from scheduler.plugin_handle import ProfileHandle
+from scheduler.policy.policy_origin import DEFAULT_ORIGIN
 from scheduler.profiles import Profiles
 from scheduler.what_if import FrameworkWhatIf
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from plugins.framework.handle import Handle
     from plugins.framework.interfaces import Plugin
     from scheduler.config import EffectiveProfile
+    from scheduler.extenders import ExtenderChain
+    from scheduler.policy.policy_origin import PolicyOrigin
 
 
 def build_profiles(
@@ -40,31 +44,51 @@ def build_profiles(
 
 
 def build_framework(
-    profile: EffectiveProfile, index: int, plugins: Mapping[str, type[Plugin]], handle: Handle
+    profile: EffectiveProfile,
+    path: str | int,
+    plugins: Mapping[str, type[Plugin]],
+    handle: Handle,
+    policy: PolicyOrigin = DEFAULT_ORIGIN,
+    extenders: ExtenderChain | None = None,
 ) -> FrameworkRunner:
-    """Make one profile; ``index`` is its place in the file, for messages.
+    """Make one profile. Its plugins see ``handle`` with their own profile's filters and extenders.
 
-    Its plugins see ``handle`` with their own profile's filters as ``what_if``.
+    Parameters
+    ----------
+    path
+        Where the profile stands, for messages: its place in the file, or ``spec``.
+    policy
+        Where it comes from.
+    extenders
+        Asked beside its plugins.
+
+    Raises
+    ------
+    ConfigError
+        As :func:`build_profiles`.
     """
-    lent = ProfileHandle(handle)
+    where = item("profiles", path) if isinstance(path, int) else path
+    lent = ProfileHandle(handle, extenders)
     made: dict[str, Plugin] = {}
     for names in profile.points.values():
         for name in names:
             if name not in made:
-                made[name] = _make(plugins[name], profile, index, cast("Handle", lent))
+                made[name] = _make(plugins[name], profile, where, cast("Handle", lent))
     framework = FrameworkRunner(
         profile.scheduler_name,
         {point: tuple(made[name] for name in names) for point, names in profile.points.items()},
         profile.score_weights,
         profile.percentage_of_nodes_to_score,
+        policy,
+        extenders,
     )
     lent.what_if = FrameworkWhatIf(framework)
     return framework
 
 
-def _make(cls: type[Plugin], profile: EffectiveProfile, index: int, handle: Handle) -> Plugin:
+def _make(cls: type[Plugin], profile: EffectiveProfile, where: str, handle: Handle) -> Plugin:
     raw = profile.args.get(cls.name)
-    path = f"profiles[{index}].pluginConfig[{cls.name}].args"
+    path = f"{where}.pluginConfig[{cls.name}].args"
     args: msgspec.Struct | None = None
     if cls.args_type is not None:
         try:

@@ -18,19 +18,46 @@ if TYPE_CHECKING:
 class Profiles:
     """All profiles; answers the one question "is this pod ours?".
 
-    *Concurrency*: immutable, but for :meth:`count_nominated`.
+    Notes
+    -----
+    *Concurrency*: any thread; :meth:`swap` replaces all of them at once. A cycle and its binding
+    keep the profile that they began with, so they never see half of a change.
+
+    Raises
+    ------
+    ValueError
+        When there is none.
     """
 
     def __init__(self, frameworks: Iterable[FrameworkRunner]) -> None:
-        self._by_name = {framework.profile_name: framework for framework in frameworks}
-        if not self._by_name:
-            raise ValueError("there must be at least one profile")
+        self._nominated: NominatedNodes | None = None
+        self._by_name: Mapping[str, FrameworkRunner] = {}
+        self.swap(frameworks)
 
     def __iter__(self) -> Iterator[FrameworkRunner]:
         return iter(self._by_name.values())
 
+    def swap(self, frameworks: Iterable[FrameworkRunner]) -> None:
+        """Put these profiles in place of those that there are.
+
+        Whoever keeps anything that a profile said has to be told afterwards: see
+        :class:`scheduler.policy.profile_swap.ProfileSwap`.
+
+        Raises
+        ------
+        ValueError
+            When there is none; those that there are stay.
+        """
+        by_name = {framework.profile_name: framework for framework in frameworks}
+        if not by_name:
+            raise ValueError("there must be at least one profile")
+        for framework in by_name.values():
+            framework.nominated = self._nominated or framework.nominated
+        self._by_name = by_name
+
     def count_nominated(self, nominated: NominatedNodes) -> None:
         """Let all profiles leave room for nominated pods; once, before the first pod."""
+        self._nominated = nominated
         for framework in self:
             framework.nominated = nominated
 

@@ -18,6 +18,7 @@ from scheduler.binding_cycle import BindingJob
 from scheduler.cycle_watch import DEFAULT_SLOW_CYCLE_S, CycleWatch
 from scheduler.failure_handler import Failure
 from scheduler.rehearsal import rehearse
+from scheduler.shadow import Shadows
 from scheduler.waiting_pods import WaitingPod
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class SchedulingLoop:
     ----------
     slow_cycle_s
         A cycle that takes longer is counted and told of with all that was measured; 0 for never.
+    shadows
+        Policies that look on; None for none.
 
     Notes
     -----
@@ -67,7 +70,9 @@ class SchedulingLoop:
         status_writer: PodStatusWriter,
         metrics: Metrics,
         slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S,
+        shadows: Shadows | None = None,
     ) -> None:
+        self._shadows = shadows or Shadows()
         self._watch = CycleWatch(metrics.cycles, slow_cycle_s)
         self._loop = loop
         self._cache = cache
@@ -115,6 +120,9 @@ class SchedulingLoop:
         framework = self._profiles.get(info.pod.spec.scheduler_name)
         if framework is None or self._skip(queued):
             self._queue.done(info.uid)
+            if framework is None and self._profiles.is_ours(info.pod):
+                # A policy has come since, and found the pod in flight. Out of it, it is not lost.
+                self._queue.add(info)
             return
         began = perf_counter()
         update = self._cache.update_snapshot(self._cycle.snapshot)
@@ -131,9 +139,20 @@ class SchedulingLoop:
         else:
             self._failures.handle(queued, Failure.of_decision(decision))
         self._watch.end(decision, marks, began, deciding, committing)
+        log.debug(
+            "cycle",
+            pod=info.key,
+            cycle=decision.cycle,
+            policy=decision.policy.text,
+            node=decision.node_name,
+            duration_s=perf_counter() - began,
+        )
         if job is not None:
             # It may wait here for others to be bound: that is not the cycle's time.
             self._bindings.start(job)
+        if self._shadows.active is not None:
+            # The snapshot is still as the decision saw it: the next cycle brings it up to date.
+            self._shadows.observe(self._cycle.snapshot, framework, decision)
 
     def _skip(self, queued: QueuedPod) -> bool:
         """Tell whether the pod needs no cycle: it is being deleted, or assumed already."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
     from plugins.framework.results import RowArray
-    from scheduler.extenders import Consultation, ExtenderChain
+    from scheduler.extenders import Consultation
     from scheduler.host_selection import HostSelector
 
 log = structlog.get_logger(__name__)
@@ -71,19 +71,14 @@ class SchedulingCycle:
         The nodes; brought up to date by the caller before each :meth:`decide`.
     selector
         Chooses among equally good nodes.
-    extenders
-        Asked after the filters and after the scores; None where there are none.
 
     Notes
     -----
     *Concurrency*: confined to the scheduling thread.
     """
 
-    def __init__(
-        self, snapshot: Snapshot, selector: HostSelector, extenders: ExtenderChain | None = None
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, selector: HostSelector) -> None:
         self.snapshot = snapshot
-        self._extenders = extenders
         self._selector = selector
         self._reuse = SignatureReuse(snapshot, selector)
         self._next_start = 0
@@ -124,13 +119,15 @@ class SchedulingCycle:
             evaluated_nodes=0 if diagnosis is None else diagnosis.num_nodes,
             diagnosis=diagnosis or Diagnosis(len(self.snapshot)),
             nominated_node_name="" if diagnosis is None else nominated,
+            policy=framework.policy,
         )
 
     def _decide(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Decision:
         nodes = self.snapshot.all_nodes()
         if not len(nodes):
             return self._undecided(framework, info, unschedulable(NO_NODES_AVAILABLE))
-        consultation = None if self._extenders is None else self._extenders.consult(info)
+        extenders = framework.extenders
+        consultation = None if extenders is None else extenders.consult(info)
         own_node = _own_node(framework, info)
         all_count = self._nodes_to_find(framework, len(nodes)) == len(nodes)
         if consultation is None and not own_node and all_count:
@@ -178,6 +175,7 @@ class SchedulingCycle:
             evaluated_nodes=evaluated,
             feasible_nodes=placement.feasible_nodes,
             score=placement.score,
+            policy=framework.policy,
         )
 
     def search(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Search:
@@ -302,7 +300,8 @@ class SchedulingCycle:
         # Differs: 0 means all nodes, where kube-scheduler takes 50 % falling to 5 %; scoring
         every node is what berth is for.
         """
-        extended = self._extenders is not None and self._extenders.wants_all_feasible
+        extenders = framework.extenders
+        extended = extenders is not None and extenders.wants_all_feasible
         if not framework.scores_nodes and not extended:
             return 1
         percentage = framework.percentage_of_nodes_to_score

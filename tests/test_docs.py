@@ -16,6 +16,7 @@ PAGES = [
     ROOT / "deploy" / "charts" / "berth" / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "runbooks").glob("*.md")),
+    *sorted((ROOT / "docs" / "examples").glob("*.md")),
     *ADRS,
 ]
 MODULES = sorted(

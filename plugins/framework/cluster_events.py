@@ -175,4 +175,6 @@ SCHEDULE_ATTEMPT_FAILURE = ClusterEvent(
 BACKOFF_COMPLETE = ClusterEvent(Resource.UNSCHEDULED_POD, Action(0), "BackoffComplete")
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(Resource.WILDCARD, Action.ALL, "UnschedulableTimeout")
 FORCE_ACTIVATE = ClusterEvent(Resource.WILDCARD, Action.ALL, "ForceActivate")
+POLICY_CHANGE = ClusterEvent(Resource.WILDCARD, Action.ALL, "PolicyChange")
+"""Other plugins, or the same ones with other arguments, decide from now on. Berth's own event."""
 ALL_EVENTS = ClusterEvent(Resource.WILDCARD, Action.ALL, "*")

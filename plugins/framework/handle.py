@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
     from cache.workloads import Workloads
     from plugins.framework.cycle_state import CycleState
+    from plugins.framework.node_metrics import NodeMetrics
     from plugins.framework.results import BoolArray
     from plugins.framework.status import Status
     from plugins.framework.victims import Victims
@@ -164,6 +165,10 @@ class Handle(Protocol):
     @property
     def disruption_budgets(self) -> DisruptionBudgets:
         """The PodDisruptionBudgets."""
+
+    @property
+    def node_metrics(self) -> NodeMetrics:
+        """Numbers about nodes that somebody measures."""
 
     @property
     def what_if(self) -> WhatIf:

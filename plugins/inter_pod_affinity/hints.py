@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cache.affinity_terms import pod_terms
-from cache.objects import EMPTY_MAP
+from cache.kept_annotations import EMPTY_MAP
 from plugins.framework.cluster_events import Hint
 from plugins.inter_pod_affinity.pod_queries import query_of, query_of_all
 from plugins.pod_memo import PodMemo

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cache.kept_annotations import EMPTY_MAP
 from cache.label_selectors import Selector
-from cache.objects import EMPTY_MAP
 from cache.pod_table import PodQuery
 
 if TYPE_CHECKING:

@@ -91,20 +91,39 @@ def effective_profiles(
     """
     mistakes: list[Mistake] = []
     profiles: list[EffectiveProfile] = []
+    percentage = config.percentage_of_nodes_to_score
     for index, profile in enumerate(config.profiles):
-        path = child(item("profiles", index), "plugins")
-        found = _check_sets(profile, plugins, path)
+        effective, found = effective_profile(profile, plugins, item("profiles", index), percentage)
         mistakes += found
-        if found:
-            continue
-        order = _order(profile, plugins)
-        mistakes += _check_order(order, path)
-        profiles.append(_effective(profile, order, config))
+        if effective is not None:
+            profiles.append(effective)
     if not mistakes:
-        mistakes += _check_queue_sort(profiles)
+        for index, effective in enumerate(profiles[1:], start=1):
+            mistakes += check_queue_sort(effective, profiles[0], item("profiles", index))
     if mistakes:
         raise ConfigError.of(mistakes, config.source)
     return tuple(profiles)
+
+
+def effective_profile(
+    profile: Profile, plugins: Mapping[str, type[Plugin]], path: str, percentage: int
+) -> tuple[EffectiveProfile | None, list[Mistake]]:
+    """Work out one profile; return it, or None and everything wrong with its plugin sets.
+
+    Parameters
+    ----------
+    path
+        Where the profile stands.
+    percentage
+        Of the nodes to score, where the profile says nothing of it.
+    """
+    where = child(path, "plugins")
+    mistakes = _check_sets(profile, plugins, where)
+    if mistakes:
+        return None, mistakes
+    order = _order(profile, plugins)
+    mistakes = _check_order(order, where)
+    return (None, mistakes) if mistakes else (_effective(profile, order, percentage), [])
 
 
 def _order(profile: Profile, plugins: Mapping[str, type[Plugin]]) -> PluginOrder:
@@ -123,15 +142,13 @@ def _order(profile: Profile, plugins: Mapping[str, type[Plugin]]) -> PluginOrder
 def _effective(
     profile: Profile,
     order: PluginOrder,
-    config: SchedulerConfig,
+    otherwise: int,
 ) -> EffectiveProfile:
     runs = {name for listed in order.points.values() for name in listed}
     percentage = profile.percentage_of_nodes_to_score
     return EffectiveProfile(
         scheduler_name=profile.scheduler_name,
-        percentage_of_nodes_to_score=(
-            config.percentage_of_nodes_to_score if percentage is None else percentage
-        ),
+        percentage_of_nodes_to_score=otherwise if percentage is None else percentage,
         points=order.points,
         score_weights=order.score_weights,
         args=MappingProxyType(
@@ -222,29 +239,31 @@ def _check_order(order: PluginOrder, path: str) -> list[Mistake]:
     return mistakes
 
 
-def _check_queue_sort(profiles: Sequence[EffectiveProfile]) -> list[Mistake]:
-    """Return a mistake for each profile that sorts otherwise than the first: one queue for all."""
-    mistakes = []
-    first = profiles[0]
+def check_queue_sort(
+    profile: EffectiveProfile, first: EffectiveProfile, path: str
+) -> list[Mistake]:
+    """Return what is wrong if a profile sorts otherwise than the first: one queue for all."""
     (sorting,) = first.points["queueSort"]
-    for index, profile in enumerate(profiles[1:], start=1):
-        path = item("profiles", index)
-        (other,) = profile.points["queueSort"]
-        if other != sorting:
-            why = f"must be the same in all profiles: {sorting}, not {other}"
-            mistakes.append(Mistake(f"{path}.plugins.queueSort", why))
-        elif profile.args.get(sorting) != first.args.get(sorting):
-            why = f"the arguments of {sorting} must be the same in all profiles"
-            mistakes.append(Mistake(f"{path}.pluginConfig", why))
-    return mistakes
+    (other,) = profile.points["queueSort"]
+    if other != sorting:
+        why = f"must be the same in all profiles: {sorting}, not {other}"
+        return [Mistake(f"{path}.plugins.queueSort", why)]
+    if profile.args.get(sorting) != first.args.get(sorting):
+        why = f"the arguments of {sorting} must be the same in all profiles"
+        return [Mistake(f"{path}.pluginConfig", why)]
+    return []
 
 
-def running_profiles(config: SchedulerConfig) -> tuple[EffectiveProfile, ...]:
+def running_profiles(
+    config: SchedulerConfig, plugins: Mapping[str, type[Plugin]] = PLUGINS
+) -> tuple[EffectiveProfile, ...]:
     """Return the profiles as they run: less the resources that extenders look after.
+
+    Parameters are as for :func:`effective_profiles`.
 
     Raises
     ------
     ConfigError
         As :func:`effective_profiles`.
     """
-    return leave_to_extenders(effective_profiles(config), config.extenders)
+    return leave_to_extenders(effective_profiles(config, plugins), config.extenders)

@@ -84,19 +84,26 @@ def _checked_args(
     args_type = PLUGIN_ARGS.get(entry.name) if cls is None else cls.args_type
     if args_type is None:
         return frozen(entry.args), _superfluous(entry, cls, path)
-    raw: object = {} if entry.args is None else entry.args
-    mistakes = _check_kind(entry.name, raw, path)
-    if mistakes:
-        return None, mistakes
-    clean, mistakes = cleaned(raw, args_type, path)
-    if mistakes:
-        return None, mistakes
-    args, mistakes = convert_cleaned(clean, args_type, path)
+    args, mistakes = _decoded(entry, args_type, path)
     if args is None:
         return None, mistakes
     problems = _problems(args) if cls is None else _problems_on_trial(cls, args)
     found = [Mistake(f"{path}.{e.path}" if e.path else path, e.why) for e in problems]
     return args, found
+
+
+def _decoded(
+    entry: PluginConfig, args_type: type[msgspec.Struct], path: str
+) -> tuple[msgspec.Struct | None, list[Mistake]]:
+    raw: object = {} if entry.args is None else entry.args
+    if isinstance(raw, args_type):
+        # Of a configuration that is checked once more, against other plugins.
+        return raw, []
+    mistakes = _check_kind(entry.name, raw, path)
+    if mistakes:
+        return None, mistakes
+    clean, mistakes = cleaned(raw, args_type, path)
+    return (None, mistakes) if mistakes else convert_cleaned(clean, args_type, path)
 
 
 def _superfluous(entry: PluginConfig, cls: type[Plugin] | None, path: str) -> list[Mistake]:

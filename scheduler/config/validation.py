@@ -38,7 +38,7 @@ def check_configuration(config: KubeSchedulerConfiguration) -> Iterator[Mistake]
         )
         yield Mistake("podMaxBackoffSeconds", why)
     yield from _check_names(config.profiles)
-    yield from _check_extenders(config.extenders)
+    yield from check_extenders(config.extenders)
 
 
 def _check_leader_election(election: LeaderElection, path: str) -> Iterator[Mistake]:
@@ -77,24 +77,25 @@ def _check_names(profiles: tuple[Profile, ...]) -> Iterator[Mistake]:
 # --- extenders --------------------------------------------------------------------------------
 
 
-def _check_extenders(extenders: tuple[Extender, ...]) -> Iterator[Mistake]:
+def check_extenders(extenders: tuple[Extender, ...], where: str = "extenders") -> Iterator[Mistake]:
+    """Yield everything wrong with a list of extenders, which stands at ``where``."""
     binder: int | None = None
     managed: set[str] = set()
     for index, extender in enumerate(extenders):
-        path = item("extenders", index)
+        path = item(where, index)
         yield from _check_extender(extender, path)
         if extender.bind_verb:
             if binder is not None:
-                why = f"only one extender can bind, and {item('extenders', binder)} does"
+                why = f"only one extender can bind, and {item(where, binder)} does"
                 yield Mistake(child(path, "bindVerb"), why)
             else:
                 binder = index
         for number, resource in enumerate(extender.managed_resources):
-            where = child(item(child(path, "managedResources"), number), "name")
+            place = child(item(child(path, "managedResources"), number), "name")
             if not is_extended_resource_name(resource.name):
-                yield Mistake(where, f"{shown(resource.name)} is no extended resource")
+                yield Mistake(place, f"{shown(resource.name)} is no extended resource")
             elif resource.name in managed:
-                yield Mistake(where, f"{shown(resource.name)} is managed already")
+                yield Mistake(place, f"{shown(resource.name)} is managed already")
             managed.add(resource.name)
 
 

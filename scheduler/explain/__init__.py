@@ -2,7 +2,13 @@
 
 from scheduler.explain.batch import Batch
 from scheduler.explain.cluster import Cluster, ClusterObjectError
-from scheduler.explain.command import ExplainError, ExplainOptions, run_explain
+from scheduler.explain.command import (
+    ExplainError,
+    ExplainOptions,
+    read_objects,
+    run_explain,
+    warn_left_out,
+)
 from scheduler.explain.explanation import Explanation, NodeScores, Rejection, explain
 from scheduler.explain.json_form import as_json
 from scheduler.explain.offline import OfflineHandle, offline_framework
@@ -22,5 +28,7 @@ __all__ = [
     "as_text",
     "explain",
     "offline_framework",
+    "read_objects",
     "run_explain",
+    "warn_left_out",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from cache.pod_info import PodInfo, is_terminal
 from cache.resources import MalformedObjectError
 from plugins.node_resources_fit import NodeResourcesFit
+from plugins.registry import PLUGINS
 from scheduler.client.errors import ApiError
 from scheduler.config import default_config, load_config, running_profiles
 from scheduler.config.config_error import did_you_mean
@@ -24,14 +25,16 @@ from scheduler.explain.live import list_cluster
 from scheduler.explain.offline import offline_framework
 from scheduler.explain.text_form import as_text
 from scheduler.filter_outcome import PluginError
+from scheduler.user_plugins import with_plugins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import msgspec
 
     from cache.objects import Pod
     from cache.snapshot import Snapshot
+    from plugins.framework.interfaces import Plugin
     from plugins.node_resources_fit import Shortfall
     from scheduler.framework_runner import FrameworkRunner
 
@@ -58,6 +61,10 @@ class ExplainOptions:
         A KubeSchedulerConfiguration; None for the default profile.
     as_json
         Whether the answer is for a program.
+    plugins
+        Those that exist, by name.
+    enabled
+        Those of them that run besides the default profile's where there is no configuration.
     """
 
     pod: str
@@ -65,6 +72,8 @@ class ExplainOptions:
     kubeconfig: str | None = None
     config: str | None = None
     as_json: bool = False
+    plugins: Mapping[str, type[Plugin]] = field(default_factory=lambda: PLUGINS)
+    enabled: tuple[str, ...] = ()
 
 
 def run_explain(options: ExplainOptions) -> str:
@@ -77,12 +86,16 @@ def run_explain(options: ExplainOptions) -> str:
     ExplainError, ConfigError, ClientConfigError
         One sentence each.
     """
-    config = default_config() if options.config is None else load_config(Path(options.config))
-    profiles = running_profiles(config)
+    plugins = options.plugins
+    if options.config is None:
+        config = with_plugins(default_config(), options.enabled)
+    else:
+        config = load_config(Path(options.config), plugins)
+    profiles = running_profiles(config, plugins)
     cluster = Cluster()
-    _warn(map(str, cluster.add_all(_objects(options))))
+    warn_left_out(map(str, cluster.add_all(read_objects(options.dumps, options.kubeconfig))))
     pod = _find(cluster, options.pod)
-    framework = offline_framework(profiles, cluster, pod.spec.scheduler_name)
+    framework = offline_framework(profiles, cluster, pod.spec.scheduler_name, plugins)
     notes = _notes(framework, pod)
     if config.extenders:
         notes.append("The extenders of the configuration were not asked.")
@@ -111,14 +124,21 @@ def _find(cluster: Cluster, wanted: str) -> Pod:
     return pod
 
 
-def _objects(options: ExplainOptions) -> Iterable[tuple[msgspec.Raw, str]]:
-    if not options.dumps:
+def read_objects(dumps: Sequence[str], kubeconfig: str | None) -> Iterable[tuple[msgspec.Raw, str]]:
+    """Return the objects of files, ``-`` for the standard input; of a cluster where there are none.
+
+    Raises
+    ------
+    ExplainError, ClientConfigError
+        One sentence each.
+    """
+    if not dumps:
         try:
-            return asyncio.run(list_cluster(options.kubeconfig))
+            return asyncio.run(list_cluster(kubeconfig))
         except ApiError as error:
             raise ExplainError(f"the cluster cannot be read: {error}") from error
     objects: list[tuple[msgspec.Raw, str]] = []
-    for name in options.dumps:
+    for name in dumps:
         try:
             text = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
             objects += read_dump(text, "the standard input" if name == "-" else name)
@@ -129,7 +149,8 @@ def _objects(options: ExplainOptions) -> Iterable[tuple[msgspec.Raw, str]]:
     return objects
 
 
-def _warn(sentences: Iterable[str]) -> None:
+def warn_left_out(sentences: Iterable[str]) -> None:
+    """Tell the standard error of objects that cannot be read: the first few, and how many."""
     listed = list(sentences)
     for sentence in listed[:MAX_WARNINGS]:
         sys.stderr.write(f"berth: left out: {sentence}\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from plugins.framework.node_metrics import NoMetrics
 from plugins.framework.status import Code, Status
 from plugins.registry import PLUGINS
 from scheduler.nominated_nodes import NominatedNodes
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from cache.pod_info import PodInfo
     from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
     from plugins.framework.handle import Handle, Preemption, WaitingPod
+    from plugins.framework.interfaces import Plugin
     from plugins.framework.victims import Victims
     from scheduler.config import EffectiveProfile
     from scheduler.explain.cluster import Cluster
@@ -76,6 +78,7 @@ class OfflineHandle:
         self.storage_writer = NoStorageWriter()
         self.disruption_budgets = cluster.disruption_budgets
         self.preemption: Preemption = NoPreemption()
+        self.node_metrics = NoMetrics()
 
     def live_pod(self, namespace: str, name: str) -> Pod | None:
         """Return a pod of the cluster, or None."""
@@ -109,11 +112,14 @@ class OfflineHandle:
 
 
 def offline_framework(
-    profiles: Sequence[EffectiveProfile], cluster: Cluster, scheduler_name: str = ""
+    profiles: Sequence[EffectiveProfile],
+    cluster: Cluster,
+    scheduler_name: str = "",
+    plugins: Mapping[str, type[Plugin]] = PLUGINS,
 ) -> FrameworkRunner:
     """Make the profile that serves a schedulerName, the first one where none does.
 
-    Its plugins are new and know of nothing but this cluster.
+    Its plugins are new and know of nothing but this cluster; ``plugins`` are those that exist.
 
     Raises
     ------
@@ -124,6 +130,6 @@ def offline_framework(
     index = names.index(scheduler_name) if scheduler_name in names else 0
     # What it lacks, the filters of one profile, is laid over it when that profile is made.
     handle = cast("Handle", OfflineHandle(cluster))
-    framework = build_framework(profiles[index], index, PLUGINS, handle)
+    framework = build_framework(profiles[index], index, plugins, handle)
     framework.nominated = NominatedNodes(cluster.nominator)
     return framework

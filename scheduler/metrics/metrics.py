@@ -211,6 +211,11 @@ class Metrics:
             "Objects of the API that could not be read and were left as they were known.",
             "resource",
         )
+        self._config_reloads = counter(
+            "berth_config_reloads_total",
+            "Times that the configuration was read again: applied, unchanged or refused.",
+            "result",
+        )
         self._changed_nodes = histogram(
             "berth_snapshot_changed_nodes",
             "Nodes that had changed since the scheduling cycle before.",
@@ -342,6 +347,10 @@ class Metrics:
         """Count an object of `resource` that could not be read."""
         self._malformed.of(resource).inc()
 
+    def config_reloaded(self, result: str) -> None:
+        """Count that the configuration was read again: applied, unchanged or refused."""
+        self._config_reloads.of(result).inc()
+
     def expired(self, outcome: str) -> None:
         """Count an overdue assumed pod: bound after all, requeued, or gone."""
         self._expired.of(outcome).inc()
@@ -429,6 +438,10 @@ class Metrics:
         if name:
             self._pull(_MASTER_STATUS, lambda: {name: float(is_leading())})
         self._pull(_LEADER, lambda: {"": float(is_leading())})
+
+    def pull(self, family: Pulled) -> None:
+        """Take up a metric of a part that not every berth has; asked for at each scrape."""
+        self._registry.pull(family)
 
     def _pull(self, heading: _Heading, read: Numbers) -> None:
         kind, name, text, label = heading

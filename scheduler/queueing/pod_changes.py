@@ -24,7 +24,7 @@ def pod_changes(before: PodInfo, after: PodInfo) -> Action:
 
     # Differs: there, any update that changes nothing else is an event too, the one included by
     which the scheduler writes its own refusal into the pod's condition. A change of annotations
-    goes unseen, because plugins cannot read them.
+    counts if they are among those that are kept.
     """
     old, new = before.pod, after.pod
     action = Action(0)
@@ -43,6 +43,7 @@ def pod_changes(before: PodInfo, after: PodInfo) -> Action:
     if not action and (
         old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
         or old.metadata.owner_references != new.metadata.owner_references
+        or old.metadata.annotations != new.metadata.annotations
     ):
         return Action.UPDATE_OTHER
     return action

@@ -44,6 +44,10 @@ class PodRooms:
         self.refusals: dict[tuple[str, str], int] = {}
         """Pods that wait and were refused, by plugin and profile: one counts for each of both."""
 
+    def all(self) -> list[QueuedPod]:
+        """Return every pod that is in a room and not in flight."""
+        return list(self._pods.values())
+
     def get(self, uid: str) -> QueuedPod | None:
         """Return a pod that is in a room and not in flight, or None."""
         return self._pods.get(uid)

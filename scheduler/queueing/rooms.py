@@ -5,8 +5,8 @@ event may cause:
 
     from           active  backoff  unschedulable  gated  in_flight  nowhere
     nowhere        add     .        .              add    .          .
-    active         .       .        .              .      pop        delete
-    backoff        over    .        .              .      pop        delete
+    active         .       .        .              shut   pop        delete
+    backoff        over    .        .              shut   pop        delete
     unschedulable  wake    wake     .              wake   .          delete
     gated          wake    wake     .              .      .          delete
     in_flight      fail    fail     fail           fail   .          end
@@ -14,6 +14,7 @@ event may cause:
     add     a pod that waits for one of our profiles appeared
     pop     an attempt starts; from backoff only when no pod is active
     over    its backoff is over, or somebody activated it
+    shut    another policy has come into force, and it keeps the pod out
     wake    an event, an update of the pod itself, the time limit or an activation
     fail    the attempt was refused: where to depends on what happened since it started
     end     bound, given up, or deleted meanwhile
@@ -21,7 +22,7 @@ event may cause:
 
 A gated pod is one that a PreEnqueue plugin keeps out. Gates are asked on the way to active or
 backoff and never for a pod that stays where it is, so a pod that was refused by a filter becomes
-gated only when an event would have woken it.
+gated only when an event would have woken it. Only another policy has all gates asked again.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go (1.36). There, gated pods share a map with
 the unschedulable ones; apart, they cost nothing to the events that cannot concern them.
@@ -59,9 +60,11 @@ class IllegalMoveError(Exception):
 _MOVES: dict[tuple[Room, Room], str] = {
     (Room.NOWHERE, Room.ACTIVE): "add",
     (Room.NOWHERE, Room.GATED): "add",
+    (Room.ACTIVE, Room.GATED): "shut",
     (Room.ACTIVE, Room.IN_FLIGHT): "pop",
     (Room.ACTIVE, Room.NOWHERE): "delete",
     (Room.BACKOFF, Room.ACTIVE): "over",
+    (Room.BACKOFF, Room.GATED): "shut",
     (Room.BACKOFF, Room.IN_FLIGHT): "pop",
     (Room.BACKOFF, Room.NOWHERE): "delete",
     (Room.UNSCHEDULABLE, Room.ACTIVE): "wake",

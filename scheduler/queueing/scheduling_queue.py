@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 from plugins.framework.cluster_events import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
+    POLICY_CHANGE,
     SCHEDULE_ATTEMPT_FAILURE,
     UNSCHEDULABLE_TIMEOUT,
     UNSCHEDULED_POD_ADD,
@@ -381,6 +382,43 @@ class SchedulingQueue:
                             woken.append((queued, verdict))
         return woken
 
+    def policy_changed(self, changed: frozenset[str], served: frozenset[str]) -> None:
+        """Take note that the profiles are others.
+
+        Registrations are asked for anew. Pods of a changed profile have their gates asked again,
+        and refused ones are woken; those in flight are tried again if they are refused. Pods of a
+        profile that is not served any more leave the queue.
+
+        Parameters
+        ----------
+        changed, served
+            schedulerNames: whose profile is another one, and all that there are.
+
+        Notes
+        -----
+        *Cost*: proportional to the pods of the queue.
+        """
+        with self._lock:
+            self._wake_ups.forget()
+            self._rooms.in_flight.record(POLICY_CHANGE, None, None)
+            for queued in self._rooms.all():
+                name = queued.info.pod.spec.scheduler_name
+                if name not in served:
+                    self._move_locked(queued, Room.NOWHERE)
+                    self.nominator.delete(queued.info.uid)
+                elif name in changed:
+                    self._judge_anew_locked(queued)
+            for attempt in self._rooms.in_flight:
+                if attempt.latest.pod.spec.scheduler_name not in served:
+                    attempt.gone = True
+                    self.nominator.delete(attempt.latest.uid)
+
+    def _judge_anew_locked(self, queued: QueuedPod) -> None:
+        if queued.room in (Room.UNSCHEDULABLE, Room.GATED):
+            self._try_active_locked(queued, POLICY_CHANGE.label)
+        elif not (status := self._pre_enqueue(queued.info.pod)).is_success:
+            self._shut_out_locked(queued, status, POLICY_CHANGE.label)
+
     def activate(self, uids: Iterable[str]) -> None:
         """Make pods active without a pause, unless a gate keeps them out.
 
@@ -489,18 +527,21 @@ class SchedulingQueue:
         """
         status = self._pre_enqueue(queued.info.pod)
         if not status.is_success:
-            queued.gated_by = status.plugin
-            queued.gate_reasons = status.reasons
-            if queued.room is Room.GATED:
-                self._rooms.reorder(queued)
-            else:
-                self._move_locked(queued, Room.GATED, event)
+            self._shut_out_locked(queued, status, event)
             return False
         queued.gated_by = None
         queued.gate_reasons = ()
         pauses = after_backoff and self._clock() < queued.backoff_until_s
         self._move_locked(queued, Room.BACKOFF if pauses else Room.ACTIVE, event)
         return True
+
+    def _shut_out_locked(self, queued: QueuedPod, status: Status, event: str) -> None:
+        queued.gated_by = status.plugin
+        queued.gate_reasons = status.reasons
+        if queued.room is Room.GATED:
+            self._rooms.reorder(queued)
+        else:
+            self._move_locked(queued, Room.GATED, event)
 
     def _release_backoffs_locked(self, now_s: float) -> None:
         # The gates were asked on the way into backoff.

@@ -80,7 +80,8 @@ class WakeUps:
     Parameters
     ----------
     registrations
-        Gives, for a profile, what each of its plugins wants to hear of. Asked once for each.
+        Gives, for a profile, what each of its plugins wants to hear of. Asked once for each, and
+        once more after :meth:`forget`.
     on_error
         Is told of a hint that raised: the plugin, the event, the pod and the error.
 
@@ -103,6 +104,12 @@ class WakeUps:
         self._askers: dict[int, tuple[ClusterEvent, dict[Blockers, tuple[Asker, ...]]]] = {}
         # A few dozen entries: as many as there are kinds of events, for each profile.
         self._hints: dict[tuple[str, str, int], dict[str, tuple[HintFunction | None, ...]]] = {}
+
+    def forget(self) -> None:
+        """Ask for the registrations anew: the profiles are others. *Cost*: none by itself."""
+        self._plugins.clear()
+        self._hints.clear()
+        self._askers.clear()
 
     def askers(self, blockers: Blockers, event: ClusterEvent) -> tuple[Asker, ...]:
         """Return the blockers of a refused pod that an event concerns.

@@ -7,6 +7,7 @@ cycles     the time of a cycle beside 2 000 watch events a second
 audit      what it costs a cycle that the cache is compared with the watches
 measuring  what metrics cost a cycle, and what a scrape costs
 memory     what a process takes that holds 150 000 bound pods
+gpu        how much of a cluster's GPUs a policy can give away, by a published trace
 report     tables and plots from the files that the others wrote
 """
 
@@ -23,6 +24,7 @@ COMMANDS = {
     "audit": "tests.bench.auditing",
     "measuring": "tests.bench.measuring",
     "memory": "tests.bench.memory",
+    "gpu": "tests.bench.gpu",
     "report": "tests.bench.report",
 }
 

@@ -4,6 +4,7 @@
     deploy/berth.yaml                     all else that runs berth
     deploy/kustomization.yaml             both: kubectl apply -k deploy
     deploy/monitoring/                    for the Prometheus operator and Grafana
+    deploy/scheduling-profiles/           the kind SchedulingProfile, and a berth that reads it
     deploy/charts/berth/README.md         the table of values, from values.yaml and its schema
 
 They are what ``helm template`` renders in the namespace berth-system, without the labels that name
@@ -33,6 +34,7 @@ MONITORED: Final = {
         "grafanaDashboard": {"enabled": True},
     }
 }
+WITH_PROFILES: Final = {"schedulingProfiles": {"enabled": True}}
 HELM_LABELS: Final = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 
 _RIGHTS: Final = {
@@ -56,7 +58,9 @@ metadata:
 
 def files() -> dict[Path, str]:
     """Return the text of each file that is made of the chart."""
-    plain, monitored = list(_documents(rendered_text())), list(_documents(rendered_text(MONITORED)))
+    plain, monitored, profiled = (
+        list(_documents(rendered_text(values))) for values in ({}, MONITORED, WITH_PROFILES)
+    )
     rights = [each for each in plain if _kind(each) in _RIGHTS]
     others = [each for each in plain if _kind(each) not in _RIGHTS]
     monitoring = [each for each in monitored if each not in plain]
@@ -66,6 +70,10 @@ def files() -> dict[Path, str]:
         DEPLOY / "kustomization.yaml": _kustomization("rbac.yaml", "berth.yaml"),
         DEPLOY / "monitoring" / "monitoring.yaml": _stream(monitoring),
         DEPLOY / "monitoring" / "kustomization.yaml": _kustomization("monitoring.yaml"),
+        DEPLOY / "scheduling-profiles" / "profiles.yaml": _stream(
+            each for each in profiled if each not in plain
+        ),
+        DEPLOY / "scheduling-profiles" / "kustomization.yaml": _kustomization("profiles.yaml"),
         CHART / "README.md": _TABLE.sub(
             lambda _: values_table(), (CHART / "README.md").read_text(encoding="utf-8")
         ),

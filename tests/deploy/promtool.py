@@ -1,4 +1,4 @@
-"""Prometheus's own tool for rules: on ``$PATH``, or out of Debian's package, kept in the cache.
+"""Prometheus and its tool for rules: on ``$PATH``, or out of Debian's package, kept in the cache.
 
 The package is unpacked, not installed: that takes no root and starts no service.
 """
@@ -39,9 +39,18 @@ def find_promtool() -> Path:
     ControlPlaneError
         It is missing, and this is no Debian or the package cannot be had.
     """
-    if on_path := shutil.which("promtool"):
+    return _find("promtool")
+
+
+def find_prometheus() -> Path:
+    """Return the server, as :func:`find_promtool` the tool."""
+    return _find("prometheus")
+
+
+def _find(program: str) -> Path:
+    if on_path := shutil.which(program):
         return Path(on_path)
-    kept = cache_folder() / "promtool" / "promtool"
+    kept = cache_folder() / "promtool" / program
     if not kept.exists():
         _fetch(kept)
     return kept
@@ -58,13 +67,13 @@ def _fetch(kept: Path) -> None:
         packages = list(Path(folder).glob("prometheus_*.deb"))
         if not packages:
             raise ControlPlaneError(
-                "promtool is needed: install prometheus (apt-get could not download it):\n"
+                f"{kept.name} is needed: install prometheus (apt-get could not download it):\n"
                 + answer.stdout
             )
         unpacked = _run(["dpkg-deb", "-x", packages[0], "."], folder)
         if unpacked.returncode != 0:
             raise ControlPlaneError(f"the package cannot be unpacked:\n{unpacked.stdout}")
-        (Path(folder) / "usr" / "bin" / "promtool").replace(kept)
+        (Path(folder) / "usr" / "bin" / kept.name).replace(kept)
 
 
 def _run(
@@ -80,4 +89,4 @@ def _run(
             check=False,
         )
     except FileNotFoundError as error:
-        raise ControlPlaneError(f"promtool is needed, and there is no {command[0]}") from error
+        raise ControlPlaneError(f"prometheus is needed, and there is no {command[0]}") from error

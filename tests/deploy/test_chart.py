@@ -14,6 +14,7 @@ import yaml
 from scheduler.cli import _parser
 from scheduler.config import load_config, running_profiles
 from scheduler.config.ignored_fields import ignored_fields
+from scheduler.crd_operator import operator_options
 from tests.deploy.chart import CHART, KUBE_VERSION, ROOT, ChartError, helm, of_kind, only, rendered
 
 if TYPE_CHECKING:
@@ -179,6 +180,30 @@ def test_berth_knows_its_arguments(file: Path) -> None:
     assert options.config == "/etc/berth/config.yaml"
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        pytest.param({}, (False, {}, False), id="off"),
+        pytest.param({"selector": {"a": "b"}}, (False, {}, False), id="off-with-a-selector"),
+        pytest.param({"enabled": True}, (True, {}, False), id="on"),
+        pytest.param(
+            {"enabled": True, "selector": {"example.com/b": "2", "a": ""}},
+            (True, {"a": "", "example.com/b": "2"}, False),
+            id="selected",
+        ),
+        pytest.param(
+            {"enabled": True, "pythonConfigMaps": ["plugins"]}, (True, {}, True), id="with-python"
+        ),
+    ],
+)
+def test_what_berth_is_told_of_profiles(
+    values: dict[str, Any], expected: tuple[bool, dict[str, str], bool]
+) -> None:
+    arguments = container(rendered({"schedulingProfiles": values}))["args"]
+    options = operator_options(_parser().parse_args(arguments))
+    assert (options.enabled, options.selector, options.allow_python) == expected
+
+
 def test_the_lease_is_the_one_that_there_is_a_right_to(tmp_path: Path) -> None:
     manifests = rendered(files=[Path(__file__).parent / "values" / "renamed.yaml"])
     election = load_config(configuration(manifests, tmp_path)).leader_election
@@ -290,7 +315,41 @@ def test_the_job_is_never_kube_schedulers() -> None:
     assert only(manifests, "Service")["metadata"]["labels"][label] == "berth"
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param({}, id="off"),
+        pytest.param({"enabled": True, "crd": False}, id="somebody-elses"),
+    ],
+)
+def test_the_kind_is_made_only_where_it_is_wanted(values: dict[str, Any]) -> None:
+    assert of_kind(rendered({"schedulingProfiles": values}), "CustomResourceDefinition") == []
+
+
+def test_the_kind_outlives_the_release() -> None:
+    kind = only(rendered({"schedulingProfiles": {"enabled": True}}), "CustomResourceDefinition")
+    assert kind["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+
+
 # --- rights
+
+
+def test_profiles_bring_no_right_where_they_are_off() -> None:
+    rules = str(of_kind(rendered(), "ClusterRole") + of_kind(rendered(), "Role"))
+    assert "schedulingprofiles" not in rules
+
+
+def test_the_config_maps_that_berth_may_read_are_those_that_are_named() -> None:
+    names = ["plugins", "more.plugins"]
+    values = {"schedulingProfiles": {"enabled": True, "pythonConfigMaps": names}}
+    (role,) = (
+        each
+        for each in of_kind(rendered(values), "Role")
+        if each["metadata"]["name"] == "berth-python-profiles"
+    )
+    assert role["rules"] == [
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": names, "verbs": ["get"]}
+    ]
 
 
 @each_file
@@ -304,7 +363,10 @@ def test_no_right_is_without_bounds(file: Path) -> None:
     for rule in rules:
         assert "*" not in str(rule)
         resources = rule.get("resources", [])
-        assert not {"secrets", "configmaps", "pods/eviction", "pods/exec"} & set(resources)
+        assert not {"secrets", "pods/eviction", "pods/exec"} & set(resources)
+        if "configmaps" in resources:
+            assert (rule["verbs"], resources) == (["get"], ["configmaps"])
+            assert rule["resourceNames"]
         if "nodes" in resources:
             assert set(rule["verbs"]) <= {"get", "list", "watch"}
         if "pods" in resources:

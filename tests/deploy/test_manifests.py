@@ -8,7 +8,7 @@ import pytest
 
 from tests.deploy.chart import ROOT, manifests_in, rendered
 from tests.deploy.kubectl import kubectl
-from tests.deploy.manifests import DEPLOY, HELM_LABELS, MONITORED, files
+from tests.deploy.manifests import DEPLOY, HELM_LABELS, MONITORED, WITH_PROFILES, files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,4 +42,11 @@ def test_what_monitors_is_what_the_chart_adds() -> None:
     plain, monitored = by_name(rendered()), by_name(rendered(MONITORED))
     assert built(DEPLOY / "monitoring") == {
         name: manifest for name, manifest in monitored.items() if name not in plain
+    }
+
+
+def test_what_is_added_for_profiles_is_what_the_chart_adds_or_changes() -> None:
+    plain, profiled = by_name(rendered()), by_name(rendered(WITH_PROFILES))
+    assert built(DEPLOY / "scheduling-profiles") == {
+        name: manifest for name, manifest in profiled.items() if plain.get(name) != manifest
     }

@@ -13,11 +13,12 @@ from cache.comparer import Mismatch, compare
 from cache.objects import Node, Pod
 from cache.pod_info import is_terminal
 from cache.resources import pod_requests, resource_amounts
-from scheduler.app import App, Options
+from scheduler.app import App
 from scheduler.client.codec import Decoder
 from scheduler.client.errors import ApiError
 from scheduler.client.transport import Response, Transport
 from scheduler.config import default_config, with_election
+from scheduler.options import Options
 from scheduler.serving.options import ServingOptions
 
 if TYPE_CHECKING:

@@ -34,6 +34,7 @@ def test_a_slow_cycle_is_told_with_all_that_was_measured(monkeypatch):
             "pod": "default/a",
             "cycle": 3,
             "profile": "berth",
+            "policy": "default@1",
             "node": "n1",
             "evaluated": 0,
             "duration_ms": 750.0,

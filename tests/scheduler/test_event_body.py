@@ -15,6 +15,7 @@ from scheduler.event_body import (
     event_name,
     valid_instance,
 )
+from scheduler.policy import PolicyOrigin
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 POD_NAMES = st.from_regex(SUBDOMAIN, fullmatch=True).filter(lambda name: len(name) <= NAME_LIMIT)
@@ -126,3 +127,26 @@ def test_an_instance_has_a_limit():
 
 def test_an_instance_is_never_empty():
     assert valid_instance("")
+
+
+def test_a_policy_of_the_file_is_told_in_an_annotation():
+    made = body(policy=PolicyOrigin("file", 3))
+    assert made["metadata"]["annotations"] == {"scheduling.berth.dev/policy": "file@3"}
+    assert "related" not in made
+
+
+def test_a_scheduling_profile_is_what_the_event_is_related_to():
+    made = body(policy=PolicyOrigin.of_resource("gpu", 7, "u-7"))
+    told = made["metadata"]["annotations"]["scheduling.berth.dev/policy"]
+    assert told == "schedulingprofile/gpu@7"
+    assert made["related"] == {
+        "apiVersion": "scheduling.berth.dev/v1alpha1",
+        "kind": "SchedulingProfile",
+        "name": "gpu",
+        "uid": "u-7",
+    }
+
+
+def test_a_pod_that_is_related_goes_before_the_policy():
+    made = body(policy=PolicyOrigin.of_resource("gpu", 7, "u-7"), related=PodMeta(name="other"))
+    assert made["related"]["kind"] == "Pod"

@@ -29,6 +29,7 @@ from scheduler.plugin_handle import PluginHandle
 from scheduler.pod_status_writer import PodStatusWriter
 from scheduler.profile_builder import build_profiles
 from scheduler.profiles import Profiles
+from scheduler.queueing import Room
 from scheduler.schedule_one import SchedulingLoop
 from scheduler.scheduling_cycle import SchedulingCycle
 from scheduler.storage_writer import StorageWriter
@@ -59,6 +60,7 @@ class Stage:
         self.api = FakeBindingApi(binds, [made] * 9)
         self.writes = FakeWriteApi()
         self._plugins = plugins
+        self.profiles = Profiles
 
     async def play(self) -> Stage:
         """Queue the pod, run its cycle, and wait until its binding has ended."""
@@ -110,7 +112,7 @@ class Stage:
             loop,
             parts.cache,
             parts.queue,
-            Profiles([framework]),
+            self.profiles([framework]),
             SchedulingCycle(Snapshot(), HostSelector(1)),
             self.bindings,
             parts.waiting_pods,
@@ -409,3 +411,34 @@ def test_a_pending_answer_of_permit_lets_the_plugin_call_the_pod_back():
 def test_a_skipped_pre_bind_is_not_run():
     stage = play(FITS.build(), [None], Preparer(NO, flight=Status(Code.SKIP)))
     assert stage.events == ["Scheduled"]
+
+
+class LateProfiles(Profiles):
+    """Serves the pod's schedulerName a moment too late for the cycle that asks."""
+
+    def get(self, scheduler_name: str) -> FrameworkRunner | None:
+        return None
+
+
+class GoneProfiles(LateProfiles):
+    """Serves another schedulerName."""
+
+    def is_ours(self, pod: Pod) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("profiles", "room"),
+    [
+        pytest.param(LateProfiles, Room.ACTIVE, id="comes back meanwhile"),
+        pytest.param(GoneProfiles, Room.NOWHERE, id="is gone"),
+    ],
+)
+def test_a_pod_whose_profile_went_while_it_was_popped(profiles, room):
+    async def scene() -> Stage:
+        stage = Stage(FITS.build(), [])
+        stage.profiles = profiles
+        return await stage.play()
+
+    stage = asyncio.run(scene())
+    assert stage.parts.queue.room_of(FITS.build().metadata.uid) is room

@@ -182,8 +182,9 @@ class Stage:
             "berth",
             {point: [p for p in plugins if point in points_of(type(p))] for point in POINTS},
             {"Points": 1},
+            extenders=self.chain(*configs),
         )
         snapshot = Snapshot.of([node(name).capacity(cpu="4").info() for name in names])
-        cycle = SchedulingCycle(snapshot, HostSelector(1), self.chain(*configs))
+        cycle = SchedulingCycle(snapshot, HostSelector(1))
         info = made.get("info") or pod("p").info()
         return cycle.decide(framework, CycleState(), info)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from cache.kept_annotations import OWN_PREFIX
 from cache.objects import OwnerReference
 from cache.pod_info import PodInfo
 from plugins.framework.cluster_events import Action
@@ -17,6 +18,12 @@ def owned() -> PodInfo:
     made = BASE.build()
     owners = (OwnerReference(kind="Job", name="j"),)
     return PodInfo(replace(made, metadata=replace(made.metadata, owner_references=owners)))
+
+
+def annotated() -> PodInfo:
+    made = BASE.build()
+    annotations = {f"{OWN_PREFIX}a": "1"}
+    return PodInfo(replace(made, metadata=replace(made.metadata, annotations=annotations)))
 
 
 def gates_left(*names: str) -> PodInfo:
@@ -47,6 +54,7 @@ def gates_left(*names: str) -> PodInfo:
         pytest.param(BASE.image("other").info(), Action.UPDATE_OTHER, id="image"),
         pytest.param(BASE.terminating().info(), Action.UPDATE_OTHER, id="asked to go"),
         pytest.param(owned(), Action.UPDATE_OTHER, id="owner"),
+        pytest.param(annotated(), Action.UPDATE_OTHER, id="annotation that is kept"),
         pytest.param(
             BASE.label("x", "y").toleration("gpu").request(memory="1Mi").info(),
             Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.UPDATE_POD_SCALE_DOWN,

@@ -10,8 +10,8 @@ from scheduler.queueing.rooms import IllegalMoveError, Room, check_move, render
 
 LEGAL = {
     Room.NOWHERE: {Room.ACTIVE, Room.GATED},
-    Room.ACTIVE: {Room.IN_FLIGHT, Room.NOWHERE},
-    Room.BACKOFF: {Room.ACTIVE, Room.IN_FLIGHT, Room.NOWHERE},
+    Room.ACTIVE: {Room.GATED, Room.IN_FLIGHT, Room.NOWHERE},
+    Room.BACKOFF: {Room.ACTIVE, Room.GATED, Room.IN_FLIGHT, Room.NOWHERE},
     Room.UNSCHEDULABLE: {Room.ACTIVE, Room.BACKOFF, Room.GATED, Room.NOWHERE},
     Room.GATED: {Room.ACTIVE, Room.BACKOFF, Room.NOWHERE},
     Room.IN_FLIGHT: {Room.ACTIVE, Room.BACKOFF, Room.UNSCHEDULABLE, Room.GATED, Room.NOWHERE},

@@ -1,0 +1,46 @@
+"""Which annotations of pods and nodes are remembered.
+
+Annotations come in bulk: the last applied manifest, what a network plugin assigned. None of them
+matters to the rules of kube-scheduler, and to keep all would double a pod's memory. So those are
+kept whose keys a policy may ask about: by prefix.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+EMPTY_MAP: Final[Mapping[str, str]] = MappingProxyType({})
+"""The one empty map that stands for every absent map."""
+
+OWN_PREFIX: Final = "scheduling.berth.dev/"
+"""Annotations that begin so are always kept."""
+
+_prefixes: tuple[str, ...] = (OWN_PREFIX,)
+
+
+def keep_annotations(prefixes: Iterable[str]) -> None:
+    """Keep annotations whose keys begin with one of these, besides our own.
+
+    Holds for the whole process, since structs are decoded everywhere, and for objects that are
+    read from now on: to be called once, before the first.
+
+    Raises
+    ------
+    ValueError
+        When a prefix is empty: it would keep all.
+    """
+    global _prefixes  # noqa: PLW0603 - decoders make structs, and nothing can be handed to them
+    wanted = tuple(sorted({OWN_PREFIX, *prefixes}))
+    if "" in wanted:
+        raise ValueError("an empty prefix would keep every annotation")
+    _prefixes = wanted
+
+
+def kept_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    """Return those that are kept, in a mapping of their own; the shared empty one for none."""
+    kept = {key: text for key, text in annotations.items() if key.startswith(_prefixes)}
+    return kept or EMPTY_MAP

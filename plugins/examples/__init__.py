@@ -1,0 +1,1 @@
+"""Plugins of real use, written as a user writes them: see docs/examples."""

@@ -1,0 +1,108 @@
+"""Keeps a part of each node for the pods of one named class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping  # noqa: TC003 - msgspec reads the type of a field
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from plugins import policy
+from plugins.framework.args import ArgsError
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    import numpy.typing as npt
+
+
+class Headroom:
+    """Keeps a share of each node free of all pods but those of one class.
+
+    Pods of the class may use the whole node. All others together leave it its share, whether it
+    is used at the moment or not: so a burst of the class starts at once, and preempts nobody.
+
+    Notes
+    -----
+    *Cost* at 5 000 nodes: some 80 us for a pod and two resources, less for one whose like was
+    there before.
+    """
+
+    class Args(policy.Args, frozen=True):
+        """Whose headroom it is, how large, and where.
+
+        Parameters
+        ----------
+        label, value
+            The label that the pods of the class have.
+        share
+            The part of a node's allocatable amount that is kept, by resource, within 0 to 1.
+        nodes
+            Labels of the nodes that keep it; none named means all nodes.
+        """
+
+        label: str = "example.com/workload-class"
+        value: str = "critical"
+        share: Mapping[str, float] = msgspec.field(
+            default_factory=lambda: {"cpu": 0.1, "memory": 0.1}
+        )
+        nodes: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+        def problems(self) -> Iterator[ArgsError]:
+            """Yield what types cannot say."""
+            for resource, share in self.share.items():
+                if not 0 <= share <= 1:
+                    yield ArgsError(f"share[{resource}]", f"must be within 0 to 1, not {share}")
+
+    def __init__(self, args: Args) -> None:
+        self.args = args
+        self.reason = f"node(s) had only the headroom left that is kept for {args.value} pods"
+
+    def filter(self, pod: policy.Pod, nodes: policy.Nodes) -> npt.NDArray[np.bool_]:
+        """Return which nodes keep their headroom if the pod comes, bool (n,)."""
+        enough = np.ones(len(nodes), dtype=np.bool_)
+        if self._is_of_class(pod):
+            return enough
+        for resource, share in self.args.share.items():
+            wanted = pod.requests(resource)
+            if wanted:
+                others = nodes.requested(resource) - self._of_class(nodes, resource)
+                kept = np.ceil(nodes.allocatable(resource) * share)
+                enough &= others + wanted <= nodes.allocatable(resource) - kept
+        for key, value in self.args.nodes.items():
+            enough |= nodes.label(key) != value
+        return enough
+
+    def filter_one(self, pod: policy.Pod, node: policy.Node) -> bool:
+        """Return whether one node does."""
+        if self._is_of_class(pod):
+            return True
+        if any(node.label(key) != value for key, value in self.args.nodes.items()):
+            return True
+        for resource, share in self.args.share.items():
+            wanted = pod.requests(resource)
+            if wanted:
+                others = node.requested(resource) - self._requested_by_class(node, resource)
+                kept = np.ceil(node.allocatable(resource) * share)
+                if others + wanted > node.allocatable(resource) - kept:
+                    return False
+        return True
+
+    def signature(self, pod: policy.Pod) -> Hashable:
+        """Return the class and the requests: all of the pod that counts."""
+        if self._is_of_class(pod):
+            return True
+        return tuple(pod.requests(resource) for resource in self.args.share)
+
+    def _is_of_class(self, pod: policy.Pod) -> bool:
+        return pod.labels.get(self.args.label) == self.args.value
+
+    def _of_class(self, nodes: policy.Nodes, resource: str) -> npt.NDArray[np.float64]:
+        """Return what the pods of the class have asked for on each node, float64 (n,)."""
+        return nodes.per_node(
+            resource, lambda node: self._requested_by_class(node, resource), of_pods=True
+        )
+
+    def _requested_by_class(self, node: policy.Node, resource: str) -> int:
+        return sum(pod.requests(resource) for pod in node.pods if self._is_of_class(pod))

@@ -1,0 +1,148 @@
+"""Places pods by what nodes really do, as far as that is known.
+
+The idea is that of Trimaran's TargetLoadPacking (kubernetes-sigs/scheduler-plugins): requests say
+what pods may need, measurements what they use. Nodes are filled up to a target, which leaves the
+rest of them empty, and beyond it the pods are spread.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plugins import policy
+from plugins.framework.args import ArgsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    FloatArray = npt.NDArray[np.float64]
+
+_CPU = "cpu"
+
+_FEW_SLOTS = 1024
+"""Nodes that may come and go before their slots are given out anew."""
+
+
+class LoadAware:
+    """Prefers nodes whose measured CPU utilization comes nearest to a target, from below.
+
+    A node that was not measured, or too long ago, is judged by what its pods have requested, as if
+    they used all of it.
+
+    Notes
+    -----
+    A measurement knows nothing of the pods that came after it. Without a correction all pods
+    between two measurements would go to the same node, so what has been requested since the last
+    measurement is added to it.
+
+    *Cost* at 5 000 nodes: some 110 us for a pod.
+    """
+
+    class Args(policy.Args, frozen=True):
+        """What is measured, and what is wanted.
+
+        Parameters
+        ----------
+        metric
+            The node metric that has the CPU utilization, 0 for idle and 1 for busy.
+        target
+            The utilization up to which nodes are filled, within 0 to 1.
+        usage_of_request
+            How much of what a pod requests it is expected to use.
+        default_milli_cpu
+            What a pod that requests nothing is expected to use.
+        """
+
+        metric: str = "cpu_utilization"
+        target: float = 0.4
+        usage_of_request: float = 1.0
+        default_milli_cpu: int = 200
+
+        def problems(self) -> Iterator[ArgsError]:
+            """Yield what types cannot say."""
+            if not 0 < self.target < 1:
+                yield ArgsError("target", f"must be more than 0 and less than 1, not {self.target}")
+            if not (math.isfinite(self.usage_of_request) and self.usage_of_request >= 0):
+                yield ArgsError("usageOfRequest", f"must be a share, not {self.usage_of_request}")
+            if self.default_milli_cpu < 0:
+                yield ArgsError("defaultMilliCpu", f"must not be {self.default_milli_cpu}")
+
+    normalized = True
+
+    def __init__(self, args: Args) -> None:
+        self.args = args
+        self._slots: dict[str, int] = {}
+        """By node: where the arrays below have it."""
+        self._round = 0
+        """Grows when slots are given out anew."""
+        self._seen: FloatArray | None = None
+        self._measured: FloatArray = np.zeros(0)
+        self._requested: FloatArray = np.zeros(0)
+        """What had been requested when a measurement was first seen."""
+
+    def score(self, pod: policy.Pod, nodes: policy.Nodes) -> FloatArray:
+        """Return 0 to 100, float64 (n,)."""
+        self._follow(nodes.all_nodes)
+        requested, cpus = nodes.requested(_CPU), np.maximum(nodes.allocatable(_CPU), 1)
+        before = self._requested[self._slots_of(nodes)]
+        since = np.maximum(requested - before, 0.0) * self.args.usage_of_request
+        known = nodes.metric(self.args.metric) * cpus + since
+        used = np.where(np.isnan(known), requested, known)
+        share = (used + self._usage_of(pod)) / cpus
+        target = self.args.target
+        below = 100 * target + (100 - 100 * target) * (share / target)
+        above = 100 * target * (1 - share) / (1 - target)
+        return np.maximum(np.where(share <= target, below, above), 0.0)
+
+    def score_one(self, pod: policy.Pod, node: policy.Node) -> float:
+        """Return the same of one node."""
+        requested, cpus = node.requested(_CPU), max(node.allocatable(_CPU), 1)
+        slot = self._slots.get(node.name, len(self._requested))
+        before = self._requested[slot] if slot < len(self._requested) else requested
+        since = max(requested - before, 0.0) * self.args.usage_of_request
+        known = node.metric(self.args.metric) * cpus + since
+        used = requested if math.isnan(known) else known
+        share = (used + self._usage_of(pod)) / cpus
+        target = self.args.target
+        if share <= target:
+            return float(100 * target + (100 - 100 * target) * (share / target))
+        return float(max(100 * target * (1 - share) / (1 - target), 0.0))
+
+    def _usage_of(self, pod: policy.Pod) -> float:
+        requests = pod.requests(_CPU)
+        if not requests:
+            return self.args.default_milli_cpu
+        return requests * self.args.usage_of_request
+
+    def _follow(self, everywhere: policy.Nodes) -> None:
+        """Note what has been requested whenever there are new measurements."""
+        measured = everywhere.metric(self.args.metric)
+        if measured is self._seen:
+            return
+        self._seen = measured
+        if len(self._slots) > 2 * len(everywhere) + _FEW_SLOTS:
+            self._slots, self._round = {}, self._round + 1
+            self._measured = self._requested = np.zeros(0)
+        slots = self._slots_of(everywhere)
+        missing = len(self._slots) - len(self._measured)
+        self._measured = np.append(self._measured, np.full(missing, math.nan))
+        self._requested = np.append(self._requested, np.zeros(missing))
+        before = self._measured[slots]
+        was_known = ~np.isnan(before)
+        # The same numbers in another order are no new measurement: nodes have come or gone.
+        is_new = bool((measured[was_known] != before[was_known]).any())
+        noted = slots if is_new else slots[~was_known]
+        requested = everywhere.requested(_CPU)
+        self._requested[noted] = requested if is_new else requested[~was_known]
+        self._measured[slots] = measured
+
+    def _slots_of(self, nodes: policy.Nodes) -> npt.NDArray[np.intp]:
+        slots = self._slots
+        return nodes.per_node(
+            ("slot", self._round), lambda node: slots.setdefault(node.name, len(slots))
+        ).astype(np.intp)

@@ -1,0 +1,181 @@
+"""What a user's plugin may answer, checked before anybody counts on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plugins.framework.normalize import MAX_NODE_SCORE, MIN_NODE_SCORE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from plugins.framework.results import BoolArray, IntArray
+
+
+class PolicyAnswerError(ValueError):
+    """A plugin answered what its method does not allow; the message says what, and of which node.
+
+    Parameters
+    ----------
+    kind
+        ``shape``, ``dtype``, ``nan`` or ``range``: for metrics.
+    why
+        A sentence for people.
+    """
+
+    def __init__(self, kind: str, why: str) -> None:
+        super().__init__(why)
+        self.kind = kind
+
+
+def checked_mask(answer: object, count: int) -> BoolArray:
+    """Return what ``filter`` answered as bool (count,).
+
+    Raises
+    ------
+    PolicyAnswerError
+        When it is anything but bools, one for each node.
+    """
+    array = _array(answer, "filter", "bool", count)
+    if array.dtype != np.bool_:
+        raise PolicyAnswerError(
+            "dtype",
+            f"filter returned {array.dtype}, it must return bool: True for each node that will do",
+        )
+    return array
+
+
+def checked_verdict(answer: object, reason: str) -> str | None:
+    """Return what ``filter_one`` answered: None for a node that will do, else the reason.
+
+    Raises
+    ------
+    PolicyAnswerError
+        When it is neither a bool nor a text.
+    """
+    if isinstance(answer, (bool, np.bool_)):
+        return None if answer else reason
+    if isinstance(answer, str):
+        return answer or reason
+    raise PolicyAnswerError(
+        "dtype",
+        f"filter_one returned {_described(answer)}, it must return True, or False or a reason",
+    )
+
+
+def checked_scores(
+    answer: object, count: int, name_of: Callable[[int], str], *, normalized: bool
+) -> npt.NDArray[np.float64]:
+    """Return what ``score`` answered as float64 of shape (count,), an array of our own.
+
+    Parameters
+    ----------
+    count
+        How many nodes were asked about.
+    name_of
+        Gives a node's name by its place, for messages.
+    normalized
+        Whether scores must be within 0..100 already.
+
+    Raises
+    ------
+    PolicyAnswerError
+        When there is not one finite number for each node, or one is out of range.
+    """
+    array = _array(answer, "score", "numbers", count)
+    if array.dtype.kind not in "iufb":
+        raise PolicyAnswerError("dtype", f"score returned {array.dtype}, it must return numbers")
+    # Adding zero makes -0.0 the same as 0.0, bit by bit, and the array our own.
+    scores: npt.NDArray[np.float64] = array.astype(np.float64) + 0.0
+    finite = np.isfinite(scores)
+    if not finite.all():
+        at = int(np.argmin(finite))
+        raise PolicyAnswerError("nan", f"score returned {scores[at]} for node {name_of(at)}")
+    if normalized and len(scores):
+        low, high = float(scores.min()), float(scores.max())
+        if low < MIN_NODE_SCORE or high > MAX_NODE_SCORE:
+            at = int(np.argmin(scores) if low < MIN_NODE_SCORE else np.argmax(scores))
+            raise _out_of_range(float(scores[at]), name_of(at))
+    return scores
+
+
+def checked_score(answer: object, name: str, *, normalized: bool) -> float:
+    """Return what ``score_one`` answered for one node, finite.
+
+    Raises
+    ------
+    PolicyAnswerError
+        When it is not a finite number, or out of range.
+    """
+    if not isinstance(answer, (int, float, np.integer, np.floating, np.bool_)):
+        raise PolicyAnswerError(
+            "dtype", f"score_one returned {_described(answer)}, it must return a number"
+        )
+    try:
+        score = float(answer) + 0.0
+    except OverflowError:
+        score = float("inf")
+    if not np.isfinite(score):
+        raise PolicyAnswerError("nan", f"score_one returned {score} for node {name}")
+    if normalized and not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
+        raise _out_of_range(score, name)
+    return score
+
+
+def to_scale(raw: npt.NDArray[np.float64], *, higher_is_better: bool) -> IntArray:
+    """Stretch raw scores so that the worst becomes 0 and the best 100.
+
+    Parameters
+    ----------
+    raw
+        float64 (n,), finite. Not changed.
+
+    Returns
+    -------
+    int64 (n,), within 0..100, rounded; 100 everywhere when all are equal. Nodes with the same raw
+    score get the same, whatever the others' number and order.
+    """
+    if not len(raw):
+        return np.zeros(0, dtype=np.int64)
+    low, high = float(raw.min()), float(raw.max())
+    if low == high:
+        return np.full(len(raw), MAX_NODE_SCORE, dtype=np.int64)
+    if high - low == np.inf:
+        raw, low, high = raw / 2.0, low / 2.0, high / 2.0
+    share = (raw - low) if higher_is_better else (high - raw)
+    share /= high - low
+    share *= MAX_NODE_SCORE
+    return np.rint(share, out=share).astype(np.int64)
+
+
+def _array(answer: object, method: str, what: str, count: int) -> npt.NDArray[Any]:
+    if not isinstance(answer, np.ndarray):
+        raise PolicyAnswerError(
+            "shape",
+            f"{method} returned {_described(answer)}, it must return an array of {what}, "
+            f"one for each of the {count} nodes",
+        )
+    if answer.shape != (count,):
+        raise PolicyAnswerError(
+            "shape",
+            f"{method} returned an array of shape {answer.shape}, it must be ({count},): "
+            "one for each node",
+        )
+    return answer
+
+
+def _described(answer: object) -> str:
+    return "None" if answer is None else type(answer).__name__
+
+
+def _out_of_range(score: float, name: str) -> PolicyAnswerError:
+    return PolicyAnswerError(
+        "range",
+        f"{score:g} for node {name} is not within {MIN_NODE_SCORE} to {MAX_NODE_SCORE}, "
+        "as `normalized = True` promises",
+    )

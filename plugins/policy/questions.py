@@ -1,0 +1,41 @@
+"""What the views of one node and of all nodes have in common: reading numbers and selectors."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from cache.label_selectors import Selector, selector_of_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def number_of(text: str | None, default: float) -> float:
+    """Return the number that a text is; ``default`` for None, other texts, infinity and NaN."""
+    if text is None or "_" in text:
+        return default
+    try:
+        number = float(text)
+    except ValueError:
+        return default
+    return number if math.isfinite(number) else default
+
+
+def selector_of(selector: Mapping[str, str] | Selector) -> Selector:
+    """Return the selector of pods that have all of these labels, or the one that was given.
+
+    Raises
+    ------
+    ValueError
+        When a key or value cannot be a label's.
+    """
+    if isinstance(selector, Selector):
+        return selector
+    return _of_labels(tuple(sorted(selector.items())))
+
+
+@lru_cache(maxsize=1024)
+def _of_labels(labels: tuple[tuple[str, str], ...]) -> Selector:
+    return selector_of_labels(dict(labels))

@@ -1,0 +1,130 @@
+"""``status`` of a SchedulingProfile: what it should say, and the patch that makes it say so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from scheduler.crd_operator.history import entries_of, with_entry
+from scheduler.policy import Condition, Mode
+from scheduler.policy.policy_status import (
+    INVALID,
+    LAST_GOOD,
+    NOT_ACCEPTED,
+    NOT_RUNNING,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scheduler.crd_operator.intake import Taken
+    from scheduler.policy import PolicyStatus
+
+_MAX_MESSAGE: Final = 4096
+"""Characters of a condition's message; the API takes eight times as many, nobody reads them."""
+
+
+def wanted_status(
+    taken: Taken,
+    policy: PolicyStatus | None,
+    shadow_report: Mapping[str, object] | None,
+    now: str,
+) -> dict[str, Any] | None:
+    """Return the whole status, or None while nothing can be said.
+
+    Parameters
+    ----------
+    policy
+        What the policies say of it; None where they do not know it.
+    shadow_report
+        What its shadow run found, if there is any.
+    now
+        For what has changed just now, as the API writes times.
+    """
+    found = taken.found
+    if taken.mistakes:
+        conditions = _of_mistakes(taken, policy)
+    elif policy is None or not _is_about(policy, taken):
+        return None
+    else:
+        conditions = {
+            "Accepted": policy.accepted,
+            "Active": policy.active,
+            "Degraded": policy.degraded,
+        }
+    active = policy.active_generation if policy is not None and policy.uid == found.uid else None
+    history: Sequence[Mapping[str, Any]] = entries_of(found.status)
+    if taken.mode is Mode.ACTIVE and active == found.generation and not taken.mistakes:
+        history = with_entry(history, found.generation, found.spec, now)
+    status: dict[str, Any] = {
+        "observedGeneration": found.generation,
+        "conditions": _rendered(conditions, found.status, found.generation, now),
+        "history": list(history),
+    }
+    if active is not None and policy is not None:
+        status["activeGeneration"] = active
+        status["runningPlugins"] = list(policy.running_plugins)
+    if shadow_report is not None:
+        status["shadow"] = dict(shadow_report)
+    return status
+
+
+def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON merge patch that makes ``new`` of ``old``; empty if they are equal.
+
+    Source: RFC 7396: objects are merged, all else is replaced, null removes.
+    """
+    patch: dict[str, Any] = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            inner = merge_patch(before, value)
+            if inner:
+                patch[key] = inner
+        elif key not in old or before != value:
+            patch[key] = value
+    return patch
+
+
+def _is_about(policy: PolicyStatus, taken: Taken) -> bool:
+    found = taken.found
+    return policy.uid == found.uid and policy.observed_generation == found.generation
+
+
+def _of_mistakes(taken: Taken, policy: PolicyStatus | None) -> dict[str, Condition]:
+    message = "; ".join(map(str, taken.mistakes))
+    if policy is not None and policy.uid == taken.found.uid and policy.active.status:
+        active, why = policy.active, LAST_GOOD
+    else:
+        active, why = Condition(status=False, reason=NOT_ACCEPTED), NOT_RUNNING
+    return {
+        "Accepted": Condition(status=False, reason=INVALID, message=message),
+        "Active": active,
+        "Degraded": Condition(status=True, reason=why, message=message),
+    }
+
+
+def _rendered(
+    conditions: Mapping[str, Condition], shown: Mapping[str, Any], generation: int, now: str
+) -> list[dict[str, Any]]:
+    found = shown.get("conditions")
+    before = {
+        each.get("type"): each
+        for each in (found if isinstance(found, list) else [])
+        if isinstance(each, dict)
+    }
+    rendered = []
+    for kind, condition in conditions.items():
+        status = "True" if condition.status else "False"
+        old = before.get(kind, {})
+        since = old.get("lastTransitionTime") if old.get("status") == status else None
+        rendered.append(
+            {
+                "type": kind,
+                "status": status,
+                "reason": condition.reason,
+                "message": condition.message[:_MAX_MESSAGE],
+                "observedGeneration": generation,
+                "lastTransitionTime": since or now,
+            }
+        )
+    return rendered

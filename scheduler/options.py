@@ -1,0 +1,41 @@
+"""What the command line adds to the configuration file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cache.scheduler_cache import DEFAULT_TTL_S
+from scheduler.cache_audit import DEFAULT_PERIOD_S
+from scheduler.crd_operator import OperatorOptions
+from scheduler.cycle_watch import DEFAULT_SLOW_CYCLE_S
+from scheduler.leader_election import own_identity
+from scheduler.node_metrics import NodeMetricsConfig
+from scheduler.serving.options import ServingOptions
+
+if TYPE_CHECKING:
+    from scheduler.policy.config_reload import ConfigSource
+    from scheduler.policy.plugin_supply import PluginSupply
+
+STALE_WATCH_S = 75.0
+"""The read timeout of a watch: a server that lives sends a bookmark about every minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line adds to the configuration file."""
+
+    kubeconfig: str | None = None
+    serving: ServingOptions = field(default_factory=ServingOptions)
+    seed: int | None = None
+    ttl_s: float = DEFAULT_TTL_S
+    slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S
+    comparison_period_s: float = DEFAULT_PERIOD_S
+    stale_watch_s: float = STALE_WATCH_S
+    operator: OperatorOptions = field(default_factory=OperatorOptions)
+    node_metrics: NodeMetricsConfig = field(default_factory=NodeMetricsConfig)
+    supply: PluginSupply | None = None
+    """The plugins of users; None where there are none."""
+    source: ConfigSource | None = None
+    """Where the configuration is read again; None for never."""
+    identity: str = field(default_factory=own_identity)

@@ -1,0 +1,82 @@
+"""What became of a SchedulingProfile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from scheduler.config import Mistake
+
+# Reasons of conditions: for programs, so they never change.
+VALID: Final = "Valid"
+INVALID: Final = "Invalid"
+CONFLICT: Final = "Conflict"
+RUNNING: Final = "Running"
+SHADOWING: Final = "Shadowing"
+NOT_ACCEPTED: Final = "NotAccepted"
+LAST_GOOD: Final = "LastGoodRunning"
+PLUGIN_FAILING: Final = "PluginFailing"
+AS_EXPECTED: Final = "AsExpected"
+NOT_RUNNING: Final = "NotRunning"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition as the API has it, without its type and times."""
+
+    status: bool
+    reason: str
+    """One word for programs."""
+    message: str = ""
+    """For people; names the path of each mistake, as in ``spec.plugins.score.enabled[0].name``."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyStatus:
+    """The state of one SchedulingProfile. Immutable.
+
+    Parameters
+    ----------
+    observed_generation
+        The newest ``metadata.generation`` that was looked at.
+    accepted
+        Whether that generation can be used.
+    active
+        Whether a generation of this SchedulingProfile decides over pods.
+    degraded
+        Whether something is wrong while a last good generation, or another profile, goes on.
+    active_generation
+        The generation that decides; None if none does.
+    running_plugins
+        The plugins of that generation, in order of first use.
+    """
+
+    name: str
+    uid: str
+    scheduler_name: str
+    observed_generation: int
+    accepted: Condition
+    active: Condition
+    degraded: Condition
+    active_generation: int | None = None
+    running_plugins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyOutcome:
+    """What one change came to.
+
+    Parameters
+    ----------
+    status
+        That of the SchedulingProfile afterwards; None once it is removed.
+    mistakes
+        What is wrong with it, each with its path; empty where it was taken.
+    swapped
+        Whether other profiles run now.
+    """
+
+    status: PolicyStatus | None
+    mistakes: tuple[Mistake, ...] = ()
+    swapped: bool = False

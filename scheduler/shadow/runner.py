@@ -1,0 +1,159 @@
+"""One policy that looks on: it judges the pods of a profile and decides nothing."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import structlog
+
+from plugins.framework.status import Code
+from plugins.volume_binding.pod_claims import claim_name, is_fully_bound
+from scheduler.filter_outcome import PluginError
+from scheduler.shadow.judgement import judge
+from scheduler.shadow.report import ShadowReport
+from scheduler.shadow.tally import Tally
+from scheduler.shadow.time_budget import TimeBudget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cache.pod_info import PodInfo
+    from cache.snapshot import Snapshot
+    from cache.storage import Storage
+    from scheduler.decision import Decision
+    from scheduler.framework_runner import FrameworkRunner
+    from scheduler.policy import ShadowOptions
+    from scheduler.shadow.tally import Reason
+
+log = structlog.get_logger(__name__)
+
+
+class ShadowRunner:
+    """Compares the decisions of a profile with those that another policy would have made.
+
+    Parameters
+    ----------
+    framework
+        The policy that looks on. Its plugins are its own; only :meth:`observe` asks them.
+    options
+        How many decisions, in what share of the time.
+    storage
+        Tells which pods get volumes with their node; None where no pod has any.
+    clock
+        Seconds, never going back.
+
+    Notes
+    -----
+    The live profile is asked once more, with every plugin's scores kept, so that both verdicts
+    and both costs are taken alike; the live choice is the decision's own. When the profile changes
+    to another policy, comparing begins anew: a report is about two policies and no third one.
+
+    *Concurrency*: :meth:`observe` belongs to the scheduling thread, the rest is thread-safe.
+    """
+
+    def __init__(
+        self,
+        framework: FrameworkRunner,
+        options: ShadowOptions,
+        *,
+        storage: Storage | None = None,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self.framework = framework
+        self.options = options
+        self._policy = framework.policy.text
+        self._storage = storage
+        self._clock = clock
+        self._budget = TimeBudget(self.options.budget, clock)
+        self._live: FrameworkRunner | None = None
+        self._has_failed = False
+        self._tally = self._blank("")
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether as many decisions as wanted have been compared."""
+        return self._tally.compared >= self.options.decisions
+
+    def report(self) -> ShadowReport:
+        """Return what has been found out so far."""
+        return self._tally.report()
+
+    def observe(self, snapshot: Snapshot, live: FrameworkRunner, decision: Decision) -> None:
+        """Compare a decision of the live profile, if there is time; never raises.
+
+        Parameters
+        ----------
+        snapshot
+            What the decision was made from, unchanged since.
+        live
+            The profile that decided.
+        """
+        if self.is_complete or not len(snapshot):
+            return
+        if live is not self._live:
+            self._follow(live)
+        try:
+            passed = self._reason_to_pass(decision)
+            if passed is None:
+                self._compare(snapshot, live, decision)
+            else:
+                self._tally.pass_over(passed)
+        except Exception:
+            if not self._has_failed:
+                self._has_failed = True  # told once: the next decision is likely to fail alike
+                key = decision.info.key
+                log.exception("a decision was not compared", policy=self._policy, pod=key)
+            self._tally.pass_over("failed")
+
+    def _follow(self, live: FrameworkRunner) -> None:
+        """Begin anew with another live policy."""
+        self._live = live
+        self.framework.nominated = live.nominated
+        self._tally = self._blank(live.policy.text)
+
+    def _blank(self, live: str) -> Tally:
+        return Tally(
+            ShadowReport(
+                scheduler_name=self.framework.profile_name,
+                live=live,
+                shadow=self._policy,
+                wanted=self.options.decisions,
+            )
+        )
+
+    def _reason_to_pass(self, decision: Decision) -> Reason | None:
+        """Return why a decision is not compared, or None if it is."""
+        if decision.status.code is Code.ERROR:
+            return "failed"
+        if decision.is_placed and self._gets_volumes(decision.info):
+            return "volumes"
+        return None if self._budget.allows() else "budget"
+
+    def _gets_volumes(self, info: PodInfo) -> bool:
+        """Tell whether the decision took volumes for the pod, which the shadow would then miss."""
+        if self._storage is None:
+            return False
+        for volume in info.pod.spec.volumes:
+            name = claim_name(info.pod, volume)
+            if name is not None:
+                claim = self._storage.claim(info.namespace, name)
+                if claim is None or not is_fully_bound(claim):
+                    return True
+        return False
+
+    def _compare(self, snapshot: Snapshot, live: FrameworkRunner, decision: Decision) -> None:
+        info, began = decision.info, self._clock()
+        try:
+            ours = judge(live, snapshot, info, self._clock)
+            try:
+                theirs = judge(self.framework, snapshot, info, self._clock)
+            except PluginError as error:
+                self._tally.fail(error.status.message)
+                return
+            chosen = snapshot.columns.row_of.get(decision.node_name)
+            self._tally.compare(info.key, ours, theirs, chosen)
+        finally:
+            took_s = self._clock() - began
+            self._budget.spend(took_s)
+            self._tally.spend(took_s)

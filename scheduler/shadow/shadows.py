@@ -1,0 +1,99 @@
+"""The shadows that are installed, as the scheduling loop and the operator see them."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from scheduler.shadow.runner import ShadowRunner
+
+if TYPE_CHECKING:
+    from cache.snapshot import Snapshot
+    from cache.storage import Storage
+    from scheduler.decision import Decision
+    from scheduler.framework_runner import FrameworkRunner
+    from scheduler.policy import ShadowOptions
+    from scheduler.shadow.report import ShadowReport
+
+
+class Shadows:
+    """Shadows by name; the name is the policy's, ``gpu`` for ``schedulingprofile/gpu``.
+
+    Parameters
+    ----------
+    storage
+        Tells which pods get volumes with their node; None where no pod has any.
+
+    Attributes
+    ----------
+    active
+        Those that still have decisions to compare; None when there are none, so that a scheduling
+        loop without shadows pays for one comparison with None.
+
+    Notes
+    -----
+    *Concurrency*: :meth:`observe` belongs to the scheduling thread, everything else is thread-safe.
+    """
+
+    def __init__(self, storage: Storage | None = None) -> None:
+        self._storage = storage
+        self._lock = threading.Lock()
+        self._by_name: dict[str, ShadowRunner] = {}
+        self.active: tuple[ShadowRunner, ...] | None = None
+
+    def install(self, name: str, framework: FrameworkRunner, options: ShadowOptions) -> None:
+        """Let a policy look on from now on, in place of one of that name."""
+        shadow = ShadowRunner(framework, options, storage=self._storage)
+        with self._lock:
+            self._by_name[name] = shadow
+            self._refresh_locked()
+
+    def remove(self, name: str) -> None:
+        """Let a shadow look on no more, and forget its report."""
+        with self._lock:
+            self._by_name.pop(name, None)
+            self._refresh_locked()
+
+    def report(self, name: str) -> ShadowReport | None:
+        """Return what a shadow has found out so far; None where there is no such shadow."""
+        with self._lock:
+            shadow = self._by_name.get(name)
+        return None if shadow is None else shadow.report()
+
+    def reports(self) -> dict[str, ShadowReport]:
+        """Return what each shadow has found out so far."""
+        with self._lock:
+            shadows = dict(self._by_name)
+        return {name: shadow.report() for name, shadow in shadows.items()}
+
+    def plain_report(self, name: str) -> dict[str, Any] | None:
+        """Return what a shadow has found out so far as the status of its policy has it, or None."""
+        report = self.report(name)
+        return None if report is None else report.as_plain()
+
+    def observe(self, snapshot: Snapshot, live: FrameworkRunner, decision: Decision) -> None:
+        """Let the shadows of a profile compare a decision; never raises.
+
+        Called by the scheduling thread once the decision has been carried out.
+
+        Parameters
+        ----------
+        snapshot
+            What the decision was made from, unchanged since.
+        live
+            The profile that decided.
+
+        *Cost*: nothing to speak of when there is no time; otherwise two decisions over all nodes.
+        """
+        ended = False
+        for shadow in self.active or ():
+            if shadow.framework.profile_name == live.profile_name:
+                shadow.observe(snapshot, live, decision)
+                ended = ended or shadow.is_complete
+        if ended:
+            with self._lock:
+                self._refresh_locked()
+
+    def _refresh_locked(self) -> None:
+        active = tuple(each for each in self._by_name.values() if not each.is_complete)
+        self.active = active or None

@@ -1,0 +1,213 @@
+"""Comparisons added up."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
+import numpy as np
+
+from scheduler.shadow.comparison import compare, feasibility_samples, winner_sample
+from scheduler.shadow.report import (
+    Cost,
+    FeasibilitySample,
+    Passed,
+    PluginInfluence,
+    ShadowReport,
+    WinnerSample,
+)
+
+if TYPE_CHECKING:
+    from scheduler.shadow.comparison import Influence
+    from scheduler.shadow.judgement import Judgement
+
+Reason: TypeAlias = Literal["budget", "volumes", "failed"]
+"""Why a decision is not compared: see :class:`scheduler.shadow.report.Passed`."""
+
+MAX_SAMPLES: Final = 10
+"""Of each kind: the report stands in an object's status."""
+
+MAX_ALIKE: Final = 2
+"""Samples of one refusal: others tell more than a third of the same."""
+
+MAX_FAILURE_LENGTH: Final = 500
+
+_MAX_ASKED: Final = 200
+"""Decisions whose refusals are looked into: filters take a while to say why."""
+
+_MEASURED: Final = 4096
+"""Decisions that percentiles are made of: the latest ones."""
+
+
+class Tally:
+    """Sums of comparisons of one policy with one other.
+
+    Parameters
+    ----------
+    blank
+        A report that says who is compared and how often, and counts nothing yet.
+
+    Notes
+    -----
+    *Concurrency*: one thread adds, any thread reads.
+
+    *Cost*: bounded memory, however many comparisons.
+    """
+
+    def __init__(self, blank: ShadowReport) -> None:
+        self._blank = blank
+        self._lock = threading.Lock()
+        self._compared = 0
+        self._passed: dict[Reason, int] = {"budget": 0, "volumes": 0, "failed": 0}
+        self._time_s = 0.0
+        self._failures = 0
+        self._failure = ""
+        self._both_placed = 0
+        self._changed_winners = 0
+        self._only_live = 0
+        self._only_shadow = 0
+        self._changed_feasibility = 0
+        self._nodes_lost = 0
+        self._nodes_gained = 0
+        self._winners: list[WinnerSample] = []
+        self._feasibilities: list[FeasibilitySample] = []
+        self._asked = 0
+        self._live = _PolicySums()
+        self._shadow = _PolicySums()
+
+    @property
+    def compared(self) -> int:
+        """How many decisions have been compared."""
+        return self._compared
+
+    def compare(self, pod: str, live: Judgement, shadow: Judgement, chosen: int | None) -> None:
+        """Compare two judgements of a pod on one snapshot, and count what differs.
+
+        Parameters
+        ----------
+        chosen
+            The row of the node that the live policy chose; None when it chose none.
+        """
+        found = compare(live, shadow, chosen)
+        differs = bool(found.nodes_lost or found.nodes_gained)
+        winner: WinnerSample | None = None
+        feasibilities: tuple[FeasibilitySample, ...] = ()
+        if found.winner_changed and chosen is not None and len(self._winners) < MAX_SAMPLES:
+            winner = winner_sample(pod, shadow, chosen)
+        if differs and self._asked < _MAX_ASKED and len(self._feasibilities) < MAX_SAMPLES:
+            self._asked += 1
+            feasibilities = feasibility_samples(pod, live, shadow)
+        with self._lock:
+            self._compared += 1
+            self._both_placed += chosen is not None and shadow.count > 0
+            self._only_live += chosen is not None and not shadow.count
+            self._only_shadow += chosen is None and shadow.count > 0
+            self._changed_winners += found.winner_changed
+            self._changed_feasibility += differs
+            self._nodes_lost += found.nodes_lost
+            self._nodes_gained += found.nodes_gained
+            if winner is not None:
+                self._winners.append(winner)
+            for each in feasibilities:
+                self._keep_locked(each)
+            self._live.add(live.seconds, found.live_influence)
+            self._shadow.add(shadow.seconds, found.shadow_influence)
+
+    def _keep_locked(self, sample: FeasibilitySample) -> None:
+        alike = sum(
+            each.allowed_by == sample.allowed_by
+            and each.plugin == sample.plugin
+            and each.reason == sample.reason
+            for each in self._feasibilities
+        )
+        if alike < MAX_ALIKE and len(self._feasibilities) < MAX_SAMPLES:
+            self._feasibilities.append(sample)
+
+    def fail(self, why: str) -> None:
+        """Count a decision in which the shadow failed."""
+        with self._lock:
+            self._compared += 1
+            self._failures += 1
+            self._failure = self._failure or why[:MAX_FAILURE_LENGTH]
+
+    def pass_over(self, reason: Reason) -> None:
+        """Count a decision that is not compared."""
+        with self._lock:
+            self._passed[reason] += 1
+
+    def spend(self, seconds: float) -> None:
+        """Count what comparing took."""
+        with self._lock:
+            self._time_s += seconds
+
+    def report(self) -> ShadowReport:
+        """Return what has been counted."""
+        with self._lock:
+            return msgspec.structs.replace(
+                self._blank,
+                compared=self._compared,
+                passed=Passed(**self._passed),
+                failures=self._failures,
+                failure=self._failure,
+                both_placed=self._both_placed,
+                changed_winners=self._changed_winners,
+                only_live=self._only_live,
+                only_shadow=self._only_shadow,
+                changed_feasibility=self._changed_feasibility,
+                nodes_lost=self._nodes_lost,
+                nodes_gained=self._nodes_gained,
+                winner_samples=tuple(self._winners),
+                feasibility_samples=tuple(self._feasibilities),
+                live_influence=self._live.influence(),
+                shadow_influence=self._shadow.influence(),
+                live_cost=self._live.cost(),
+                shadow_cost=self._shadow.cost(),
+                time_s=round(self._time_s, 6),
+            )
+
+
+class _PolicySums:
+    """What is added up for each of the two policies."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._sum_s = 0.0
+        self._max_s = 0.0
+        self._latest: deque[float] = deque(maxlen=_MEASURED)
+        self._plugins: dict[str, list[float]] = {}
+
+    def add(self, seconds: float, influence: dict[str, Influence]) -> None:
+        self._count += 1
+        self._sum_s += seconds
+        self._max_s = max(self._max_s, seconds)
+        self._latest.append(seconds)
+        for plugin, each in influence.items():
+            sums = self._plugins.setdefault(plugin, [0, 0.0, 0.0])
+            sums[0] += 1
+            sums[1] += each.changes
+            sums[2] += each.spread
+
+    def influence(self) -> tuple[PluginInfluence, ...]:
+        found = [
+            PluginInfluence(
+                plugin=plugin,
+                decisions=int(count),
+                changes=round(changes / count, 4),
+                spread=round(spread / count, 1),
+            )
+            for plugin, (count, changes, spread) in self._plugins.items()
+        ]
+        return tuple(sorted(found, key=lambda each: (-each.changes, -each.spread, each.plugin)))
+
+    def cost(self) -> Cost:
+        if not self._count:
+            return Cost()
+        p50, p99 = np.percentile(self._latest, (50, 99))
+        return Cost(
+            mean_s=round(self._sum_s / self._count, 6),
+            p50_s=round(float(p50), 6),
+            p99_s=round(float(p99), 6),
+            max_s=round(self._max_s, 6),
+        )

@@ -1,0 +1,230 @@
+"""Every plugin that a profile may name: those of the registry, and those of users."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import structlog
+
+from plugins import names
+from plugins.framework.interfaces import Plugin
+from plugins.policy import adapt
+from plugins.registry import PLUGINS
+from scheduler.user_plugins.loading import PluginLoadError, forget_source, load_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from plugins.policy import Guard
+    from scheduler.user_plugins.finding import Found
+    from scheduler.user_plugins.plugin_source import PluginSource, SourceKind
+
+log = structlog.get_logger(__name__)
+
+Admit: TypeAlias = "Callable[[PluginSource], str]"
+"""Tries a source before its code is used; returns why it may not be, or the empty text."""
+
+GuardFor: TypeAlias = "Callable[[PluginSource, type], Guard]"
+"""Makes who stands between the scheduler and a user's class."""
+
+Classes: TypeAlias = "Mapping[str, type[Plugin]]"
+
+_TAKEN: Final = names.IN_TREE | names.OWN | PLUGINS.keys()
+_ORDER: Final[tuple[SourceKind, ...]] = ("entry-point", "directory")
+"""Of two plugins with one name the one whose kind comes first is taken."""
+
+_MAX_KEPT: Final = 64
+"""Sources of single profiles whose classes are kept: more than there are SchedulingProfiles with
+Python in them. The same code then stays the same class when its profile changes otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A source that is there: the latest version, and the last good one."""
+
+    latest: PluginSource
+    problem: str
+    good: PluginSource | None
+    plugins: Classes
+
+
+class PluginCatalogue:
+    """The plugins by name; grows and changes while profiles run.
+
+    A source whose code cannot be used leaves the plugins of its last good version, and a problem.
+    A source that is gone takes its plugins along; what was made of them goes on running.
+
+    Parameters
+    ----------
+    admit
+        Tries code before it is used for the first time; None for nobody.
+    guard_for
+        Makes the guard of each class; None for calls that nobody contains.
+
+    Notes
+    -----
+    *Concurrency*: thread-safe by one lock; what is read is immutable and replaced as a whole.
+    Code of users' is loaded in the caller's thread, which must not be the scheduling thread.
+    """
+
+    def __init__(self, admit: Admit | None = None, guard_for: GuardFor | None = None) -> None:
+        self._admit = admit
+        self._guard_for = guard_for
+        self._lock = threading.Lock()
+        self._entries: dict[SourceKind, dict[str, _Entry]] = {kind: {} for kind in _ORDER}
+        self._unread: dict[SourceKind, Mapping[str, str]] = {}
+        self._of_profiles: OrderedDict[PluginSource, Classes] = OrderedDict()
+        self._callbacks: tuple[Callable[[frozenset[str]], None], ...] = ()
+        self._plugins: Classes = PLUGINS
+        self._sources: Mapping[str, PluginSource] = MappingProxyType({})
+        self._problems: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def plugins(self) -> Classes:
+        """Every plugin by name. Immutable; the same class for as long as its code is the same."""
+        return self._plugins
+
+    @property
+    def sources(self) -> Mapping[str, PluginSource]:
+        """Where each plugin of a user's comes from, by its name. Immutable."""
+        return self._sources
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """Why code is not used, by the name of its source. Immutable."""
+        return self._problems
+
+    def names_from(self, kind: SourceKind) -> tuple[str, ...]:
+        """Return the plugins that come from sources of a kind, sorted."""
+        return tuple(sorted(name for name, source in self._sources.items() if source.kind == kind))
+
+    def subscribe(self, callback: Callable[[frozenset[str]], None]) -> None:
+        """Have ``callback`` told the names of plugins that came, went or changed.
+
+        Called without the lock, in the thread that brought the change about; must not raise.
+        """
+        self._callbacks = (*self._callbacks, callback)
+
+    def replace(self, kind: SourceKind, found: Found) -> frozenset[str]:
+        """Take over all sources of one kind; return the plugins that came, went or changed.
+
+        *Cost*: that of trying and running the code which is new.
+        """
+        with self._lock:
+            before = self._entries[kind]
+            self._entries[kind] = {
+                source.name: self._entry(source, before.get(source.name))
+                for source in found.sources
+            }
+            self._unread[kind] = dict(found.problems)
+            for entry in before.values():
+                now = self._entries[kind].get(entry.latest.name)
+                if entry.good is not None and (now is None or now.good != entry.good):
+                    forget_source(entry.good)
+            changed = self._publish()
+        if changed and self._callbacks:
+            # Where nobody follows them, a command is at work whose output is for its user.
+            log.info("plugins changed", plugins=sorted(changed), kind=kind)
+            for callback in self._callbacks:
+                callback(changed)
+        return changed
+
+    def load(self, sources: Iterable[PluginSource]) -> Classes:
+        """Return the plugins that sources bring, by name, for one profile alone.
+
+        The catalogue itself stays as it is. Those of an entry point come out of it.
+
+        Raises
+        ------
+        PluginLoadError
+            When one cannot be used.
+        """
+        found: dict[str, type[Plugin]] = {}
+        with self._lock:
+            for source in sources:
+                installed = source.kind == "entry-point"
+                plugins = self._installed(source) if installed else self._of_profile(source)
+                for name, plugin in plugins.items():
+                    other = self._sources.get(name)
+                    if name in found or name in _TAKEN or (other is not None and not installed):
+                        raise PluginLoadError(source, 0, _taken(name, other))
+                    found[name] = plugin
+        return MappingProxyType(found)
+
+    def _entry(self, source: PluginSource, before: _Entry | None) -> _Entry:
+        if before is not None and before.latest.digest == source.digest:
+            return before
+        try:
+            return _Entry(source, "", source, self._made(source))
+        except PluginLoadError as error:
+            log.error("plugin code is not used", source=str(source), why=str(error))
+            if before is None:
+                return _Entry(source, str(error), None, {})
+            return _Entry(source, str(error), before.good, before.plugins)
+
+    def _made(self, source: PluginSource) -> Classes:
+        """Try a source, run it, and make plugins of its classes."""
+        if self._admit is not None:
+            why = self._admit(source)
+            if why:
+                raise PluginLoadError(source, 0, why)
+        made: dict[str, type[Plugin]] = {}
+        for name, cls in load_source(source).items():
+            if issubclass(cls, Plugin):
+                made[name] = cls
+            else:
+                guard = None if self._guard_for is None else self._guard_for(source, cls)
+                made[name] = adapt(cls, guard=guard)
+        return MappingProxyType(made)
+
+    def _installed(self, source: PluginSource) -> Classes:
+        entry = self._entries["entry-point"].get(source.name)
+        if entry is None:
+            raise PluginLoadError(source, 0, "no such entry point is installed")
+        if entry.good is None:
+            raise PluginLoadError(source, 0, entry.problem)
+        return entry.plugins
+
+    def _of_profile(self, source: PluginSource) -> Classes:
+        known = self._of_profiles.get(source)
+        if known is None:
+            known = self._of_profiles[source] = self._made(source)
+            if len(self._of_profiles) > _MAX_KEPT:
+                old, _ = self._of_profiles.popitem(last=False)
+                forget_source(old)
+        self._of_profiles.move_to_end(source)
+        return known
+
+    def _publish(self) -> frozenset[str]:
+        """Replace what is read, and return the names of plugins that differ."""
+        plugins: dict[str, type[Plugin]] = dict(PLUGINS)
+        sources: dict[str, PluginSource] = {}
+        problems: dict[str, str] = {}
+        for kind in _ORDER:
+            problems.update(self._unread.get(kind, {}))
+            for name, entry in self._entries[kind].items():
+                if entry.problem:
+                    problems[name] = entry.problem
+                for plugin, cls in entry.plugins.items():
+                    if plugin in plugins or plugin in _TAKEN:
+                        problems[name] = f"{name}: {_taken(plugin, sources.get(plugin))}"
+                    elif entry.good is not None:
+                        plugins[plugin], sources[plugin] = cls, entry.good
+        before = self._plugins
+        self._plugins = MappingProxyType(plugins)
+        self._sources = MappingProxyType(sources)
+        self._problems = MappingProxyType(problems)
+        return frozenset(
+            name
+            for name in plugins.keys() | before.keys()
+            if plugins.get(name) is not before.get(name)
+        )
+
+
+def _taken(name: str, other: PluginSource | None) -> str:
+    whose = "Kubernetes' or berth's own" if other is None else f"that of {other}"
+    return f"there is a plugin named {name} already, {whose}"

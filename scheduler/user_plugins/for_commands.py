@@ -1,0 +1,77 @@
+"""The plugins that a command at a terminal knows: nothing is tried first, nobody contains them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cache.kept_annotations import OWN_PREFIX
+from scheduler.config import ConfigError
+from scheduler.user_plugins.catalogue import PluginCatalogue
+from scheduler.user_plugins.finding import Found, entry_points, files_of
+from scheduler.user_plugins.profile_of_directory import usable_as_they_are
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plugins.framework.interfaces import Plugin
+
+
+def add_plugin_dir(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that says where a configuration's own plugins are."""
+    parser.add_argument(
+        "--plugin-dir", metavar="DIR", type=Path, help="the folder of the plugins that F names"
+    )
+
+
+def add_kept_annotations(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that says which annotations plugins may read."""
+    parser.add_argument(
+        "--keep-annotations",
+        metavar="PREFIX",
+        action="append",
+        default=[],
+        type=_prefix,
+        help="remember annotations of pods and nodes whose keys begin so, for plugins to read; may "
+        f"be repeated ({OWN_PREFIX} always)",
+    )
+
+
+def _prefix(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("an empty prefix would keep every annotation")
+    return text
+
+
+def known_plugins(directory: Path | None) -> Mapping[str, type[Plugin]]:
+    """Return every plugin by name: ours, the installed ones, and those of a folder.
+
+    What fails is told of the one who asks, so an installed plugin that cannot be used is only
+    missing here; a file of the folder that cannot be used is a mistake.
+
+    Raises
+    ------
+    ConfigError
+        When a file of the folder cannot be used.
+    """
+    catalogue = PluginCatalogue()
+    catalogue.replace("entry-point", Found(entry_points()))
+    if directory is not None:
+        found = files_of(directory)
+        catalogue.replace("directory", found)
+        names = {str(directory), *found.problems, *(each.name for each in found.sources)}
+        for name, why in catalogue.problems.items():
+            if name in names:
+                raise ConfigError("--plugin-dir", why if name in why else f"{name} {why}")
+    return catalogue.plugins
+
+
+def enabled_names(directory: Path | None, plugins: Mapping[str, type[Plugin]]) -> tuple[str, ...]:
+    """Return the plugins of a folder that ``berth run`` would enable without a configuration.
+
+    ``plugins`` are all of :func:`known_plugins`.
+    """
+    if directory is None:
+        return ()
+    return usable_as_they_are(sorted(plugins.keys() - known_plugins(None).keys()), plugins)

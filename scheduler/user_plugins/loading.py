@@ -1,0 +1,176 @@
+"""From a source to classes: its code is run once, in a module of its own."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sys
+import traceback
+from importlib import metadata
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
+
+from plugins.framework.interfaces import Plugin
+from plugins.policy import PolicyClassError, adapt, is_policy, policy_name
+
+if TYPE_CHECKING:
+    from scheduler.user_plugins.plugin_source import PluginSource
+
+GROUP: Final = "berth.plugins"
+"""The entry points that bring plugins."""
+
+MODULES: Final = "berth_user_plugins"
+"""The package in which modules of loaded texts seem to lie. It is none of this program's names."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+class PluginLoadError(Exception):
+    """Code that cannot be used; the message is a sentence that names file and line.
+
+    Parameters
+    ----------
+    line
+        The line of the source that is at fault, counted from 1; 0 where there is none.
+    """
+
+    def __init__(self, source: PluginSource, line: int, why: str) -> None:
+        where = f"{source.file}, line {line}" if line else source.file
+        super().__init__(f"{where}: {why}")
+        self.source = source
+        self.line = line
+        self.why = why
+
+
+def load_source(source: PluginSource) -> dict[str, type]:
+    """Return the plugin classes of a source by name: the user's, not yet adapted.
+
+    Every call makes new classes, except for an entry point, whose module is imported once. What an
+    older call has made stays as it was.
+
+    A text brings every public class that it defines and that has a filter or a score; an entry
+    point the class, or the classes of the module, that it names. Only an entry point may also name
+    a :class:`plugins.framework.interfaces.Plugin`.
+
+    Raises
+    ------
+    PluginLoadError
+        When the code cannot be compiled or run, has no plugin, or a class that cannot be one.
+
+    Notes
+    -----
+    *Concurrency*: any thread but the scheduling thread: the code decides how long it takes.
+    """
+    if source.text is None:
+        classes = _of_entry_point(source)
+    else:
+        classes = _of_module(_module_of_text(source, source.text))
+    if not classes:
+        raise PluginLoadError(
+            source, 0, "has no plugin: a class with filter, filter_one, score or score_one"
+        )
+    found: dict[str, type] = {}
+    for cls in classes:
+        _check(source, cls)
+        name = name_of(cls)
+        if name in found:
+            raise PluginLoadError(source, line_of(cls), f"there are two plugins named {name}")
+        found[name] = cls
+    return found
+
+
+def forget_source(source: PluginSource) -> None:
+    """Let go of the module of a text; classes that somebody holds go on working."""
+    sys.modules.pop(_module_name(source), None)
+    lines = linecache.getlines(source.file)
+    if source.text is not None and "".join(lines) == source.text:
+        # Otherwise they are those of a newer version by now.
+        linecache.cache.pop(source.file, None)
+
+
+def name_of(cls: type) -> str:
+    """Return the name by which profiles know a class, the user's or the framework's."""
+    return cls.name if issubclass(cls, Plugin) else policy_name(cls)
+
+
+def line_of(cls: type) -> int:
+    """Return the line of a class's first method, 0 if it has none."""
+    lines = [
+        member.__code__.co_firstlineno
+        for member in vars(cls).values()
+        if hasattr(member, "__code__")
+    ]
+    return min(lines, default=0)
+
+
+def _check(source: PluginSource, cls: type) -> None:
+    if not issubclass(cls, Plugin):
+        try:
+            adapt(cls)
+        except (PolicyClassError, TypeError) as error:
+            raise PluginLoadError(source, line_of(cls), str(error)) from error
+    if _NAME.fullmatch(name_of(cls)) is None:
+        why = f"{name_of(cls)!r} cannot be a plugin's name: letters, digits, '.', '_' and '-'"
+        raise PluginLoadError(source, line_of(cls), why)
+
+
+def _module_of_text(source: PluginSource, text: str) -> ModuleType:
+    try:
+        code = compile(text, source.file, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise PluginLoadError(source, error.lineno or 0, f"{error.msg}") from error
+    except ValueError as error:
+        raise PluginLoadError(source, 0, str(error)) from error
+    module = ModuleType(_module_name(source))
+    module.__file__ = source.file
+    # Annotations are looked up through sys.modules, lines of tracebacks through linecache.
+    sys.modules[module.__name__] = module
+    lines = text.splitlines(keepends=True)
+    linecache.cache[source.file] = (len(text), None, lines, source.file)
+    try:
+        exec(code, module.__dict__)  # noqa: S102 - to run the user's code is what is wanted
+    except BaseException as error:
+        sys.modules.pop(module.__name__, None)
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise PluginLoadError(source, _line_in(source, error), _told(error)) from error
+    return module
+
+
+def _of_module(module: ModuleType) -> list[type]:
+    return [
+        member
+        for name, member in vars(module).items()
+        if is_policy(member) and member.__module__ == module.__name__ and not name.startswith("_")
+    ]
+
+
+def _of_entry_point(source: PluginSource) -> list[type]:
+    found = [each for each in metadata.entry_points(group=GROUP) if each.name == source.name]
+    if not found:
+        raise PluginLoadError(source, 0, f"is not installed in the group {GROUP}")
+    try:
+        loaded = found[0].load()
+    except Exception as error:
+        raise PluginLoadError(source, 0, f"{found[0].value}: {_told(error)}") from error
+    if isinstance(loaded, ModuleType):
+        return _of_module(loaded)
+    if is_policy(loaded) or (isinstance(loaded, type) and issubclass(loaded, Plugin)):
+        return [loaded]
+    raise PluginLoadError(source, 0, f"{found[0].value} is no class with a filter or a score")
+
+
+def _line_in(source: PluginSource, error: BaseException) -> int:
+    """Return the last line of the source that an exception came through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((each.lineno or 0 for each in reversed(frames) if each.filename == source.file), 0)
+
+
+def _told(error: BaseException) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _module_name(source: PluginSource) -> str:
+    stem = re.sub(r"\W", "_", source.stem)
+    return f"{MODULES}.{stem}_{source.digest[:16]}"

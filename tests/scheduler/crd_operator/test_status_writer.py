@@ -1,0 +1,174 @@
+"""Who writes a status, when, and what becomes of a refusal."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from scheduler.client.errors import ApiError
+from scheduler.crd_operator.intake import Taken
+from scheduler.crd_operator.status_writer import ProfileStatusWriter
+from scheduler.policy import Mode
+from tests.scheduler.crd_operator.objects import profile
+from tests.scheduler.crd_operator.test_profile_status import policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+
+class ApiServer:
+    """Takes statuses, or refuses some."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[str, Mapping[str, Any]]] = []
+        self.refusals: list[ApiError] = []
+
+    async def write(self, name: str, patch: Mapping[str, Any]) -> None:
+        if self.refusals:
+            raise self.refusals.pop(0)
+        self.written.append((name, patch))
+
+
+class World:
+    def __init__(self) -> None:
+        self.api = ApiServer()
+        self.leads = True
+        self.policy = policy()
+        self.report: dict[str, object] | None = None
+        self.writer = ProfileStatusWriter(
+            asyncio.get_running_loop(),
+            self.api.write,
+            lambda _: self.policy,
+            lambda: self.leads,
+            lambda _: self.report,
+            pause_s=0.001,
+            standby_s=0.001,
+            shadow_s=0.001,
+        )
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(30):
+            while not holds():  # noqa: ASYNC110 - what is waited for tells nobody
+                await asyncio.sleep(0.001)
+
+
+def play(scene: Callable[[World], Coroutine[Any, Any, None]]) -> World:
+    async def run() -> World:
+        world = World()
+        world.writer.start()
+        try:
+            await scene(world)
+        finally:
+            await world.writer.stop()
+        return world
+
+    return asyncio.run(run())
+
+
+def taken(**fields: Any) -> Taken:
+    return Taken(profile(generation=2, **fields), mode=Mode.ACTIVE)
+
+
+def test_a_version_that_was_taken_in_gets_its_status() -> None:
+    async def scene(world: World) -> None:
+        world.writer.take(taken())
+        await world.until(lambda: bool(world.api.written))
+
+    ((name, patch),) = play(scene).api.written
+    assert (name, patch["metadata"]) == ("gpu", {"uid": "uid-gpu"})
+    assert patch["status"]["activeGeneration"] == 2
+
+
+def test_what_it_has_written_is_not_written_again() -> None:
+    async def scene(world: World) -> None:
+        world.writer.take(taken())
+        await world.until(lambda: bool(world.api.written))
+        status = world.api.written[0][1]["status"]
+        world.writer.take(taken(version=2, status=status))
+        world.writer.changed(frozenset({"gpu"}))
+        world.writer.take(Taken(profile("other", generation=2), mode=Mode.ACTIVE))
+        world.policy = policy(uid="uid-other")
+        await world.until(lambda: world.api.written[-1][0] == "other")
+
+    assert [name for name, _ in play(scene).api.written] == ["gpu", "other"]
+
+
+def test_when_the_policies_say_something_else_it_is_written() -> None:
+    async def scene(world: World) -> None:
+        world.writer.take(taken())
+        await world.until(lambda: len(world.api.written) == 1)
+        world.policy = policy(active_generation=1)
+        world.writer.changed(frozenset({"gpu", "unknown"}))
+        await world.until(lambda: len(world.api.written) == 2)
+
+    assert play(scene).api.written[1][1]["status"] == {"activeGeneration": 1}
+
+
+def test_a_standby_writes_nothing_until_it_leads() -> None:
+    async def scene(world: World) -> None:
+        world.leads = False
+        world.writer.take(taken())
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        assert world.api.written == []
+        world.leads = True
+        await world.until(lambda: bool(world.api.written))
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(ApiError(None, "Unreachable", "nobody"), id="unreachable"),
+        pytest.param(ApiError(None, "Timeout", "who knows", ambiguous=True), id="nobody-knows"),
+        pytest.param(ApiError(403, "Forbidden", "no"), id="not-allowed-yet"),
+        pytest.param(ApiError(None, "Fenced", "not now"), id="fenced"),
+    ],
+)
+def test_what_may_succeed_later_is_tried_again(error: ApiError) -> None:
+    async def scene(world: World) -> None:
+        world.api.refusals = [error]
+        world.writer.take(taken())
+        await world.until(lambda: bool(world.api.written))
+
+    world = play(scene)
+    assert (world.writer.failed, world.writer.written) == (1, 1)
+
+
+def test_one_that_is_gone_is_given_up() -> None:
+    async def scene(world: World) -> None:
+        world.api.refusals = [ApiError(404, "NotFound", "gone")]
+        world.writer.take(taken())
+        await world.until(lambda: not world.api.refusals)
+        world.writer.take(Taken(profile("other", generation=2), mode=Mode.ACTIVE))
+        world.policy = policy(uid="uid-other")
+        await world.until(lambda: bool(world.api.written))
+
+    assert [name for name, _ in play(scene).api.written] == ["other"]
+
+
+def test_of_what_was_deleted_nothing_is_written() -> None:
+    async def scene(world: World) -> None:
+        world.leads = False
+        world.writer.take(taken())
+        world.writer.take("gpu")
+        world.leads = True
+        world.writer.take(Taken(profile("other", generation=2), mode=Mode.ACTIVE))
+        world.policy = policy(uid="uid-other")
+        await world.until(lambda: bool(world.api.written))
+
+    assert [name for name, _ in play(scene).api.written] == ["other"]
+
+
+def test_the_report_of_a_shadow_is_written_while_it_grows() -> None:
+    async def scene(world: World) -> None:
+        world.report = {"compared": 1}
+        world.writer.take(taken())
+        await world.until(lambda: len(world.api.written) == 1)
+        world.report = {"compared": 2}
+        await world.until(lambda: len(world.api.written) == 2)
+
+    assert play(scene).api.written[1][1]["status"] == {"shadow": {"compared": 2}}

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+import pytest
+
+from scheduler.config import ConfigError, default_config, load_config
+from scheduler.metrics import Metrics
+from scheduler.policy import policy_thread
+from scheduler.policy.config_reload import ConfigSource
+from scheduler.policy.live_policies import LivePolicies
+from tests.scheduler.parts import NoBinding, Parts
+from tests.scheduler.policy.compiling import KNOWN, enabled
+from tests.scheduler.policy.test_config_reload import BROKEN, ONE, RETRY, TWO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from plugins.framework.handle import Handle
+    from scheduler.policy.extender_chains import ExtenderChains
+
+PATIENCE_S = 60.0
+
+
+class NoChains:
+    """Makes no extenders."""
+
+    def make(self, extenders, path):
+        return None
+
+    def release(self, chain):
+        return
+
+
+def change(
+    tmp_path: Path, text: str, until: Callable[[LivePolicies], bool]
+) -> tuple[LivePolicies, Metrics]:
+    """Write a file over another one while it is followed, and wait until something holds."""
+    path = tmp_path / "berth.yaml"
+    path.write_text(ONE)
+    metrics = Metrics()
+
+    async def scene() -> LivePolicies:
+        source = ConfigSource(lambda: load_config(path, KNOWN), path)
+        policies = LivePolicies(
+            source.read(),
+            cast("Handle", NoBinding()),
+            cast("ExtenderChains", NoChains()),
+            metrics,
+            source=source,
+        )
+        parts = Parts()
+        policies.go_live(asyncio.get_running_loop(), parts.queue, parts.handlers, lambda: ())
+        policies.start()
+        try:
+            path.write_text(text)
+            async with asyncio.timeout(PATIENCE_S):
+                while not until(policies):  # noqa: ASYNC110 - another thread changes it
+                    await asyncio.sleep(0.01)
+        finally:
+            await asyncio.to_thread(policies.stop)
+        return policies
+
+    return asyncio.run(scene()), metrics
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch):
+    monkeypatch.setattr(policy_thread, "LOOK_EVERY_S", 0.01)
+
+
+def test_a_changed_file_changes_the_profiles_that_decide(tmp_path):
+    policies, metrics = change(tmp_path, TWO, lambda live: "b" in live.profiles.names())
+    assert policies.profiles.names() == {"a", "b"}
+    assert 'berth_config_reloads_total{result="applied"} 1' in metrics.render()[0].decode()
+
+
+def test_it_is_told_which_policy_decides(tmp_path):
+    policies, _ = change(tmp_path, TWO, lambda live: "b" in live.profiles.names())
+    assert "# policy of b: file@2\n" in policies.describe()
+
+
+def test_it_is_told_that_a_broken_file_is_not_in_force(tmp_path):
+    policies, _ = change(tmp_path, BROKEN, lambda live: "not in force" in live.describe())
+    assert "schedulerNam" in policies.describe()
+    assert policies.profiles.names() == {"a"}
+
+
+def test_it_is_told_what_wants_a_restart(tmp_path):
+    policies, _ = change(tmp_path, RETRY, lambda live: "restart" in live.describe())
+    assert "leaderElection.retryPeriod" in policies.describe()
+
+
+def test_a_configuration_that_cannot_be_used_is_refused_at_the_start():
+    config = msgspec.structs.replace(default_config("berth"), profiles=(enabled("NoSuch"),))
+    with pytest.raises(ConfigError, match="NoSuch"):
+        LivePolicies(
+            config, cast("Handle", NoBinding()), cast("ExtenderChains", NoChains()), Metrics()
+        )
+
+
+def test_it_is_told_which_plugins_fail(tmp_path):
+    policies, _ = change(tmp_path, TWO, lambda live: "b" in live.profiles.names())
+    policies.policies.plugin_trouble({"Dial": "fails: ValueError\nin line 3"})
+    assert "# plugin Dial fails: ValueError in line 3\n" in policies.describe()
