@@ -104,10 +104,6 @@ class GpuBooks:
             self._keep(node.name, page, present, (pod.uid for pod in node.pods))
         return left, new
 
-    def devices(self, node_name: str, uid: str) -> Devices:
-        """Return the devices that a pod was taken to have; none if it was never guessed."""
-        return self._pages.get(node_name, {}).get(uid, ())
-
     def _told(self, pod: Pod, count: int) -> Devices:
         text = pod.annotations.get(self._annotation, "")
         if not text:

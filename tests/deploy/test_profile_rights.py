@@ -71,8 +71,12 @@ class World:
         self.kubeconfig = plane.berth_kubeconfig()
         self.profiles = SchedulingProfiles(plane)
 
-    def berth(self) -> RunningBerth:
-        return RunningBerth(self.kubeconfig, operator=OperatorOptions(enabled=True))
+    @contextlib.contextmanager
+    def berth(self) -> Iterator[RunningBerth]:
+        """A berth that is ready."""
+        with RunningBerth(self.kubeconfig, operator=OperatorOptions(enabled=True)) as berth:
+            wait_until(lambda: berth.is_ready, "berth is ready")
+            yield berth
 
     @contextlib.contextmanager
     def without(self, verb: str, resource: str) -> Iterator[None]:
