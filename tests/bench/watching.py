@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import uvloop
 import yaml
 
+from cache.pod_templates import PodTemplates
 from scheduler.client.codec import NODES, PODS
 from scheduler.client.credential_search import load_credentials
 from scheduler.client.transport import Transport
@@ -97,7 +98,7 @@ class Watching:
         self._transport = Transport(credentials, user_agent="bench")
         self._informers = InformerFactory(self._transport)
         self._nodes = self._informers.informer(NODES)
-        self._pods = self._informers.informer(PODS)
+        self._pods = self._informers.informer(PODS, transform=PodTemplates().share)
         self._nodes.add_handler(self._parts.handlers.on_nodes)
         self._pods.add_handler(self._parts.handlers.on_pods)
         self._informers.start()
