@@ -27,5 +27,6 @@ def test_broken_code_leaves_the_last_good_version(outcome):
     assert set(outcome.after_breaking) == {readme_plugin.CHEAP}
 
 
-def test_it_has_ten_lines():
-    assert len(readme_plugin.readme_plugin().splitlines()) == 10
+def test_it_has_no_more_than_ten_lines():
+    lines = readme_plugin.readme_plugin().splitlines()
+    assert len([line for line in lines if line]) <= 10
