@@ -10,7 +10,7 @@ import structlog
 
 from scheduler.containment.guard import ContainedGuard
 from scheduler.containment.left_out import LeftOut
-from scheduler.containment.memory_fence import MemoryFence
+from scheduler.containment.memory_watch import MemoryWatch
 from scheduler.containment.note import Note, StateDirError
 from scheduler.containment.options import ContainmentOptions
 from scheduler.containment.plugin_code import PluginCode
@@ -80,7 +80,9 @@ class Containment:
         self._evidence: TextIO | None = None
         if folder is not None:
             self._judge_last_process(folder / _EVIDENCE)
-        self._fence = MemoryFence(options.memory_bytes) if options.memory_bytes else None
+        self._memory = (
+            MemoryWatch(self._note, options.memory_bytes) if options.memory_bytes else None
+        )
         self._watchdog = Watchdog(self._note, options.timeout_s, self._evidence, (self._tick,))
         self._started = False
 
@@ -95,7 +97,7 @@ class Containment:
                     code,
                     self._note,
                     self.options.breaker,
-                    self._fence,
+                    self._memory,
                     self.options.budget_s,
                     self._watchdog if self.options.timeout_s else None,
                     self._clock,
@@ -156,18 +158,20 @@ class Containment:
         if not self._started:
             self._started = True
             self._watchdog.start()
+            if self._memory is not None:
+                self._memory.start()
 
     def stop(self) -> None:
         """Cease to watch, and let go of the state folder."""
         self._watchdog.stop()
+        if self._memory is not None:
+            self._memory.stop()
         self._note.close()
         if self._evidence is not None:
             self._evidence.close()
 
     def _tick(self) -> None:
         """Once a second, and whenever a plugin failed or a breaker changed."""
-        if self._fence is not None:
-            self._fence.refresh()
         troubles = self.troubles()
         if troubles != self._told:
             self._told = troubles

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import resource
 import time
+import traceback
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -18,7 +18,7 @@ from scheduler.plugin_trial.blame import kind_of, told
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from scheduler.containment.memory_fence import MemoryFence
+    from scheduler.containment.memory_watch import MemoryWatch
     from scheduler.containment.note import Note
     from scheduler.containment.plugin_code import PluginCode
     from scheduler.containment.watchdog import Watchdog
@@ -84,8 +84,8 @@ class ContainedGuard:
         What is called.
     note
         Says which plugin is at work, for whoever has to find out why the process ended.
-    fence
-        Bounds what a call allocates; None for no bound.
+    memory
+        Interrupts a call that allocates too much; None for no bound.
     budget_s
         What a call may take on average.
     watchdog
@@ -109,7 +109,7 @@ class ContainedGuard:
         code: PluginCode,
         note: Note,
         rules: BreakerRules | None = None,
-        fence: MemoryFence | None = None,
+        memory: MemoryWatch | None = None,
         budget_s: float = DEFAULT_BUDGET_S,
         watchdog: Watchdog | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -121,7 +121,7 @@ class ContainedGuard:
         self._rules = rules or BreakerRules()
         self._note = note
         self._slot = note.enroll(code.name, code.digest)
-        self._fence = fence
+        self._memory = memory
         self._budget_s = budget_s
         self._watchdog = watchdog
         self._clock = clock
@@ -159,17 +159,10 @@ class ContainedGuard:
             return self._pass_over(began)
         if self._watchdog is not None and not self._watchdog.armed:
             self._watchdog.arm()
-        note, fence = self._note, self._fence
+        note, memory = self._note, self._memory
         before = note.begin(self._slot, number)
         try:
-            if fence is None:
-                answer = function()
-            else:
-                resource.setrlimit(resource.RLIMIT_AS, fence.during)
-                try:
-                    answer = function()
-                finally:
-                    resource.setrlimit(resource.RLIMIT_AS, fence.otherwise)
+            answer = function() if memory is None else memory.run(function)
         except BaseException as error:  # a plugin that calls sys.exit() shall not end the thread
             note.end(before)
             raise self._failed(point, error) from error
@@ -226,7 +219,12 @@ class ContainedGuard:
     def _failed(self, point: str, error: BaseException) -> PluginFailedError:
         """Take note of a call that raised; return what to tell the pod."""
         text = f"{point}: {told(error, self.code.file)}"
-        self._take_note(kind_of(error), text, self._clock(), 1)
+        kind = kind_of(error)
+        if kind == "memory" and self._memory is not None:
+            # What it has allocated hangs on the variables of its functions.
+            traceback.clear_frames(error.__traceback__)
+            self._memory.tidy()
+        self._take_note(kind, text, self._clock(), 1)
         return PluginFailedError(text)
 
     def _too_slow(self, point: str, took: float, average: float, now: float) -> None:

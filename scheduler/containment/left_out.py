@@ -92,7 +92,10 @@ class LeftOut:
         entry = self._entries.setdefault(
             (last.plugin, last.digest), Entry(last.plugin, last.digest)
         )
-        if last.hung or held_the_lock:
+        if last.grew:
+            entry.left_out = True
+            entry.why = f"{last.point} took more and more memory, interrupted or not"
+        elif last.hung or held_the_lock:
             entry.left_out = True
             entry.why = f"{last.point} did not come back within {timeout_s:g} s"
         else:

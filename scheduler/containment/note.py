@@ -34,6 +34,7 @@ _NO_RECORD: Final = _MAX_PLUGINS
 
 _HUNG: Final = 1
 _ENDED: Final = 2
+_GREW: Final = 3
 
 
 class StateDirError(Exception):
@@ -50,6 +51,8 @@ class AtWork:
         Of the call, counted from the start of the process.
     hung
         Whether it was given up because it took too long.
+    grew
+        Whether it was given up because it took too much memory.
     """
 
     plugin: str
@@ -57,6 +60,7 @@ class AtWork:
     point: str
     number: int
     hung: bool = False
+    grew: bool = False
 
 
 class Note:
@@ -150,9 +154,15 @@ class Note:
         """Return how many calls have begun."""
         return self._words[2]
 
-    def give_up(self) -> None:
-        """Write down that the call under way is the reason why the process ends."""
-        self._words[3] = _HUNG
+    def give_up(self, *, memory: bool = False) -> None:
+        """Write down that the call under way is the reason why the process ends.
+
+        Parameters
+        ----------
+        memory
+            Whether it took too much memory, not too long.
+        """
+        self._words[3] = _GREW if memory else _HUNG
 
     def close(self) -> None:
         """Write down that the process ended of its own accord, and let the file go.
@@ -174,8 +184,8 @@ class Note:
             return None
         slot, point = divmod(who - 1, len(POINTS))
         if slot >= _MAX_PLUGINS:
-            return AtWork("", "", POINTS[point], number, verdict == _HUNG)
+            return AtWork("", "", POINTS[point], number, verdict == _HUNG, verdict == _GREW)
         at = _RECORDS_AT + slot * _RECORD
         digest = page[at : at + _DIGEST].rstrip(b"\0").decode(errors="replace")
         name = page[at + _DIGEST : at + _RECORD].rstrip(b"\0").decode(errors="replace")
-        return AtWork(name, digest, POINTS[point], number, verdict == _HUNG)
+        return AtWork(name, digest, POINTS[point], number, verdict == _HUNG, verdict == _GREW)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.containment.breaker import BreakerRules
 from scheduler.containment.guard import DEFAULT_BUDGET_S
-from scheduler.containment.memory_fence import DEFAULT_ALLOWANCE_BYTES
+from scheduler.containment.memory_room import DEFAULT_ALLOWANCE_BYTES
 from scheduler.containment.watchdog import DEFAULT_TIMEOUT_S
 from scheduler.plugin_trial import TrialLimits
 
@@ -29,7 +29,7 @@ class ContainmentOptions:
     budget_s
         What a call may take on average.
     memory_bytes
-        By how much a call may let the process grow; 0 for any.
+        By how much a call may let the process grow before it is interrupted; 0 for any.
     state_dir
         Where it is noted which plugin is at work, for the next process. None for nowhere: then a
         plugin that ends the process will end the next one as well.
@@ -67,8 +67,8 @@ def add_containment_flags(parser: argparse.ArgumentParser) -> None:
         metavar="MIB",
         type=int,
         default=defaults.memory_bytes // _MIB,
-        help="by how much a call into a user's plugin may let the process grow (%(default)s; "
-        "0: by any amount)",
+        help="a call into a user's plugin that lets the process grow by more is interrupted, and "
+        "one that grows by as much again ends the process (%(default)s; 0: never)",
     )
     parser.add_argument(
         "--state-dir",

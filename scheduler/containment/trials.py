@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import structlog
 
-from scheduler.containment.memory_fence import within_room
+from scheduler.containment.memory_room import within_room
 from scheduler.plugin_trial import TrialReport, try_source
 from scheduler.user_plugins.loading import GROUP
 from scheduler.version import VERSION

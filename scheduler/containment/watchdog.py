@@ -18,7 +18,7 @@ import os
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import structlog
 
@@ -125,7 +125,9 @@ class Watchdog:
             else:
                 under_way_s += passed_s
                 if 0 < self._timeout_s <= under_way_s:
-                    self._end_process(under_way_s)
+                    end_process(
+                        self._note, "plugin does not come back", seconds=round(under_way_s, 1)
+                    )
             made = self._note.calls()
             if at_work is not None or made != calls:
                 calls = made
@@ -139,15 +141,25 @@ class Watchdog:
                 except Exception:
                     log.exception("containment failed")
 
-    def _end_process(self, took_s: float) -> None:
-        self._note.give_up()
-        at_work = self._note.at_work()
-        log.critical(
-            "plugin does not come back, ending the process",
-            plugin="" if at_work is None else at_work.plugin,
-            point="" if at_work is None else at_work.point,
-            seconds=round(took_s, 1),
-        )
-        faulthandler.dump_traceback(sys.stderr)
-        sys.stderr.flush()
-        os._exit(EXIT_STATUS)
+
+def end_process(note: Note, why: str, *, memory: bool = False, **details: float) -> NoReturn:
+    """End the process because of the call that is under way, and tell whoever can be told.
+
+    Parameters
+    ----------
+    memory
+        Whether it took too much memory, not too long.
+    details
+        For the log line.
+    """
+    note.give_up(memory=memory)
+    at_work = note.at_work()
+    log.critical(
+        f"{why}, ending the process",
+        plugin="" if at_work is None else at_work.plugin,
+        point="" if at_work is None else at_work.point,
+        **details,
+    )
+    faulthandler.dump_traceback(sys.stderr)
+    sys.stderr.flush()
+    os._exit(EXIT_STATUS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ from plugins.policy import adapt
 from plugins.priority_sort import PrioritySort
 from scheduler.containment.breaker import BreakerRules, State
 from scheduler.containment.guard import ContainedGuard
-from scheduler.containment.memory_fence import MemoryFence
+from scheduler.containment.memory_watch import MemoryWatch
 from scheduler.containment.note import Note
 from scheduler.containment.plugin_code import PluginCode
 from scheduler.framework_runner import FrameworkRunner
@@ -22,6 +24,9 @@ from scheduler.host_selection import HostSelector
 from scheduler.scheduling_cycle import SchedulingCycle
 from tests.builders import node, pod
 from tests.fakes.clock import FakeClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 RULES = BreakerRules(failures=4)
 
@@ -72,11 +77,13 @@ class InsistsMoody(Moody):
 class Stage:
     """Three equal nodes, and a profile whose one filter is moody."""
 
-    def __init__(self, cls: type = Moody) -> None:
-        fence = MemoryFence(allowance_bytes=128 << 20)
+    def __init__(self, cls: type) -> None:
+        note = Note(None)
+        self.memory = MemoryWatch(note, allowance_bytes=128 << 20)
+        self.memory.start()
         code = PluginCode.of(cls, "digest")
         self.clock = Moody.clock
-        self.guard = ContainedGuard(code, Note(None), RULES, fence, clock=self.clock)
+        self.guard = ContainedGuard(code, note, RULES, self.memory, clock=self.clock)
         plugin = adapt(cls, guard=self.guard)(None, Handle())
         points = {
             "queueSort": [PrioritySort(None, Handle())],
@@ -106,8 +113,21 @@ class Stage:
 
 
 @pytest.fixture
-def stage() -> Stage:
-    return Stage()
+def make_stage() -> Iterator[Callable[[type], Stage]]:
+    made: list[Stage] = []
+
+    def make(cls: type) -> Stage:
+        made.append(Stage(cls))
+        return made[-1]
+
+    yield make
+    for stage in made:
+        stage.memory.stop()
+
+
+@pytest.fixture
+def stage(make_stage) -> Stage:
+    return make_stage(Moody)
 
 
 FAILING = ["raises", "wrong_shape", "allocates", "mutates"]
@@ -142,8 +162,8 @@ def test_once_it_is_switched_off_all_nodes_will_do(stage):
     assert {stage.place("raises").node_name for _ in range(30)} == {"a", "b", "c"}
 
 
-def test_pods_of_one_that_insists_wait_meanwhile():
-    stage = Stage(InsistsMoody)
+def test_pods_of_one_that_insists_wait_meanwhile(make_stage):
+    stage = make_stage(InsistsMoody)
     stage.break_it()
     decision = stage.place()
     assert decision.status.code is Code.ERROR
@@ -151,9 +171,9 @@ def test_pods_of_one_that_insists_wait_meanwhile():
 
 
 @pytest.mark.parametrize("cls", [Moody, SignsMoody])
-def test_afterwards_it_decides_again(cls):
+def test_afterwards_it_decides_again(make_stage, cls):
     """What was kept of the time when it was passed over is not taken for its word."""
-    stage = Stage(cls)
+    stage = make_stage(cls)
     stage.break_it()
     assert {stage.place().node_name for _ in range(30)} == {"a", "b", "c"}
     stage.clock.advance(RULES.open_s)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -10,10 +12,14 @@ import pytest
 from plugins.policy import ABSENT, PolicyAnswerError
 from scheduler.containment.breaker import BreakerRules, State
 from scheduler.containment.guard import ContainedGuard, PluginFailedError
-from scheduler.containment.memory_fence import MemoryFence
+from scheduler.containment.memory_room import resident_bytes
+from scheduler.containment.memory_watch import MemoryWatch
 from scheduler.containment.note import Note
 from scheduler.containment.plugin_code import PluginCode
 from tests.fakes.clock import FakeClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RULES = BreakerRules(failures=3, window_s=60.0, open_s=30.0)
 CODE = PluginCode("Cheap", "digest", __file__)
@@ -207,28 +213,46 @@ def test_pods_of_code_that_is_left_out_wait_if_it_says_so(clock, note):
 
 class TestMemory:
     @pytest.fixture
-    def fence(self) -> MemoryFence:
-        return MemoryFence(allowance_bytes=128 << 20)
+    def guard(self, clock, note) -> Iterator[ContainedGuard]:
+        memory = MemoryWatch(note, allowance_bytes=128 << 20)
+        memory.start()
+        yield ContainedGuard(CODE, note, RULES, memory, clock=clock)
+        memory.stop()
 
-    @pytest.fixture
-    def guard(self, clock, note, fence) -> ContainedGuard:
-        return ContainedGuard(CODE, note, RULES, fence, clock=clock)
-
-    def test_a_call_that_allocates_without_end_fails(self, guard):
+    def test_a_call_that_allocates_without_end_fails_and_the_line_is_told(self, guard):
         def greedy() -> None:
             kept = []
             while True:
                 kept.append(bytearray(1 << 20))
 
-        assert ask(guard, greedy).startswith("score: it allocates more memory than a call may")
+        line = greedy.__code__.co_firstlineno + 3
+        assert ask(guard, greedy) == (
+            f"score: it allocates more memory than a call may (test_guard.py, line {line})"
+        )
         assert guard.report().failures == {"memory": 1}
 
-    def test_one_huge_array_fails_with_its_size(self, guard):
-        assert "Unable to allocate" in ask(guard, lambda: np.zeros(1 << 40))
+    def test_what_it_had_allocated_is_free_again(self, guard):
+        greedy = lambda: [bytearray(1 << 20) for _ in iter(int, 1)]  # noqa: E731
+        before = resident_bytes()
+        ask(guard, greedy)
+        deadline = time.monotonic() + 60.0
+        while resident_bytes() > before + (64 << 20):
+            assert time.monotonic() < deadline
 
-    def test_afterwards_the_process_may_allocate_again(self, guard):
-        ask(guard, lambda: np.zeros(1 << 40))
-        assert len(np.zeros(256 << 20, dtype=np.uint8)) == 256 << 20
+    def test_an_answer_of_a_call_that_took_too_much_does_not_count(self, guard):
+        def stubborn() -> int:
+            kept = []
+            try:
+                while True:
+                    kept.append(bytearray(1 << 20))
+            except MemoryError:
+                return 7
+
+        assert ask(guard, stubborn).startswith("score: it allocates more memory than a call may")
+
+    def test_one_huge_array_fails_with_its_size(self, guard):
+        assert "Unable to allocate" in ask(guard, lambda: np.zeros(1 << 50))
+        assert guard.report().failures == {"memory": 1}
 
     def test_what_a_call_needs_it_gets(self, guard):
         assert ask(guard, lambda: len(np.ones(1 << 20))) == 1 << 20

@@ -30,6 +30,11 @@ def test_what_did_not_come_back_is_left_out_at_once(last, held_the_lock):
     assert why == "filter did not come back within 10 s"
 
 
+def test_what_could_not_be_kept_from_taking_memory_is_left_out_at_once():
+    grew = AtWork("Cheap", "digest", "filter", 7, grew=True)
+    assert judge(LeftOut(None), grew) == "filter took more and more memory, interrupted or not"
+
+
 def test_one_death_in_a_call_is_a_suspicion_a_second_one_is_enough():
     left_out = LeftOut(None)
     assert judge(left_out, KILLED) == ""

@@ -29,6 +29,7 @@ BEGIN = """
 """
 KILLED = BEGIN + "    os.kill(os.getpid(), signal.SIGKILL)"
 GAVE_UP = BEGIN + "    note.give_up(); os._exit(1)"
+GREW = BEGIN + "    note.give_up(memory=True); os._exit(1)"
 CAME_BACK = BEGIN + "    note.end(before); os.kill(os.getpid(), signal.SIGKILL)"
 CLOSED = BEGIN + "    note.close(); os._exit(0)"
 
@@ -39,6 +40,9 @@ CLOSED = BEGIN + "    note.close(); os._exit(0)"
         pytest.param(KILLED, AtWork("Two", "digest-Two", "score", 2), id="killed within a call"),
         pytest.param(
             GAVE_UP, AtWork("Two", "digest-Two", "score", 2, hung=True), id="gave the call up"
+        ),
+        pytest.param(
+            GREW, AtWork("Two", "digest-Two", "score", 2, grew=True), id="gave its memory up"
         ),
         pytest.param(CAME_BACK, None, id="killed between two calls"),
         pytest.param(CLOSED, None, id="ended while a call was under way"),
