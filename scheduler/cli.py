@@ -8,6 +8,7 @@ import gc
 import os
 import signal
 import sys
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ from scheduler.config import (
 )
 from scheduler.crd_operator.commands import ProfileError, add_profile_commands
 from scheduler.explain import Batch, ExplainError, ExplainOptions, run_explain
-from scheduler.log_setup import configure_logging
+from scheduler.log_setup import configure_logging, errors_to_stderr
 from scheduler.node_metrics.flags import add_node_metrics_flags, node_metrics_config
 from scheduler.options import Options
 from scheduler.plugin_trial.command import add_trial_commands
@@ -55,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 0, 1 when it failed, 2 for wrong usage."""
     options = _parser().parse_args(arguments)
     try:
-        status: int = options.command(options)
+        with nullcontext() if options.command is _run else errors_to_stderr():
+            status: int = options.command(options)
     except (ConfigError, ClientConfigError, StartError, ExplainError, ProfileError) as error:
         sys.stderr.write(f"berth: {error}\n")
         return 1

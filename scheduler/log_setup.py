@@ -11,6 +11,7 @@ import json
 import logging
 import sys
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -18,7 +19,7 @@ import structlog
 from structlog.stdlib import ProcessorFormatter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from structlog.typing import EventDict, Processor, WrappedLogger
 
@@ -88,6 +89,30 @@ def configure_logging(format: Format, level: str) -> None:  # noqa: A002 - the f
     root.handlers[:] = [handler]
     set_level(level)
     logging.captureWarnings(capture=True)
+
+
+@contextmanager
+def errors_to_stderr() -> Iterator[None]:
+    """Have our own lines of level error go to standard error as text, and no others anywhere.
+
+    For commands whose standard output is their answer. Afterwards all is as it was.
+    """
+    before = structlog.get_config()
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *_last_steps("console"),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
+        logger_factory=StderrLogger,
+        cache_logger_on_first_use=False,
+    )
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
 
 
 def set_level(level: str) -> None:

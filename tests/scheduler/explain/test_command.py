@@ -173,3 +173,15 @@ def test_a_reader_that_has_seen_enough_is_no_fault(dump: str) -> None:
     with process.stderr:
         assert process.stderr.read() == b""
     assert process.wait() == 1
+
+
+def test_what_is_logged_meanwhile_is_not_part_of_the_answer(
+    dump: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    (folder / "broken.py").write_text("class Broken:\n    pass\n")
+    assert explain("--from", dump, "--pod", "web", "-o", "json", "--plugin-dir", str(folder)) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "plugin code is not used" in err
