@@ -78,6 +78,8 @@ class Outcome:
     """By plugin, what the Events of its bad pod say."""
     failures: dict[tuple[str, str], float] = field(default_factory=dict)
     """By plugin and kind."""
+    harmed: list[str] = field(default_factory=list)
+    """Lines of the log that tell of connections that broke, before any call hung."""
     ended_by_hanging: bool = False
     """Whether the process ended when a call did not return."""
     told_after_restart: str = ""
@@ -181,6 +183,7 @@ def play(scene: Scene, pods: int) -> Outcome:
     )
     outcome.events = {name: scene.events_of(pod) for pod, name in bad.items()}
     outcome.failures = scene.failures()
+    outcome.harmed = [line for line in scene.log().splitlines() if "Fatal error" in line]
     _hang(scene, outcome)
     return outcome
 

@@ -52,6 +52,10 @@ def test_failures_are_counted_by_kind(outcome, plugin, kind):
     assert outcome.failures[plugin, kind] >= 1
 
 
+def test_no_other_thread_comes_to_harm(outcome):
+    assert not outcome.harmed
+
+
 def test_a_call_that_never_returns_ends_the_process(outcome):
     assert outcome.ended_by_hanging
 
