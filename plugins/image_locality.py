@@ -64,6 +64,7 @@ class ImageLocality(PreScorePlugin, ScorePlugin):
     """
 
     name: ClassVar[str] = "ImageLocality"
+    reads_pods = False
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return nothing: the plugin rejects no pod."""

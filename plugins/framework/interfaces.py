@@ -60,6 +60,11 @@ class Plugin(ABC):
     name: ClassVar[str]
     args_type: ClassVar[type[msgspec.Struct] | None] = None
 
+    reads_pods: ClassVar[bool] = True
+    """Whether a filter's verdicts or raw scores depend on the pods of a node other than through
+    the cycle state. A plugin that says no is spared a second look at the nodes that pods are
+    nominated for, and, if it signs, at nodes to which nothing but pods came."""
+
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
         """Take arguments (an ``args_type``, or None) that have been decoded and checked.
 
@@ -162,10 +167,6 @@ class PreFilterPlugin(Plugin):
 
 class FilterPlugin(Plugin):
     """Says which nodes can run the pod."""
-
-    reads_pods: ClassVar[bool] = True
-    """Whether verdicts depend on the pods of a node other than through the cycle state. A plugin
-    that says no is spared a second look at the nodes that pods are nominated for."""
 
     judges_nodes_alone: ClassVar[bool] = False
     """Whether a verdict depends on nothing but the pod and that one NodeInfo: not on other nodes,

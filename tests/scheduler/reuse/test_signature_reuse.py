@@ -218,3 +218,57 @@ def test_many_changes_at_once_are_followed_in_the_vector_form(cache):
 
 def default_profile():
     return build_framework(running_profiles(default_config("berth"))[0], 0, PLUGINS, NoBinding())
+
+
+FEW, MANY = 3, 14
+"""Changed nodes of 60: looked at one by one, and in the vector form."""
+
+
+@pytest.mark.parametrize("changed", [pytest.param(FEW, id="few"), pytest.param(MANY, id="many")])
+@pytest.mark.parametrize(
+    ("worse", "wish"),
+    [
+        pytest.param(lambda n: n.unschedulable(), lambda p: p, id="cordoned"),
+        pytest.param(lambda n: n.taint("hard"), lambda p: p, id="tainted"),
+        pytest.param(
+            lambda n: n.label("disk", "hdd"), lambda p: p.node_selector("disk", "ssd"), id="label"
+        ),
+    ],
+)
+def test_a_node_that_changes_is_asked_about_anew_by_those_who_read_no_pods(changed, worse, wish):
+    def fresh(index):
+        return node(f"node-{index}").label("disk", "ssd").capacity(cpu="8", pods="20")
+
+    cache = SchedulerCache()
+    for index in range(60):
+        cache.add_node(fresh(index).build())
+    cluster = Cluster(cache, default_profile())
+    found = [cluster.place(wish(pod("first")).info()).feasible_nodes]
+    for change in (worse, lambda n: n):
+        for index in range(changed):
+            cache.add_node(change(fresh(index)).build())
+        for name in ("next", "after"):
+            found.append(cluster.place(wish(pod(f"{name}-{len(found)}")).info()).feasible_nodes)
+    assert found == [60, 60 - changed, 60 - changed, 60, 60]
+
+
+@pytest.mark.parametrize("changed", [pytest.param(FEW, id="few"), pytest.param(MANY, id="many")])
+def test_a_node_that_was_full_is_scored_by_all_once_it_has_room(changed):
+    cache = SchedulerCache()
+    for index in range(60):
+        built = node(f"node-{index}").capacity(cpu="8", pods="20")
+        if index >= changed:
+            built = built.taint("soft", effect="PreferNoSchedule")
+        cache.add_node(built.build())
+    filling = [pod(f"filler-{n}").request(cpu="8").on(f"node-{n}").info() for n in range(changed)]
+    for info in filling:
+        cache.add_pod(info)
+    cluster = Cluster(cache, default_profile())
+    assert cluster.place(pod("first").request(cpu="1").info()).feasible_nodes == 60 - changed
+    for info in filling:
+        cache.remove_pod(info)
+    chosen = cluster.place(pod("second").request(cpu="1").info())
+    assert chosen.feasible_nodes == 60
+    assert cluster.snapshot.columns.node_infos[chosen.row].name in {
+        f"node-{n}" for n in range(changed)
+    }
