@@ -59,27 +59,6 @@ MAX_PERMIT_WAIT_S = 15 * 60.0
 """How long a Permit plugin may hold a pod at most, whatever it asks for. Source: maxTimeout,
 pkg/scheduler/framework/runtime/framework.go (1.36)."""
 
-POINTS: Mapping[str, type[Plugin]] = {
-    "preEnqueue": PreEnqueuePlugin,
-    "queueSort": QueueSortPlugin,
-    "preFilter": PreFilterPlugin,
-    "filter": FilterPlugin,
-    "postFilter": PostFilterPlugin,
-    "preScore": PreScorePlugin,
-    "score": ScorePlugin,
-    "reserve": ReservePlugin,
-    "permit": PermitPlugin,
-    "preBind": PreBindPlugin,
-    "bind": BindPlugin,
-    "postBind": PostBindPlugin,
-}
-"""The extension points by their name in a configuration file."""
-
-
-def points_of(plugin: type[Plugin]) -> frozenset[str]:
-    """Return the names of the extension points that a plugin class serves."""
-    return frozenset(name for name, point in POINTS.items() if issubclass(plugin, point))
-
 
 @dataclass(frozen=True, slots=True)
 class PreFilterOutcome:

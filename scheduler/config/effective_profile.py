@@ -24,7 +24,7 @@ from scheduler.config.config_error import ConfigError, Mistake, child, did_you_m
 from scheduler.config.file_profile import PluginEntry, PluginSet
 from scheduler.config.plugin_config import REMOVED
 from scheduler.config.plugin_sets import order_plugins
-from scheduler.framework_runner import POINTS, points_of
+from scheduler.extension_points import POINTS, points_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,7 @@ from plugins import names
 from plugins.registry import PLUGINS
 from scheduler.config.config_error import child, did_you_mean, item, shown
 from scheduler.config.file_profile import ALL_PLUGINS, MULTI_POINT
-from scheduler.framework_runner import POINTS
+from scheduler.extension_points import POINTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -25,7 +25,8 @@ from plugins.node_resources_fit import NodeResourcesFit
 from plugins.pod_topology_spread import PodTopologySpread
 from plugins.priority_sort import PrioritySort
 from plugins.taint_toleration import TaintToleration
-from scheduler.framework_runner import POINTS, FrameworkRunner, points_of
+from scheduler.extension_points import POINTS, points_of
+from scheduler.framework_runner import FrameworkRunner
 from scheduler.nominated_nodes import NominatedNodes
 from scheduler.queueing.nominator import Nominator
 from tests.plugins import related_pods

@@ -29,8 +29,8 @@ from scheduler.config import default_config, effective_profiles
 from scheduler.event_handlers import EventHandlers
 from scheduler.event_recorder import EventRecorder
 from scheduler.eviction import Evictor
+from scheduler.extension_points import points_of
 from scheduler.failure_handler import FailureHandler
-from scheduler.framework_runner import points_of
 from scheduler.host_selection import HostSelector
 from scheduler.informers.store import Delta, Store
 from scheduler.metrics import Metrics

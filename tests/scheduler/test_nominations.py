@@ -14,8 +14,9 @@ from plugins.framework.status import SUCCESS, Code, Status, unresolvable, unsche
 from plugins.node_resources_fit import NodeResourcesFit
 from plugins.priority_sort import PrioritySort
 from plugins.taint_toleration import TaintToleration
+from scheduler.extension_points import POINTS, points_of
 from scheduler.failure_handler import Failure, FailureHandler
-from scheduler.framework_runner import POINTS, FrameworkRunner, points_of
+from scheduler.framework_runner import FrameworkRunner
 from scheduler.host_selection import HostSelector
 from scheduler.nominated_nodes import NominatedNodes
 from scheduler.scheduling_cycle import SchedulingCycle

@@ -18,7 +18,8 @@ from plugins.framework.interfaces import (
 from plugins.framework.results import ALL_PASS, NodeVerdicts, PreFilterResult
 from plugins.framework.status import SKIP, Code, Status, unresolvable, unschedulable
 from plugins.priority_sort import PrioritySort
-from scheduler.framework_runner import POINTS, FrameworkRunner, points_of
+from scheduler.extension_points import POINTS, points_of
+from scheduler.framework_runner import FrameworkRunner
 from scheduler.host_selection import HostSelector
 from scheduler.scheduling_cycle import SchedulingCycle
 from tests.builders import node, pod

@@ -16,7 +16,7 @@ from scheduler.config import (
     render_effective,
 )
 from scheduler.config.file_profile import ALL_PLUGINS
-from scheduler.framework_runner import POINTS, points_of
+from scheduler.extension_points import POINTS, points_of
 from tests.scheduler.config.documents import config_of, config_of_profile, plugin_set
 
 SERVING = {

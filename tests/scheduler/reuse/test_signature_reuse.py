@@ -11,7 +11,8 @@ from plugins.framework.status import SUCCESS, unschedulable
 from plugins.priority_sort import PrioritySort
 from plugins.registry import PLUGINS
 from scheduler.config import default_config, running_profiles
-from scheduler.framework_runner import POINTS, FrameworkRunner, points_of
+from scheduler.extension_points import POINTS, points_of
+from scheduler.framework_runner import FrameworkRunner
 from scheduler.host_selection import HostSelector
 from scheduler.profile_builder import build_framework
 from scheduler.reuse import SignatureReuse, signature_reuse
