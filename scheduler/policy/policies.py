@@ -21,10 +21,10 @@ from scheduler.policy.policy_origin import (
     FROM_FILE,
     PolicyOrigin,
 )
+from scheduler.policy.policy_resource import Resource, Running, winners
 from scheduler.policy.policy_spec import Mode
 from scheduler.policy.policy_status import PolicyOutcome
 from scheduler.policy.profile_compiler import SPEC
-from scheduler.policy.resource import Resource, Running, winners
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
