@@ -23,6 +23,7 @@ from scheduler.config.config_error import ConfigError, Mistake, child, item, sho
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 Plain: TypeAlias = "dict[str, Plain] | list[Plain] | str | int | float | bool | None"
 
@@ -55,6 +56,28 @@ _MAX_NUMBER: Final = 64
 
 _CORE: Final = "tag:yaml.org,2002:"
 _MERGE: Final = "<<"
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a configuration file.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read, is too large or is not UTF-8.
+    """
+    source = str(path)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError("", f"cannot be read: {error.strerror}", source=source) from error
+    if len(raw) > MAX_BYTES:
+        raise ConfigError("", f"is larger than {MAX_BYTES} bytes", source=source)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError("", f"is not UTF-8 at byte {error.start}", source=source) from error
 
 
 def read_document(text: str) -> tuple[Plain, list[Mistake]]:

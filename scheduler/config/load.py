@@ -17,7 +17,7 @@ from scheduler.config.api_version import check_version
 from scheduler.config.config_error import ConfigError, Mistake, child, item, shown
 from scheduler.config.configuration import KubeSchedulerConfiguration, SchedulerConfig
 from scheduler.config.defaults import defaulted, electing
-from scheduler.config.document import MAX_BYTES, read_document
+from scheduler.config.document import read_document, read_text
 from scheduler.config.effective_profile import effective_profiles
 from scheduler.config.plugin_config import check_plugin_config
 from scheduler.config.strict_decoding import decode
@@ -45,19 +45,7 @@ def load_config(path: Path, plugins: Mapping[str, type[Plugin]] = PLUGINS) -> Sc
     ConfigError
         If it cannot be read or used. All mistakes that could be found are in it.
     """
-    source = str(path)
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError("", f"cannot be read: {error.strerror}", source=source) from error
-    if len(raw) > MAX_BYTES:
-        raise ConfigError("", f"is larger than {MAX_BYTES} bytes", source=source)
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError("", f"is not UTF-8 at byte {error.start}", source=source) from error
-    return parse_config(text, source, plugins)
+    return parse_config(read_text(path), str(path), plugins)
 
 
 def parse_config(

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from scheduler.config.config_error import ConfigError, Mistake, child, item, shown
-from scheduler.config.document import MAX_BYTES, read_document
+from scheduler.config.document import read_document, read_text
 from scheduler.config.extender import ExtenderTLS  # noqa: TC001 - msgspec reads it
 from scheduler.config.file_profile import FileStruct
 from scheduler.config.go_duration import GoDuration, duration_of_seconds
@@ -113,16 +113,7 @@ def load_node_metrics(path: Path) -> NodeMetricsConfig:
     ConfigError
         If it cannot be read or used. All mistakes that could be found are in it.
     """
-    source = str(path)
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-        text = raw.decode("utf-8-sig")
-    except OSError as error:
-        raise ConfigError("", f"cannot be read: {error.strerror}", source=source) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError("", f"is not UTF-8 at byte {error.start}", source=source) from error
-    return parse_node_metrics(text, source)
+    return parse_node_metrics(read_text(path), str(path))
 
 
 def parse_node_metrics(text: str, source: str) -> NodeMetricsConfig:
