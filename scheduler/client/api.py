@@ -140,7 +140,13 @@ class Api:
         return answer.body
 
     async def patch_pod_status(
-        self, namespace: str, name: str, uid: str, patch: Mapping[str, Any]
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        patch: Mapping[str, Any],
+        *,
+        resource_version: str = "",
     ) -> None:
         """Change a pod's status, if it is still the pod with this `uid`.
 
@@ -149,16 +155,22 @@ class Api:
         patch
             Of the status alone, as a strategic merge patch: conditions are merged by type, a
             None removes a field.
+        resource_version
+            Of the pod that is to be changed; the empty string for any.
 
         Raises
         ------
         ApiError
-            404: there is no such pod. 422: another pod has the name now.
+            404: there is no such pod. 409: it has another version. 422: another pod has the name
+            now.
         """
+        metadata = {"uid": uid}
+        if resource_version:
+            metadata["resourceVersion"] = resource_version
         await self._transport.request(
             "PATCH",
             f"{_pod_path(namespace, name)}/status",
-            body=_encode({"metadata": {"uid": uid}, "status": patch}),
+            body=_encode({"metadata": metadata, "status": patch}),
             content_type=STRATEGIC_MERGE_PATCH,
             discard_body=True,
             resource="pods/status",

@@ -130,12 +130,19 @@ def test_a_stranger_is_not_trusted(stage, authority, tmp_path):
     ("tls", "why"),
     [
         pytest.param(
-            ExtenderTLS(ca_file="/nowhere"), "extenders[0].tlsConfig.caFile: /nowhere", id="no file"
+            ExtenderTLS(ca_file="/nowhere"),
+            "extenders[0].tlsConfig: the certificate authority /nowhere cannot be used: No such",
+            id="no file",
         ),
         pytest.param(
             ExtenderTLS(ca_data=b"garbage"),
             "extenders[0].tlsConfig: the certificate authority",
             id="no CA",
+        ),
+        pytest.param(
+            ExtenderTLS(ca_data=b"\xff"),
+            "extenders[0].tlsConfig: the certificate authority",
+            id="no text",
         ),
         pytest.param(
             ExtenderTLS(cert_data=b"garbage", key_data=b"garbage"),
