@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 
-from cache.columns import INT64_MAX, NodesView
+from cache.columns import FIXED_RESOURCES, INT64_MAX, NodesView
 from cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar_resource_name
 
 if TYPE_CHECKING:
@@ -127,12 +127,14 @@ class ResourceScorer:
         taken to use (100m and 200 MiB for a container that asks for none).
     """
 
-    __slots__ = ("_names", "_use_requested", "_weights")
+    __slots__ = ("_names", "_rows", "_use_requested", "_weights")
 
     def __init__(self, resources: Sequence[ResourceSpec], *, use_requested: bool) -> None:
         self._names = tuple(spec.name for spec in resources)
         self._weights = tuple(spec.weight for spec in resources)
         self._use_requested = use_requested
+        self._rows = _adjoining_rows(self._names)
+        """Where the amounts are, if they are CPU, memory or both in this order: as by default."""
 
     def pod_requests(self, amounts: Mapping[str, int]) -> tuple[int, ...]:
         """Return the pod's amount of each configured resource, 0 for what it leaves out."""
@@ -167,6 +169,14 @@ class ResourceScorer:
 
     def _amounts(self, nodes: NodesView, pod: tuple[int, ...]) -> Amounts:
         columns = nodes.columns
+        if self._rows is not None:
+            table = columns.requested if self._use_requested else columns.nonzero_requested
+            return Amounts(
+                self._weights,
+                np.array(pod, dtype=np.int64).reshape(-1, 1),
+                nodes.take(table[self._rows]),
+                nodes.take(columns.allocatable[self._rows]),
+            )
         row_of = columns.resource_row
         rows: list[int] = []
         weights: list[int] = []
@@ -218,3 +228,12 @@ class ResourceScorer:
             requested = min(allocated + amount, INT64_MAX)
             found.append(NodeAmounts(weight, requested, min(allocated, INT64_MAX), allocatable))
         return found
+
+
+def _adjoining_rows(names: tuple[str, ...]) -> slice | None:
+    """Return the rows of the resources in every table, if these are among the first two."""
+    if names not in ((CPU,), (MEMORY,), (CPU, MEMORY)):
+        return None
+    # CPU and memory have the same rows, 0 and 1, in all tables.
+    first = FIXED_RESOURCES.index(names[0])
+    return slice(first, first + len(names))

@@ -25,7 +25,7 @@ from plugins.framework.results import (
     NodeVerdicts,
     PreFilterResult,
 )
-from plugins.framework.status import SUCCESS, Status, unschedulable
+from plugins.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from plugins.node_volume_limits.counted_volumes import (
     Counted,
     VolumeKey,
@@ -114,12 +114,10 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         errors = usage.errors()
         if not errors:
             return NodeVerdicts(nodes.take(passed), status=REJECTED)
-        # Differs: kube-scheduler ends the cycle of any pod with volumes when those of a pod on one
-        # node cannot be counted; here that node alone is out.
         which = np.zeros(len(nodes.columns), dtype=np.intp)
         for index, row in enumerate(errors, 1):
             passed[row], which[row] = False, index
-        taken, statuses = nodes.take(which), (REJECTED, *errors.values())
+        taken, statuses = nodes.take(which), (REJECTED, *map(_left_out, errors.values()))
         return NodeVerdicts(nodes.take(passed), detail=lambda: (taken, statuses))
 
     def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
@@ -138,7 +136,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         for pod in node_info.pods.values():
             used = self._volumes_of(node_info.name, pod)
             if isinstance(used, Status):
-                return used
+                return _left_out(used)
             uses |= used
         attached = None if self._usage is None else self._usage.attached_to(node_info.name)
         if attached is None:
@@ -169,3 +167,12 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         if known is not None:
             return known
         return volumes_of_running_pod(self.handle.storage, info.pod, set())
+
+
+def _left_out(error: Status) -> Status:
+    """Return the rejection of a node on which the volumes of some pod cannot be counted.
+
+    # Differs: to kube-scheduler that is an error, which ends the cycle of any pod with volumes
+    whatever other nodes there are; here that node alone is out.
+    """
+    return unresolvable(*error.reasons)

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plugins.framework.results import IntArray, RowArray
+    from plugins.framework.results import BoolArray, IntArray, RowArray
 
 INFEASIBLE: Final = -1
 """The score of a row that is out of the question. Real scores are not negative."""
@@ -98,10 +98,10 @@ class BestRows:
 
     def _forget_worse(self) -> None:
         """Take all rows off the list that got worse."""
-        self._rows = [row for row in self._rows if self.scores[row] == self._best]
-        self._listed = bytearray(len(self.scores))
-        for row in self._rows:
-            self._listed[row] = 1
+        still = np.zeros(len(self.scores), dtype=np.bool_)
+        still[self._rows] = True
+        still &= self.scores == self._best
+        self._take_over(still)
 
     def _raise_to(self, score: int) -> None:
         self._best = score
@@ -118,5 +118,8 @@ class BestRows:
         best = self.scores == self._best
         if self._best == INFEASIBLE:
             best[:] = False
+        self._take_over(best)
+
+    def _take_over(self, best: BoolArray) -> None:
         self._rows = np.flatnonzero(best).tolist()
         self._listed = bytearray(best.tobytes())

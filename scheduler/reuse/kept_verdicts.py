@@ -260,9 +260,10 @@ class KeptVerdicts:
             self.feasible[rows] = feasible
         self.count = int(np.count_nonzero(self.feasible))
         self._view = None
-        indices = np.flatnonzero(feasible)
-        if len(indices):
-            self._score(view if len(indices) == len(view) else view.subset(indices), judges)
+        if len(view) and feasible.all():
+            self._score(view, judges)
+        elif len(indices := np.flatnonzero(feasible)):
+            self._score(view.subset(indices), judges)
         if rows is None:
             self._best = None
         elif self._best is not None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cache.columns import MAX_DERIVED_COLUMNS, Columns, ColumnSpec, NodesView
+from cache.columns import FEW_ROWS, MAX_DERIVED_COLUMNS, Columns, ColumnSpec, NodesView
 from cache.node_info import NodeInfo
 from cache.objects import Node, NodeMeta, NodeSpec, NodeStatus, Taint
 from tests.builders import node, pod
@@ -195,3 +195,15 @@ def test_a_claim_that_a_pod_mounts_twice_is_free_once_the_pod_is_gone():
     info.add_pod(twice)
     info.remove_pod(twice.uid)
     assert info.pvc_ref_counts == {}
+
+
+@pytest.mark.parametrize("count", [0, 1, 40, FEW_ROWS, FEW_ROWS + 1])
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (2,), (3, 2)], ids=str)
+def test_a_view_takes_its_rows_of_an_array_of_any_shape(shape, count):
+    columns = columns_of(*(info(f"n{index}") for index in range(FEW_ROWS + 9)))
+    array = np.arange(np.prod((*shape, len(columns))), dtype=np.int32)
+    array = array.reshape(*shape, len(columns))
+    rows = np.arange(len(columns))[::-1][:count].copy()
+    taken = NodesView(columns, rows).take(array)
+    assert (taken.shape, taken.dtype) == ((*shape, count), np.int32)
+    assert np.array_equal(taken, array[..., rows])

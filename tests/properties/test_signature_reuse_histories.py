@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import random
+from unittest import mock
 
-import msgspec
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from msgspec.structs import replace
 
-from cache.objects import ContainerImage
+from cache.objects import ContainerImage, Node, Quantity, Taint
 from cache.pod_info import PodInfo, on_node
 from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
@@ -22,11 +22,11 @@ from scheduler.host_selection import HostSelector
 from scheduler.nominated_nodes import NominatedNodes
 from scheduler.profile_builder import build_framework
 from scheduler.queueing.nominator import Nominator
-from scheduler.reuse import SignatureReuse
+from scheduler.reuse import SignatureReuse, kept_verdicts
 from tests.builders import names_term, node, pod, requirement, term
 from tests.scheduler.parts import NoBinding
 
-NODE_NAMES = [f"node-{index}" for index in range(5)]
+NODE_NAMES = [f"node-{index}" for index in range(12)]
 IMAGES = [ContainerImage((f"registry/image-{size}:1",), size * 1_000_000) for size in (20, 90, 700)]
 
 
@@ -55,7 +55,7 @@ def kinds_of_pods(draw):
     built = pod().request(cpu=cpu, memory=draw(st.sampled_from(["64Mi", "1Gi"])))
     built = built.priority(draw(st.sampled_from([0, 0, 5])))
     built = built.label("app", draw(st.sampled_from(["web", "db"])))
-    wishes = draw(st.sets(st.sampled_from(WISHES), max_size=2))
+    wishes = draw(st.sets(st.sampled_from(WISHES), max_size=3))
     for wish in sorted(wishes):
         built = _WITH[wish](built)
     return built.build()
@@ -81,6 +81,50 @@ _WITH = {
     "names a node": lambda built: built.node_affinity(names_term("node-1")),
 }
 WISHES = sorted(_WITH)
+
+HARD, SOFT = Taint("hard", effect="NoSchedule"), Taint("soft", effect="PreferNoSchedule")
+
+
+def _toggles_taint(taint):
+    def change(old: Node):
+        kept = tuple(each for each in old.spec.taints if each != taint)
+        taints = kept if taint in old.spec.taints else (*kept, taint)
+        return replace(old, spec=replace(old.spec, taints=taints))
+
+    return change
+
+
+def _toggles_cordon(old: Node):
+    return replace(old, spec=replace(old.spec, unschedulable=not old.spec.unschedulable))
+
+
+def _toggles_disk(old: Node):
+    disk = "hdd" if old.metadata.labels.get("disk") == "ssd" else "ssd"
+    labels = {**old.metadata.labels, "disk": disk}
+    return replace(old, metadata=replace(old.metadata, labels=labels))
+
+
+def _toggles_cpu(old: Node):
+    cpu = "1" if old.status.allocatable["cpu"] == "8" else "8"
+    room: dict[str, Quantity] = {**old.status.allocatable, "cpu": cpu}
+    return replace(old, status=replace(old.status, allocatable=room))
+
+
+def _toggles_image(old: Node):
+    kept = tuple(each for each in old.status.images if each != IMAGES[2])
+    images = kept if IMAGES[2] in old.status.images else (*kept, IMAGES[2])
+    return replace(old, status=replace(old.status, images=images))
+
+
+CHANGES = {
+    "cordon": _toggles_cordon,
+    "CPU": _toggles_cpu,
+    "disk": _toggles_disk,
+    "hard taint": _toggles_taint(HARD),
+    "image": _toggles_image,
+    "soft taint": _toggles_taint(SOFT),
+}
+"""What may happen to a Node object; an image also changes what the others' images are worth."""
 
 
 def framework():
@@ -113,16 +157,20 @@ class ReuseHistory(RuleBasedStateMachine):
 
     @initialize(
         shapes=st.lists(kinds_of_pods(), min_size=1, max_size=4),
-        nodes=st.lists(kinds_of_nodes(), min_size=2, max_size=5),
+        nodes=st.lists(kinds_of_nodes(), min_size=2, max_size=12),
         seed=st.integers(0, 2**32),
+        one_by_one=st.sampled_from([0, kept_verdicts.MAX_ONE_BY_ONE]),
     )
-    def begins(self, shapes, nodes, seed):
-        self.random = random.Random(seed)
+    def begins(self, shapes, nodes, seed, one_by_one):
+        # With 0 the vector forms follow every change, as they do many at once.
+        self.limit = mock.patch.object(kept_verdicts, "MAX_ONE_BY_ONE", one_by_one)
+        self.limit.start()
         self.cache, self.snapshot = SchedulerCache(), Snapshot()
         self.runner = framework()
         self.reuse = SignatureReuse(self.snapshot, HostSelector(seed))
         self.shapes, self.incarnation = shapes, 0
         self.running: dict[str, PodInfo] = {}
+        self.nodes: dict[str, Node] = {}
         self.nominator = Nominator(is_waiting=lambda uid: True)
         self.runner.nominated = NominatedNodes(self.nominator)
         for name, shape in zip(NODE_NAMES, nodes, strict=False):
@@ -130,11 +178,11 @@ class ReuseHistory(RuleBasedStateMachine):
 
     def a_pod(self, shape, node_name=""):
         self.incarnation += 1
-        meta = msgspec.structs.replace(
+        meta = replace(
             shape.metadata, name=f"pod-{self.incarnation}", uid=f"uid-{self.incarnation}"
         )
-        spec = msgspec.structs.replace(shape.spec, node_name=node_name)
-        return PodInfo(msgspec.structs.replace(shape, metadata=meta, spec=spec))
+        spec = replace(shape.spec, node_name=node_name)
+        return PodInfo(replace(shape, metadata=meta, spec=spec))
 
     @rule(
         name=st.sampled_from(NODE_NAMES),
@@ -142,11 +190,27 @@ class ReuseHistory(RuleBasedStateMachine):
     )
     def node_comes_or_changes(self, name, shape):
         labels = {**shape.metadata.labels, HOST: name}
-        meta = msgspec.structs.replace(shape.metadata, name=name, uid=name, labels=labels)
-        self.cache.add_node(msgspec.structs.replace(shape, metadata=meta))
+        meta = replace(shape.metadata, name=name, uid=name, labels=labels)
+        self.node_is_now(replace(shape, metadata=meta))
+
+    def node_is_now(self, new):
+        self.nodes[new.metadata.name] = new
+        self.cache.add_node(new)
+
+    @rule(data=st.data(), changes=st.lists(st.sampled_from(sorted(CHANGES)), max_size=3))
+    def nodes_change_between_two_pods_of_a_kind(self, data, changes):
+        """What is kept of the first has to follow the changes to serve the second."""
+        for shape in self.shapes:
+            self.is_placed(self.a_pod(shape))
+        for change in changes if self.nodes else ():
+            name = data.draw(st.sampled_from(sorted(self.nodes)))
+            self.node_is_now(CHANGES[change](self.nodes[name]))
+            for shape in self.shapes:
+                self.is_placed(self.a_pod(shape))
 
     @rule(name=st.sampled_from(NODE_NAMES))
     def node_goes(self, name):
+        self.nodes.pop(name, None)
         self.cache.remove_node(name)
 
     @rule(data=st.data(), name=st.sampled_from(NODE_NAMES))
@@ -196,6 +260,9 @@ class ReuseHistory(RuleBasedStateMachine):
     def settles(self, info):
         self.running[info.uid] = info
         self.cache.add_pod(info)
+
+    def teardown(self):
+        self.limit.stop()
 
 
 ReuseHistory.TestCase.settings = settings(stateful_step_count=30, deadline=None)

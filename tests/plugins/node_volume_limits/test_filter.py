@@ -56,6 +56,8 @@ def status(asked: PodBuilder, *placed: PodBuilder, of: tuple[StorageObject, ...]
     return found
 
 
+UNSERVED = Volume("v", azure_disk=AzureDiskVolumeSource(kind="Shared"))
+NOBODY_SERVES = "converting volume(v) from inline to csi: azureDisk.kind: no driver serves 'Shared'"
 MINE, THEIRS = pod().claim("mine"), pod("p").on("n1").claim("theirs")
 
 
@@ -216,6 +218,13 @@ MINE, THEIRS = pod().claim("mine"), pod("p").on("n1").claim("theirs")
             unresolvable('looking up PVC default/mine: persistentvolumeclaim "mine" not found'),
             id="a missing claim of the pod itself",
         ),
+        pytest.param(
+            MINE,
+            pod("p").on("n1").volume(UNSERVED),
+            (ONE, bound("mine"), of_csi("mine")),
+            unresolvable(NOBODY_SERVES),
+            id="a node whose volumes cannot be counted",
+        ),
         pytest.param(pod(), THEIRS, (ONE,), SKIP, id="a pod without volumes"),
         pytest.param(pod().volume(Volume("v")), THEIRS, (ONE,), SKIP, id="other volumes"),
     ],
@@ -236,9 +245,9 @@ def test_a_node_holds_so_many_volumes_of_a_driver(
             id="the claim of somebody else",
         ),
         pytest.param(
-            pod().volume(Volume("v", azure_disk=AzureDiskVolumeSource(kind="Shared"))),
+            pod().volume(UNSERVED),
             (ONE,),
-            "converting volume(v) from inline to csi: azureDisk.kind: no driver serves 'Shared'",
+            NOBODY_SERVES,
             id="an inline volume that no driver serves",
         ),
     ],
