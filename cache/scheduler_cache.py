@@ -229,6 +229,11 @@ class SchedulerCache:
         with self._lock:
             return uid in self._assumed
 
+    def is_placed_pod(self, uid: str) -> bool:
+        """Tell whether a pod has a node, assumed or confirmed."""
+        with self._lock:
+            return uid in self._pods
+
     def assumed_node(self, uid: str) -> str | None:
         """Return the node that a pod is assumed on; None when it is not assumed."""
         with self._lock:

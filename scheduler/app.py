@@ -62,6 +62,8 @@ from scheduler.queueing import SchedulingQueue
 from scheduler.reaper import Reaper
 from scheduler.schedule_one import SchedulingLoop
 from scheduler.scheduling_cycle import SchedulingCycle
+from scheduler.serving.late_server import LateServer
+from scheduler.serving.listener import ServerError
 from scheduler.serving.reviews import Reviews
 from scheduler.shadow import Shadows
 from scheduler.storage_events import StorageEvents
@@ -71,8 +73,7 @@ from scheduler.waiting_pods import WaitingPods
 from scheduler.workload_events import watch_workloads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from types import ModuleType
+    from collections.abc import Callable, Coroutine, Sequence
     from typing import TypeVar
 
     from cache.objects import Pod
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
     from scheduler.config import SchedulerConfig
     from scheduler.informers import Informer
     from scheduler.options import Options
+    from scheduler.serving.listener import Listener
     from scheduler.serving.server import Server
 
     T = TypeVar("T")
@@ -116,12 +118,6 @@ class StartError(Exception):
     """Berth cannot start; the message is one sentence for a person."""
 
 
-def _import_server() -> tuple[ModuleType, ModuleType]:
-    from scheduler.serving import pages, server  # noqa: PLC0415 - see App._start_server
-
-    return server, pages
-
-
 class App:
     """A running scheduler.
 
@@ -145,7 +141,6 @@ class App:
         self.waiting_pods = WaitingPods()
         self.ready = False
         self.debugger: CacheDebugger | None = None
-        self.server: Server | None = None
         self.extender_chains: ExtenderChains | None = None
         self.leadership: Leadership | None = None
         """None where every replica schedules."""
@@ -165,6 +160,9 @@ class App:
             When it cannot start; one sentence each.
         """
         self.loop = asyncio.get_running_loop()
+        self.server = LateServer(
+            self.options.serving, self._make_server, lambda: not self._is_at_rest(), stop.set
+        )
         rng = random.Random(self.options.seed)
         credentials = await load_credentials(self._kubeconfig)
         electing = Transport(
@@ -188,7 +186,14 @@ class App:
             self.api = Api(transport)
             await self._check_server()
             self._make_parts(transport, rng)
-            return await self._serve(stop)
+            status = await self._serve(stop)
+            # Whatever it was in the middle of: without a server it has not been told to stop.
+            failure = self.server.failure
+            if isinstance(failure, ServerError):
+                raise StartError(str(failure)) from failure
+            if failure is not None:
+                raise failure
+            return status
         finally:
             if self.extender_chains is not None:
                 await self.extender_chains.close()
@@ -318,7 +323,7 @@ class App:
             capacity=EVENTS_WAITING,
             pressure=self._binds_press,
         )
-        self.status_writer = PodStatusWriter(loop, self.api)
+        self.status_writer = PodStatusWriter(loop, self.api, self.cache.is_placed_pod)
         failures = FailureHandler(
             self.queue, self.pods.get, self.recorder, self.status_writer, metrics, clock
         )
@@ -367,10 +372,10 @@ class App:
             self.waiting_pods,
             failures,
             self.recorder,
-            self.status_writer,
             metrics,
             self.options.slow_cycle_s,
             self.shadows,
+            self.server.answer,
         )
         self.reaper = Reaper(
             self.cache, self.queue, self._get_pod, self._pods_are_stale, metrics, clock
@@ -400,7 +405,10 @@ class App:
         )
 
     async def _serve(self, stop: asyncio.Event) -> int:
-        server: Server | None = None
+        try:
+            self.server.listen()
+        except ServerError as error:
+            raise StartError(str(error)) from error
         lag = LoopLag(self.metrics.loop_lag, time.monotonic)
         lag.start()
         self.recorder.start()
@@ -412,7 +420,6 @@ class App:
         if self.operator is not None:
             self.operator.start()
         try:
-            server = self.server = await self._start_server()
             if not await self._synced(stop):
                 return 0
             self.ready = True
@@ -421,7 +428,8 @@ class App:
             for field_name in ignored_fields(self.config, known_plugins(self.options.supply)):
                 log.warning("accepted and ignored", field=field_name)
             if self.leadership is not None:
-                log.info("standing by", address=server.address)
+                log.info("standing by", address=self.server.address)
+                self.server.answer()
                 if not await self.leadership.win(stop):
                     return 0
             counts = self.cache.counts()
@@ -430,8 +438,8 @@ class App:
                 profiles=sorted(self.profiles.names()),
                 nodes=counts.nodes,
                 pods=counts.pods,
-                address=server.address,
-                addresses=server.addresses,
+                address=self.server.address,
+                addresses=self.server.addresses,
             )
             self.scheduling.start()
             self.reaper.start()
@@ -448,32 +456,24 @@ class App:
             await self.whole_objects.stop()
             await self.recorder.stop()
             await self.status_writer.stop()
-            if server is not None:
-                await server.stop()
+            await self.server.stop()
             lag.stop()
 
-    async def _start_server(self) -> Server:
-        """Serve health and metrics.
+    def _make_server(self, listeners: Sequence[Listener]) -> Server:
+        """Make what answers over HTTP; on a thread of its own, for its import takes long."""
+        from scheduler.serving.pages import pages  # noqa: PLC0415 - see above
+        from scheduler.serving.server import Server  # noqa: PLC0415 - see above
 
-        What serves them takes a fifth of a second to import, on a thread of its own: the API server
-        needs that time for the first lists anyway.
-        """
-        module, pages = await asyncio.to_thread(_import_server)
-        try:
-            # Off the loop: it may read files and make a certificate.
-            server: Server = await asyncio.to_thread(
-                module.Server,
-                self.options.serving,
-                self.metrics,
-                readiness={"informers": self._not_ready},
-                liveness={"leaderElection": self._not_leading_any_more},
-                reviews=self.reviews,
-                pages=pages.pages(self.policies.describe, self.debugger, self.pods.list),
-            )
-            await server.start()
-        except module.ServerError as error:
-            raise StartError(str(error)) from error
-        return server
+        assert self.debugger is not None  # noqa: S101 - made with the other parts
+        return Server(
+            self.options.serving,
+            self.metrics,
+            readiness={"informers": self._not_ready},
+            liveness={"leaderElection": self._not_leading_any_more},
+            reviews=self.reviews,
+            pages=pages(self.policies.describe, self.debugger, self.pods.list),
+            listeners=listeners,
+        )
 
     async def _synced(self, stop: asyncio.Event) -> bool:
         """Wait for all first lists; return False when told to stop meanwhile."""
@@ -522,7 +522,7 @@ class App:
         log.info("stopping", bindings=self.bindings.in_flight)
         self.queue.close()
         ended = await asyncio.to_thread(self.scheduling.join, left_s())
-        left = await self.bindings.drain(left_s())
+        left = await self.bindings.end(left_s())
         await self.preemptions.drain(left_s())
         await asyncio.to_thread(self.reaper.stop, left_s())
         await self.status_writer.drain(min(left_s(), time_s / 3))

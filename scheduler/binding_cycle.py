@@ -2,6 +2,7 @@
 
     pre-flights -> wait on permit -> pre-bind -> bind -> finish_binding -> post-bind
     any failure -> undo: unreserve, forget, wake waiting pods, failure handler
+    told to stop -> whoever waits on permit or is in pre-bind is undone without a word
 
 Source: pkg/scheduler/schedule_one.go, bindingCycle and handleBindingCycleError (1.36).
 """
@@ -12,7 +13,7 @@ import asyncio
 import threading
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
 
@@ -46,11 +47,24 @@ a plugin's leave or for its volumes is not counted: it may wait for minutes, and
 log = structlog.get_logger(__name__)
 
 
+class StoppedError(Exception):
+    """The scheduler is told to stop, and the next one is to place the pod."""
+
+
+_STOPPED: Final = Status(
+    Code.ERROR, ("the scheduler is told to stop",), error=StoppedError("told to stop")
+)
+
+
 class Nominations(Protocol):
     """Writes down at the API where a pod is going."""
 
     async def nominate_now(self, pod: Pod, node_name: str) -> None:
         """Set the pod's nominated node name, if it is another. Never raises for an API error."""
+        ...
+
+    async def quiet(self, uid: str) -> None:
+        """Wait until nothing is being written about an assumed pod any more."""
         ...
 
 
@@ -113,6 +127,7 @@ class BindingCycles:
         self._started = 0
         self._ended = 0
         self._held = 0
+        self._pre_binds_no_more = False
 
     def start(self, job: BindingJob) -> None:
         """Hand an assumed pod over. Waits while too many bindings are under way."""
@@ -154,6 +169,28 @@ class BindingCycles:
             else:
                 await asyncio.sleep(0)
         return self.in_flight
+
+    async def end(self, timeout_s: float) -> int:
+        """Bring all bindings to an end, when no more are started; return how many have none.
+
+        What is on its way to the API server is waited for. Whom a Permit plugin holds is turned
+        back at once, for the pods that it may wait for are not tried any more; a PreBind has half
+        of the time. A pod that is turned back so gives up what it was assumed to have, and nothing
+        is said of it: to the next scheduler it is a pod nominated for the node where it was going,
+        which is tried first.
+
+        Source: cmd/kube-scheduler/app/server.go, Run (1.36): the context ends, and with it the
+        wait on permit, PreBind and, sooner or later, the process; nominations stay.
+        """
+        until_s = self._clock() + timeout_s
+        for waiting in self._waiting_pods.list():
+            waiting.turn_back(_STOPPED)
+        left = await self.drain(timeout_s / 2)
+        if left:
+            self._pre_binds_no_more = True
+            self._pre_bindings.cancel_all(_STOPPED)
+            left = await self.drain(max(until_s - self._clock(), 0.0))
+        return left
 
     def _receive(self, job: BindingJob) -> None:
         task = self._loop.create_task(self._run(job))
@@ -204,10 +241,14 @@ class BindingCycles:
         job.is_permitted = True
         _begin(job)
         if ahead.is_success:
+            if self._pre_binds_no_more:
+                return _STOPPED
             pre_bind = framework.run_pre_bind(job.state, info, node_name)
             status = await self._pre_bindings.run(info.uid, pre_bind)
             if not status.is_success:
                 return status
+        # What was written about the pod before it was assumed must not come after its binding.
+        await self._nominations.quiet(info.uid)
         if framework.extenders is not None:
             bound = await framework.extenders.bind(info, node_name)
             if bound is not None:
@@ -262,7 +303,10 @@ class BindingCycles:
             log.error("unreserve failed", pod=info.key, error=failed.message)
         freed = self._cache.forget_pod(info)
         error = status.error
-        if isinstance(error, PodGoneError | BoundElsewhereError):
+        if isinstance(error, StoppedError):
+            log.info("left to the next scheduler", pod=info.key, node=job.decision.node_name)
+            self._queue.done(info.uid)
+        elif isinstance(error, PodGoneError | BoundElsewhereError):
             if isinstance(error, BoundElsewhereError):
                 self._metrics.bind_conflict()
                 log.warning("pod was bound by another scheduler", pod=info.key, error=str(error))

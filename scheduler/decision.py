@@ -94,6 +94,20 @@ class Diagnosis:
             text += f" {self.post_filter_message}"
         return text
 
+    def failure(self) -> Status | None:
+        """Return the Error of a filter that could not judge a node, if there is any.
+
+        Then nobody knows whether the pod is unschedulable.
+
+        Source: pkg/scheduler/framework/runtime/framework.go, RunFilterPlugins (1.36).
+        """
+        for group in self.rejected:
+            status = group.status
+            if not status.is_rejection:
+                why = f'running "{status.plugin}" filter plugin: {status.message}'
+                return Status(Code.ERROR, (why,), status.plugin, status.error)
+        return None
+
     def plugins_with(self, code: Code | None = None) -> frozenset[str]:
         """Return the plugins that rejected the pod, or those that did so with one code."""
         names = {

@@ -2,6 +2,7 @@
 
     held by Permit -> sent back, nothing is deleted
     otherwise      -> condition DisruptionTarget -> DELETE with the pod's UID
+                      spared, or the DELETE refused -> the condition is taken back
 
 Source: pkg/scheduler/framework/preemption/executor.go, PreemptPod (1.36).
 """
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
+from cache.pod_info import is_terminal
 from cache.resources import MalformedObjectError
 from scheduler.client.errors import Action, ApiError, classify
 from scheduler.pod_status_writer import is_another_pod
@@ -41,9 +43,18 @@ class EvictionApi(Protocol):
     """The calls that eviction needs; each raises ApiError."""
 
     async def patch_pod_status(
-        self, namespace: str, name: str, uid: str, patch: Mapping[str, Any]
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        patch: Mapping[str, Any],
+        *,
+        resource_version: str = "",
     ) -> None:
-        """Change a pod's status by a strategic merge patch, if it still has this UID."""
+        """Change a pod's status by a strategic merge patch, if it still has this UID.
+
+        And this version, unless that is the empty string.
+        """
         ...
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
@@ -158,6 +169,20 @@ class Evictor:
         self._forget_those_that_left()
         if self.is_leaving(victim):
             return Evicted.GONE
+        try:
+            end = await self._mark_and_delete(victim, message, is_wanted)
+        except ApiError as error:
+            if classify(error, 0, self._rng).action is not Action.SETTLE:
+                await self._reprieve(victim, message)
+            # Else it may be on its way out, and the condition is what it goes for.
+            raise
+        if end is Evicted.SPARED:
+            await self._reprieve(victim, message)
+        return end
+
+    async def _mark_and_delete(
+        self, victim: PodInfo, message: str, is_wanted: Callable[[], bool]
+    ) -> Evicted:
         live = self._live_pod(victim.namespace, victim.name) or victim.pod
         patch = self._condition_patch(live, message)
         if patch:
@@ -169,6 +194,37 @@ class Evictor:
             return end
         self._deleted[victim.uid] = (victim.namespace, victim.name)
         return Evicted.DELETED
+
+    async def _reprieve(self, victim: PodInfo, message: str) -> None:
+        """Take our condition back from a pod that stays after all. Tried once, and never raises.
+
+        # Differs: kube-scheduler leaves it where it is, for the disruption controller to take back
+        two minutes later; until then a Job takes whatever the pod fails of for a disruption.
+
+        Source: pkg/controller/disruption/disruption.go, syncStalePodDisruption (1.36).
+        """
+        namespace, name = victim.namespace, victim.name
+        try:
+            pod = await self._api.get_pod(namespace, name)
+            if pod is None or pod.metadata.uid != victim.uid or not _is_marked(pod, message):
+                return
+            condition = {
+                "type": DISRUPTION_TARGET,
+                "status": "False",
+                "reason": "",
+                "message": "",
+                "lastTransitionTime": api_time(self._wall_clock()),
+            }
+            await self._api.patch_pod_status(
+                namespace,
+                name,
+                victim.uid,
+                {"conditions": [condition]},
+                # Nobody's word that came meanwhile is overwritten, and no pod that leaves by now.
+                resource_version=pod.metadata.resource_version,
+            )
+        except (ApiError, MalformedObjectError) as error:
+            log.warning("a spared victim keeps its condition", pod=victim.key, error=str(error))
 
     def _forget_those_that_left(self) -> None:
         for uid, (namespace, name) in list(self._deleted.items()):
@@ -247,3 +303,14 @@ class Evictor:
         if pod is None or pod.metadata.uid != victim.uid:
             return False
         return pod.metadata.deletion_timestamp is None
+
+
+def _is_marked(pod: Pod, message: str) -> bool:
+    """Tell whether a pod stays and yet carries our condition, with this message."""
+    if pod.metadata.deletion_timestamp is not None or is_terminal(pod):
+        return False
+    return any(
+        (each.type, each.status, each.reason, each.message)
+        == (DISRUPTION_TARGET, "True", PREEMPTION_BY_SCHEDULER, message)
+        for each in pod.status.conditions
+    )

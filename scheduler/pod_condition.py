@@ -157,15 +157,12 @@ class WrittenStatuses:
 
     Notes
     -----
-    *Concurrency*: loop-confined, except for ``in``.
+    *Concurrency*: loop-confined.
     """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._by_uid: dict[str, tuple[float, ShownStatus]] = {}  # the oldest first
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._by_uid
 
     def __len__(self) -> int:
         return len(self._by_uid)

@@ -3,9 +3,15 @@
     unscheduled() -> inbox -> waiting, one for each UID -> a few workers -> API server
 
 A newer status of a pod takes the place of one that still waits, and no two requests about one pod
-are under way at a time, so the last word is the last one written.
+are under way at a time, so the last word is the last one written. Of a pod that has a node, if only
+an assumed one, nothing is written: the API server itself writes ``PodScheduled=True`` and takes the
+nomination away with the binding, and what came after would stay in a pod that runs. For the same
+reason a binding waits for the end of a request that was under way before, see
+:meth:`PodStatusWriter.quiet`.
 
-Source: pkg/scheduler/framework/api_calls/pod_status_patch.go (1.36).
+Source: pkg/scheduler/framework/api_calls/pod_status_patch.go and
+pkg/scheduler/backend/api_dispatcher/call_queue.go (1.36), whose gate SchedulerAsyncAPICalls is off
+by default: then the scheduling thread itself waits for each answer.
 """
 
 from __future__ import annotations
@@ -26,7 +32,7 @@ from scheduler.pod_condition import WantedStatus, WrittenStatuses, cut_message, 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from cache.objects import Pod
+    from cache.objects import Pod, PodMeta
 
 MAX_TRIES: Final = 8
 """Attempts at one status; about half a minute with the client's backoff. By then the pod has been
@@ -58,7 +64,7 @@ class PodStatusStatistics:
     unchanged: int
     """Not sent, because the pod says so already."""
     replaced: int
-    """Not sent, because a newer one of the same pod came, or the pod is about to be bound."""
+    """Not sent, because a newer one of the same pod came, or the pod has found a node."""
     dropped: int
     """Not taken in, because too many were waiting."""
     failed: int
@@ -74,6 +80,8 @@ class PodStatusWriter:
     ----------
     loop
         The I/O loop.
+    is_placed
+        Tells of a UID whether the pod has a node, assumed or bound.
     capacity
         Pods that may wait; when there are more, the newest are dropped.
     workers
@@ -85,7 +93,7 @@ class PodStatusWriter:
 
     Notes
     -----
-    *Concurrency*: :meth:`unscheduled`, :meth:`discard` and :meth:`statistics` are thread-safe,
+    *Concurrency*: :meth:`unscheduled`, :meth:`nominate` and :meth:`statistics` are thread-safe,
     the rest belongs to the loop.
     """
 
@@ -93,6 +101,7 @@ class PodStatusWriter:
         self,
         loop: asyncio.AbstractEventLoop,
         api: PodStatusApi,
+        is_placed: Callable[[str], bool],
         *,
         capacity: int = 10_000,
         workers: int = 4,
@@ -103,18 +112,19 @@ class PodStatusWriter:
     ) -> None:
         self._loop = loop
         self._api = api
+        self._is_placed = is_placed
         self._capacity = capacity
         self._workers = workers
         self._clock = clock
         self._wall_clock = wall_clock
         self._rng = rng or random.Random()
         self._sleep = sleep
-        self._inbox: LoopInbox[WantedStatus | str] = LoopInbox(loop, self._receive)
+        self._inbox: LoopInbox[WantedStatus] = LoopInbox(loop, self._receive)
         self._ready: asyncio.Queue[str] = asyncio.Queue()
         self._waiting: dict[str, WantedStatus] = {}
         self._active: set[str] = set()
-        self._discarded: set[str] = set()
-        """Those of the active ones that shall not be tried again."""
+        self._requests: dict[str, asyncio.Event] = {}
+        """The pods with a request under way, by UID; set when it has ended."""
         self._written_lately = WrittenStatuses(capacity)
         self._tasks: list[asyncio.Task[None]] = []
         self._complained_at_s: float | None = None
@@ -167,18 +177,19 @@ class PodStatusWriter:
         self._inbox.put(wanted)
 
     async def nominate_now(self, pod: Pod, node_name: str) -> None:
-        """Set a pod's nominated node name before it is bound. Tried once, and never raises.
+        """Set an assumed pod's nominated node name. Tried once, and never raises.
 
         Source: pkg/scheduler/schedule_one.go, bindingCycle (1.36): that it fails is no reason not
         to bind.
         """
         wanted, metadata = WantedStatus(pod, "", "", node_name), pod.metadata
+        await self.quiet(metadata.uid)
         shown = self._written_lately.shown_by(pod, self._clock())
         patch, will_show = status_patch(wanted, shown, self._wall_clock())
         if not patch:
             return
         try:
-            await self._api.patch_pod_status(metadata.namespace, metadata.name, metadata.uid, patch)
+            await self._send(metadata, patch)
         except ApiError as error:
             self._written_lately.forget(metadata.uid)
             log.warning(
@@ -191,15 +202,14 @@ class PodStatusWriter:
             # The watch may tell of it later than the binding fails: it must be known then.
             self._written_lately.remember(metadata.uid, will_show, self._clock())
 
-    def discard(self, uid: str) -> None:
-        """Send nothing more about a pod: it is about to be bound.
+    async def quiet(self, uid: str) -> None:
+        """Wait until no request about a pod is under way.
 
-        The API server itself writes ``PodScheduled=True`` with the binding, and a status that
-        has been waiting, or is being tried again, would overwrite that.
+        If the pod has been placed before, none will begin any more: what is written next about
+        it, a binding for example, is written last. A request lasts as long as the client lets it.
         """
-        known = self._on_the_way or uid in self._waiting or uid in self._active
-        if known or uid in self._written_lately:
-            self._inbox.put(uid)
+        while (request := self._requests.get(uid)) is not None:
+            await request.wait()
 
     def statistics(self) -> PodStatusStatistics:
         """Return what became of the statuses handed over so far."""
@@ -242,10 +252,7 @@ class PodStatusWriter:
 
     # --- what waits ---------------------------------------------------------------------------
 
-    def _receive(self, wanted: WantedStatus | str) -> None:
-        if isinstance(wanted, str):
-            self._discard(wanted)
-            return
+    def _receive(self, wanted: WantedStatus) -> None:
         with self._lock:
             self._on_the_way -= 1
         uid = wanted.metadata.uid
@@ -257,13 +264,6 @@ class PodStatusWriter:
         self._waiting[uid] = wanted
         if uid not in self._active:
             self._ready.put_nowait(uid)
-
-    def _discard(self, uid: str) -> None:
-        if self._waiting.pop(uid, None) is not None:
-            self._replaced += 1
-        if uid in self._active:
-            self._discarded.add(uid)
-        self._written_lately.forget(uid)
 
     # --- sending ------------------------------------------------------------------------------
 
@@ -281,13 +281,15 @@ class PodStatusWriter:
                     log.exception("pod status could not be written", pod=wanted.key)
                 finally:
                     self._active.discard(uid)
-                    self._discarded.discard(uid)
                 if uid in self._waiting:
                     self._ready.put_nowait(uid)
             self._ready.task_done()
 
     async def _write(self, wanted: WantedStatus) -> None:
         metadata = wanted.metadata
+        if self._is_placed(metadata.uid):
+            self._replaced += 1
+            return
         shown = self._written_lately.shown_by(wanted.pod, self._clock())
         patch, will_show = status_patch(wanted, shown, self._wall_clock())
         if not patch:
@@ -295,9 +297,7 @@ class PodStatusWriter:
             return
         for attempt in range(MAX_TRIES):
             try:
-                await self._api.patch_pod_status(
-                    metadata.namespace, metadata.name, metadata.uid, patch
-                )
+                await self._send(metadata, patch)
             except ApiError as error:
                 # Whatever it says now, nobody knows that it is what we wrote.
                 self._written_lately.forget(metadata.uid)
@@ -316,15 +316,23 @@ class PodStatusWriter:
                     return
             else:
                 self._written += 1
-                if metadata.uid not in self._discarded:
-                    self._written_lately.remember(metadata.uid, will_show, self._clock())
+                self._written_lately.remember(metadata.uid, will_show, self._clock())
                 return
         self._give_up(wanted, None)
 
+    async def _send(self, metadata: PodMeta, patch: Mapping[str, Any]) -> None:
+        await self.quiet(metadata.uid)
+        request = self._requests[metadata.uid] = asyncio.Event()
+        try:
+            await self._api.patch_pod_status(metadata.namespace, metadata.name, metadata.uid, patch)
+        finally:
+            del self._requests[metadata.uid]
+            request.set()
+
     def _is_superseded(self, wanted: WantedStatus) -> bool:
-        """Tell whether there is a newer word about the pod; it inherits the nomination."""
+        """Tell whether the pod has a node, or a newer word, which inherits the nomination."""
         uid = wanted.metadata.uid
-        if uid in self._discarded:
+        if self._is_placed(uid):
             return True
         newer = self._waiting.get(uid)
         if newer is None:

@@ -24,21 +24,21 @@ class PreBindings:
 
     Notes
     -----
-    *Concurrency*: :meth:`run` on the I/O loop, :meth:`cancel` from any thread.
+    *Concurrency*: :meth:`run` on the I/O loop, the rest from any thread.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._lock = threading.Lock()
         self._tasks: dict[str, asyncio.Task[Status]] = {}
-        self._reasons: dict[str, str] = {}
+        self._verdicts: dict[str, Status] = {}
 
     def __len__(self) -> int:
         with self._lock:
             return len(self._tasks)
 
     async def run(self, uid: str, pre_bind: Coroutine[object, object, Status]) -> Status:
-        """Run a pod's PreBind; an Error with the reason if it is cancelled before its end."""
+        """Run a pod's PreBind; the verdict on it if it is cancelled before its end."""
         task = self._loop.create_task(pre_bind)
         with self._lock:
             self._tasks[uid] = task
@@ -49,18 +49,25 @@ class PreBindings:
             with self._lock:
                 # From here on nobody can turn the pod back any more.
                 del self._tasks[uid]
-                reason = self._reasons.pop(uid, None)
-        if reason is not None:
-            return Status(Code.ERROR, (reason,))
-        return await task
+                verdict = self._verdicts.pop(uid, None)
+        return await task if verdict is None else verdict
 
     def cancel(self, uid: str, reason: str) -> bool:
         """Turn a pod back if its PreBind is still at work; return whether it is turned back."""
         with self._lock:
-            task = self._tasks.get(uid)
-            if task is None:
-                return False
-            if uid not in self._reasons:
-                self._reasons[uid] = reason
-                self._loop.call_soon_threadsafe(task.cancel)
+            return self._cancel_locked(uid, Status(Code.ERROR, (reason,)))
+
+    def cancel_all(self, verdict: Status) -> None:
+        """Turn all pods back whose PreBind is still at work, with this verdict on each."""
+        with self._lock:
+            for uid in self._tasks:
+                self._cancel_locked(uid, verdict)
+
+    def _cancel_locked(self, uid: str, verdict: Status) -> bool:
+        task = self._tasks.get(uid)
+        if task is None:
+            return False
+        if uid not in self._verdicts:
+            self._verdicts[uid] = verdict
+            self._loop.call_soon_threadsafe(task.cancel)
         return True

@@ -23,6 +23,7 @@ from scheduler.waiting_pods import WaitingPod
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
     from cache.scheduler_cache import SchedulerCache
     from plugins.framework.cycle_state import Mark
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from scheduler.failure_handler import FailureHandler
     from scheduler.framework_runner import FrameworkRunner
     from scheduler.metrics import Metrics
-    from scheduler.pod_status_writer import PodStatusWriter
     from scheduler.profiles import Profiles
     from scheduler.queueing import QueuedPod, SchedulingQueue
     from scheduler.scheduling_cycle import SchedulingCycle
@@ -50,6 +50,8 @@ class SchedulingLoop:
         A cycle that takes longer is counted and told of with all that was measured; 0 for never.
     shadows
         Policies that look on; None for none.
+    on_ready
+        Called on the loop when the first pod can be decided about.
 
     Notes
     -----
@@ -67,11 +69,12 @@ class SchedulingLoop:
         waiting_pods: WaitingPods,
         failures: FailureHandler,
         recorder: EventRecorder,
-        status_writer: PodStatusWriter,
         metrics: Metrics,
         slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S,
         shadows: Shadows | None = None,
+        on_ready: Callable[[], None] | None = None,
     ) -> None:
+        self._on_ready = on_ready
         self._shadows = shadows or Shadows()
         self._watch = CycleWatch(metrics.cycles, slow_cycle_s)
         self._loop = loop
@@ -83,7 +86,6 @@ class SchedulingLoop:
         self._waiting_pods = waiting_pods
         self._failures = failures
         self._recorder = recorder
-        self._status_writer = status_writer
         self._metrics = metrics
         self._thread = threading.Thread(target=self.run, name="scheduling", daemon=True)
 
@@ -99,6 +101,8 @@ class SchedulingLoop:
     def run(self) -> None:
         """Schedule pods until the queue is closed. One bad pod never stops the loop."""
         rehearse(self._cache, self._cycle, self._profiles)
+        if self._on_ready is not None:
+            self._loop.call_soon_threadsafe(self._on_ready)
         while True:
             queued = self._queue.pop()
             if queued is None:
@@ -189,8 +193,6 @@ class SchedulingLoop:
             return None
         # From here on the state belongs to the binding cycle, which measures for itself.
         state.marks = None
-        # A status still on its way must not overwrite what the binding is about to write.
-        self._status_writer.discard(info.uid)
         return job
 
 

@@ -24,6 +24,7 @@ from scheduler.decision import NO_NODES_AVAILABLE, Decision, Diagnosis
 from scheduler.extenders import Exclusions, ExtenderError
 from scheduler.filter_outcome import FilterOutcome, PluginError
 from scheduler.framework_runner import FrameworkRunner, PreFilterOutcome, diagnose
+from scheduler.metrics.cycle_metrics import EXTENDER_FILTER, EXTENDER_PRIORITIZE
 from scheduler.node_statuses import SearchStatuses
 from scheduler.reuse import Placement, SignatureReuse
 
@@ -144,10 +145,15 @@ class SchedulingCycle:
         if search.outcome is not None:
             feasible = self._limit(framework, search.nodes, search.outcome)
             if consultation is not None:
-                feasible, excluded = _ask(consultation, feasible)
+                feasible, excluded = _ask(consultation, feasible, state)
             if len(feasible.view):
                 return self._choose(framework, state, info, feasible, consultation)
         diagnosis = diagnose(len(self.snapshot), search.pre, search.outcome)
+        failure = diagnosis.failure()
+        if failure is not None:
+            # Differs: in kube-scheduler it ends the cycle also where other nodes are feasible; here
+            # they are taken, and what could not be judged is left.
+            raise PluginError(failure)
         if excluded is not None:
             rejected = (*diagnosis.rejected, *excluded.rejected)
             diagnosis = replace(diagnosis, rejected=rejected, by_extenders=True)
@@ -254,7 +260,7 @@ class SchedulingCycle:
                 return None
             feasible = Feasible(view, 1)
             if consultation is not None:
-                feasible, _ = _ask(consultation, feasible)
+                feasible, _ = _ask(consultation, feasible, state)
         except (PluginError, ExtenderError) as error:
             log.error("nominated node was not judged", pod=info.key, node=name, error=str(error))
             return None
@@ -325,19 +331,29 @@ class SchedulingCycle:
             total = framework.run_score(state, info, view).total
             if consultation is not None:
                 total = total + consultation.prioritize(view)
+                _mark(state, EXTENDER_PRIORITIZE)
             chosen = self._selector.select(total)
             score = int(total[chosen])
         row = chosen if view.rows is None else int(view.rows[chosen])
         return self._placed(framework, info, Placement(row, score, len(view)), feasible.evaluated)
 
 
-def _ask(consultation: Consultation, feasible: Feasible) -> tuple[Feasible, Exclusions | None]:
+def _ask(
+    consultation: Consultation, feasible: Feasible, state: CycleState
+) -> tuple[Feasible, Exclusions | None]:
     """Return what extenders leave of the feasible nodes, and what they say of the others."""
     view = feasible.view
     asked = consultation.filter(view)
+    _mark(state, EXTENDER_FILTER)
     if len(asked.kept) == len(view):
         return feasible, None
     return Feasible(view.subset(asked.kept), feasible.evaluated), asked
+
+
+def _mark(state: CycleState, point: str) -> None:
+    """Note that extenders have answered: what they took is not the time of the next plugin."""
+    if state.marks is not None:
+        state.marks.append((point, "", Code.SUCCESS, perf_counter()))
 
 
 def _own_node(framework: FrameworkRunner, info: PodInfo) -> str:

@@ -38,8 +38,8 @@ class WaitingPod:
 
     Notes
     -----
-    *Concurrency*: ``allow``, ``reject`` and ``preempt`` may be called from any thread, ``wait``
-    once, on the loop. The first verdict stands.
+    *Concurrency*: ``wait`` may be called once, on the loop, all others from any thread. The first
+    verdict stands.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class WaitingPod:
 
     def reject(self, plugin: str, reason: str) -> bool:
         """Send the pod back as unschedulable; return whether this was the verdict that counted."""
-        return self._turn_back(unschedulable(reason).by(plugin))
+        return self.turn_back(unschedulable(reason).by(plugin))
 
     def preempt(self, plugin: str, reason: str) -> bool:
         """Send the pod back to be tried again after its backoff, with nobody to blame for it.
@@ -85,9 +85,10 @@ class WaitingPod:
         Returns whether this was the verdict that counted.
         """
         why = f"waiting on permit for pod: {reason}"
-        return self._turn_back(Status(Code.ERROR, (why,), plugin))
+        return self.turn_back(Status(Code.ERROR, (why,), plugin))
 
-    def _turn_back(self, verdict: Status) -> bool:
+    def turn_back(self, verdict: Status) -> bool:
+        """Send the pod back with a verdict; return whether this was the one that counted."""
         with self._lock:
             if self._verdict is not None:
                 return False

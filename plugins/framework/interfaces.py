@@ -177,7 +177,9 @@ class FilterPlugin(Plugin):
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
         """Judge all nodes of the view.
 
-        Legal statuses for a node: Success, Unschedulable, UnschedulableAndUnresolvable.
+        Legal statuses for a node: Success, Unschedulable, UnschedulableAndUnresolvable. Any other
+        stands for "cannot say": the node is left out, and where no other is left the attempt ends
+        with an error instead of a verdict on the pod.
         """
         statuses = [self.filter_one(state, info, node) for node in nodes.node_infos()]
         passed = np.fromiter((s.is_success for s in statuses), dtype=np.bool_, count=len(statuses))

@@ -109,7 +109,8 @@ class Watchdog:
 
     def _run(self) -> None:
         seen = -1
-        calls = -1
+        # Whoever has called by now has wound up the clock.
+        calls = self._note.calls()
         under_way_s = 0.0
         last = time.monotonic()
         while not self._stopped:

@@ -14,6 +14,7 @@ import numpy as np
 
 from plugins.default_preemption import DefaultPreemption, DryRunError, decisive_rung, pick_node
 from plugins.framework.cycle_state import CycleState
+from scheduler.filter_outcome import PluginError
 from scheduler.framework_runner import diagnose
 from scheduler.host_selection import HostSelector
 from scheduler.node_statuses import SearchStatuses
@@ -142,6 +143,9 @@ def explain(framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo) -> Ex
     mask = search.outcome.feasible
     feasible = search.nodes if mask is None else search.nodes.subset(np.flatnonzero(mask))
     ranked: dict[str, NodeScores] = {}
+    failure = None if len(feasible) else diagnosis.failure()
+    if failure is not None:
+        raise PluginError(failure)
     if len(feasible):
         scores = framework.run_score(state, info, feasible, keep=True)
         found = list(feasible.node_infos())

@@ -85,6 +85,11 @@ class ExtenderChain:
         """How many bindings have been sent to extenders and are not answered yet."""
         return self._binds_in_flight
 
+    @property
+    def requests_in_flight(self) -> int:
+        """How many requests of any kind have no answer yet."""
+        return sum(each.requests_in_flight for each in self._extenders)
+
     def consult(self, info: PodInfo) -> Consultation | None:
         """Return the way to ask about a pod; None if no extender is interested."""
         interested = [each for each in self._extenders if each.is_interested(info.pod)]

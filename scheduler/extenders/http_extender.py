@@ -110,6 +110,11 @@ class HttpExtender:
         """The time that one request may take."""
         return self._client.timeout_s
 
+    @property
+    def requests_in_flight(self) -> int:
+        """How many requests it has not answered yet."""
+        return self._client.in_flight
+
     def is_interested(self, pod: Pod) -> bool:
         """Tell whether it is asked about a pod: if it manages nothing, or what the pod requests."""
         if not self._managed:

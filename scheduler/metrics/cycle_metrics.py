@@ -38,6 +38,13 @@ REUSE: Final = "Reuse"
 """Among the marks of a cycle: the attempt to reuse verdicts, with what became of it in place of a
 plugin: ``hint_used``, ``hint_not_used`` (there were verdicts and they did not do), ``no_hint``."""
 
+EXTENDER_FILTER: Final = "ExtenderFilter"
+EXTENDER_PRIORITIZE: Final = "ExtenderPrioritize"
+"""Among the marks of a cycle: what extenders were waited for. It is told of slow cycles; extension
+points these are not, and kube-scheduler does not count them among those."""
+
+_NO_POINTS: Final = frozenset({EXTENDER_FILTER, EXTENDER_PRIORITIZE})
+
 _COUNTED: Final = frozenset({"PreFilter", "Filter", "PreScore", "Score"})
 
 
@@ -177,7 +184,11 @@ class CycleMetrics:
                 key = (point, profile, code)
                 observe = known.get(key)
                 if observe is None:
-                    observe = known[key] = self._points.of(point, profile, code.title).observe
+                    observe = known[key] = (
+                        _pass
+                        if point in _NO_POINTS
+                        else self._points.of(point, profile, code.title).observe
+                    )
                 observe(seconds)
             elif point == REUSE:
                 self._reuse.of(profile, plugin).inc()
@@ -188,6 +199,10 @@ class CycleMetrics:
                     evaluations[point, plugin, profile] += 1
                 if is_sampled:
                     self._plugins.of(point, plugin, code.title).observe(seconds)
+
+
+def _pass(seconds: float) -> None:
+    pass
 
 
 def durations_of(marks: Sequence[Mark], began: float) -> list[Duration]:

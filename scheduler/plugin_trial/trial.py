@@ -204,6 +204,9 @@ def _run(job: Job, limits: TrialLimits) -> TrialReport | None:
             output, _ = child.communicate()
         finally:
             _kill(child)
+            if child.stdin is not None:
+                # Where time was up before the job was written, it is open still.
+                child.stdin.close()
         heard.take(output)
         size = prints.seek(0, os.SEEK_END)
         prints.seek(max(size - MAX_TOLD_PRINTS, 0))

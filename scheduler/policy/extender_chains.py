@@ -26,8 +26,8 @@ FIRST_LIST_S: Final = 30.0
 """For the first list of whole nodes, where the first extender that wants them comes late."""
 
 CLOSE_AFTER_S: Final = 60.0
-"""After so long nobody asks a chain any more that has no policy: longer than an extender may take,
-and a binding that a plugin holds for longer opens its connections anew."""
+"""After so long nobody asks a chain any more that has no policy, unless a request is under way, for
+which it is waited. A binding that a plugin holds for longer opens its connections anew."""
 
 
 class ExtenderChains:
@@ -95,9 +95,7 @@ class ExtenderChains:
         if chain is None:
             return
         with contextlib.suppress(RuntimeError):  # the loop has ended, and all is closed
-            self._loop.call_soon_threadsafe(
-                self._loop.call_later, CLOSE_AFTER_S, self._close_unless_asked, chain
-            )
+            self._loop.call_soon_threadsafe(self._close_later, chain)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -106,9 +104,15 @@ class ExtenderChains:
         for chain in chains:
             await chain.close()
 
+    def _close_later(self, chain: ExtenderChain) -> None:
+        self._loop.call_later(CLOSE_AFTER_S, self._close_unless_asked, chain)
+
     def _close_unless_asked(self, chain: ExtenderChain) -> None:
+        if chain.requests_in_flight:
+            self._close_later(chain)
+            return
         with self._lock:
-            if chain not in self._open or chain.binds_in_flight:
+            if chain not in self._open:
                 return
             self._open.discard(chain)
         self._closing = self._loop.create_task(chain.close(), name="extenders-close")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from plugins.registry import PLUGINS
 from scheduler.config import ConfigError, render_effective
+from scheduler.metrics.instruments import Pulled
 from scheduler.policy.config_reload import ConfigReload
 from scheduler.policy.policies import Policies
 from scheduler.policy.policy_thread import PolicyThread
@@ -91,7 +92,17 @@ class LivePolicies:
         self._reload: ConfigReload | None = None
         self._thread: PolicyThread | None = None
         if source is not None:
-            self._reload = ConfigReload(source, self.policies, config, metrics.config_reloaded)
+            reload = ConfigReload(source, self.policies, config, metrics.config_reloaded)
+            metrics.pull(
+                Pulled(
+                    "gauge",
+                    "berth_config_last_reload_successful",
+                    "Whether the configuration, as it was read last, is in force (1) or not (0).",
+                    (),
+                    lambda: {(): float(not reload.problem)},
+                )
+            )
+            self._reload = reload
             self._thread = PolicyThread(self._reload.look)
 
     def go_live(

@@ -82,6 +82,7 @@ class Policies:
         self._of_file: dict[str, Running] = {}
         self._resources: dict[str, Resource] = {}
         self._running: dict[str, FrameworkRunner] = {}
+        self._held: frozenset[FrameworkRunner] = frozenset()
         self._shadowed: dict[str, tuple[FrameworkRunner, ShadowOptions]] = {}
         self._troubles: Mapping[str, str] = MappingProxyType({})
         self._statuses: Mapping[str, PolicyStatus] = MappingProxyType({})
@@ -238,13 +239,18 @@ class Policies:
         if origin == DEFAULT_ORIGIN:
             origin = DEFAULT_ORIGIN
         made: dict[str, Running] = {}
-        for index, recipe in enumerate(recipes):
-            name = recipe.effective.scheduler_name
-            known = self._of_file.get(name)
-            if known is None or known.recipe != recipe or known.origin.source != source:
-                framework = self._compiler.build(recipe, item("profiles", index), origin)
-                known = Running(recipe, origin, framework)
-            made[name] = known
+        try:
+            for index, recipe in enumerate(recipes):
+                name = recipe.effective.scheduler_name
+                known = self._of_file.get(name)
+                if known is None or known.recipe != recipe or known.origin.source != source:
+                    framework = self._compiler.build(recipe, item("profiles", index), origin)
+                    known = Running(recipe, origin, framework)
+                made[name] = known
+        except ConfigError:
+            for framework in {each.framework for each in made.values()} - self._held:
+                self._compiler.release(framework)
+            raise
         if any(each.origin is origin for each in made.values()):
             self._file_generation += 1
         return made
@@ -294,13 +300,21 @@ class Policies:
         if running != self._running:
             if self._swap is not None:
                 self._swap(tuple(running.values()))
-            before, self._running = self._running, running
+            self._running = running
             log.info("policies", running={n: each.policy.text for n, each in running.items()})
-            goods = (each.good for each in self._resources.values())
-            known = (*self._of_file.values(), *(good for good in goods if good is not None))
-            for framework in set(before.values()) - {each.framework for each in known}:
-                self._compiler.release(framework)
+        self._let_go()
         return self._restate()
+
+    def _let_go(self) -> None:
+        """Release what was made and is neither the file's any more nor good for any resource.
+
+        That may never have decided: it stood in the shadow, or in the way of an older one.
+        """
+        goods = (each.good for each in self._resources.values())
+        known = (*self._of_file.values(), *(good for good in goods if good is not None))
+        before, self._held = self._held, frozenset(each.framework for each in known)
+        for framework in before - self._held:
+            self._compiler.release(framework)
 
     def _restate(self) -> frozenset[str]:
         """Make all statuses anew and return the names of those that changed."""

@@ -1,5 +1,5 @@
 """What berth answers over HTTP: health, metrics, and how it stands.
 
-Nothing is imported here: the modules that speak HTTP take a fifth of a second to import, on a
-thread of their own, while the first lists are on their way.
+Nothing is imported here: the modules that speak HTTP take a fifth of a second to import, for which
+pods do not wait.
 """

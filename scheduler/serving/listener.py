@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from scheduler.serving.certificate import CertificateError, GivenCertificate
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aiohttp import web
 
     from scheduler.serving.certificate import Certificate
+    from scheduler.serving.options import ServingOptions
 
 MAX_CONNECTIONS: Final = 100
 """Each costs a file descriptor, of which the binds need some too."""
@@ -41,8 +44,13 @@ class Listener:
     ----------
     bind_address
         ``host:port``, ``[::1]:port`` or ``:port`` for all interfaces; port 0 takes a free one.
+    is_secure
+        Whether it speaks TLS; otherwise plain text.
+
+    Attributes
+    ----------
     certificate
-        Asked for at each handshake; None for plain text.
+        Asked for at each handshake where it is secure; has to be there before :meth:`start`.
 
     Raises
     ------
@@ -54,36 +62,39 @@ class Listener:
     *Concurrency*: loop-confined.
     """
 
-    def __init__(self, bind_address: str, certificate: Certificate | None = None) -> None:
+    def __init__(self, bind_address: str, *, is_secure: bool = False) -> None:
+        self.is_secure = is_secure
+        self.certificate: Certificate | None = None
         self._host, self._port = parse_bind_address(bind_address)
         self._bind_address = bind_address
-        self._certificate = certificate
         self._socket: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._arriving: dict[asyncio.Task[None], None] = {}
         self._arrived: list[asyncio.Transport] = []
 
     @property
-    def is_secure(self) -> bool:
-        """Whether it speaks TLS."""
-        return self._certificate is not None
+    def url(self) -> str:
+        """Where it is reached."""
+        return f"http{'s' if self.is_secure else ''}://{self.address}"
 
     @property
     def address(self) -> str:
-        """Where it listens, with the real port; what it was told before :meth:`start`."""
+        """Where it listens, with the real port; what it was told before :meth:`listen`."""
         if self._socket is None:
             return self._bind_address
         host, port = self._socket.getsockname()[:2]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def listen(self) -> None:
-        """Take the port.
+        """Take the port, unless that is done.
 
         Raises
         ------
         ServerError
             The port is taken, or the host is not one of this machine's.
         """
+        if self._socket is not None:
+            return
         try:
             self._socket = _listen(self._host, self._port)
         except OSError as error:
@@ -137,7 +148,7 @@ class Listener:
     async def _arrive(
         self, connection: socket.socket, server: Callable[[], asyncio.Protocol]
     ) -> None:
-        context = None if self._certificate is None else self._certificate.context()
+        context = None if self.certificate is None else self.certificate.context()
         try:
             connection.setblocking(False)
             transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
@@ -153,6 +164,38 @@ class Listener:
         except asyncio.CancelledError:
             connection.close()
             raise
+
+
+def listeners(options: ServingOptions) -> tuple[Listener, ...]:
+    """Return a listener for HTTPS, and one for plain text, as far as they are wanted.
+
+    The certificate that was given is there already; one that is to be made is not.
+
+    Raises
+    ------
+    ServerError
+        An address is none, or the certificate cannot be used.
+    """
+    found = []
+    if options.secure_port is not None:
+        secure = Listener(joined(options.bind_address, options.secure_port), is_secure=True)
+        secure.certificate = _given_certificate(options)
+        found.append(secure)
+    if options.insecure_bind_address is not None:
+        found.append(Listener(options.insecure_bind_address))
+    return tuple(found)
+
+
+def _given_certificate(options: ServingOptions) -> GivenCertificate | None:
+    cert_file, key_file = options.tls_cert_file, options.tls_private_key_file
+    if not cert_file and not key_file:
+        return None
+    if not cert_file or not key_file:
+        raise ServerError("a certificate and a private key are given together or not at all")
+    try:
+        return GivenCertificate(cert_file, key_file)
+    except CertificateError as error:
+        raise ServerError(str(error)) from error
 
 
 def parse_bind_address(text: str) -> tuple[str, int]:

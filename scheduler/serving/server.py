@@ -20,14 +20,9 @@ import structlog
 from aiohttp import hdrs, web
 
 from scheduler.serving.access import Access
-from scheduler.serving.certificate import (
-    Certificate,
-    CertificateError,
-    GivenCertificate,
-    SelfMadeCertificate,
-)
+from scheduler.serving.certificate import SelfMadeCertificate
 from scheduler.serving.health import add_health
-from scheduler.serving.listener import Listener, ServerError, joined, parse_bind_address
+from scheduler.serving.listener import listeners as listeners_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -35,6 +30,7 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import Middleware
 
     from scheduler.serving.health import Check
+    from scheduler.serving.listener import Listener
     from scheduler.serving.options import ServingOptions
     from scheduler.serving.reviews import Reviews
 
@@ -88,11 +84,13 @@ class Server:
         The same for ``/livez`` and ``/healthz``. That the loop answers is always checked.
     pages
         Everything else.
+    listeners
+        Those that `options` come to, where they listen already.
 
     Raises
     ------
     ServerError
-        An address is none, or there is no certificate to serve with.
+        An address is none, or the given certificate cannot be used.
 
     Notes
     -----
@@ -108,14 +106,15 @@ class Server:
         liveness: Mapping[str, Check] | None = None,
         reviews: Reviews | None = None,
         pages: Sequence[Page] = (),
+        listeners: Sequence[Listener] | None = None,
     ) -> None:
         self._metrics = metrics
         # One scrape at a time: more of them would only take the interpreter from each other.
         self._rendering = asyncio.Lock()
         self._endpoints: list[tuple[Listener, web.AppRunner]] = []
-
-        def add(listener: Listener, gate: Access | None) -> None:
-            limits_s = {page.path: page.limit_s for page in pages}
+        limits_s = {page.path: page.limit_s for page in pages}
+        for listener in listeners_of(options) if listeners is None else listeners:
+            gate = Access(reviews, options) if listener.is_secure else None
             app = web.Application(
                 middlewares=[_turnstile(gate, limits_s)], client_max_size=_MAX_BODY_BYTES
             )
@@ -126,21 +125,13 @@ class Server:
             for page in pages:
                 app.router.add_route(page.method, page.path, page.handler)
             self._endpoints.append((listener, _runner(app)))
-
-        if options.secure_port is not None:
-            address = joined(options.bind_address, options.secure_port)
-            parse_bind_address(address)
-            add(Listener(address, _certificate(options)), Access(reviews, options))
-        if options.insecure_bind_address is not None:
-            add(Listener(options.insecure_bind_address), None)
+            if listener.is_secure and listener.certificate is None:
+                listener.certificate = SelfMadeCertificate([options.bind_address])
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """The URLs it is reached by."""
-        return tuple(
-            f"http{'s' if listener.is_secure else ''}://{listener.address}"
-            for listener, _ in self._endpoints
-        )
+        return tuple(listener.url for listener, _ in self._endpoints)
 
     @property
     def address(self) -> str:
@@ -174,18 +165,6 @@ class Server:
                 self._metrics.render, request.headers.get(hdrs.ACCEPT, "")
             )
         return web.Response(body=body, headers={hdrs.CONTENT_TYPE: content_type})
-
-
-def _certificate(options: ServingOptions) -> Certificate:
-    cert_file, key_file = options.tls_cert_file, options.tls_private_key_file
-    if not cert_file and not key_file:
-        return SelfMadeCertificate([options.bind_address])
-    if not cert_file or not key_file:
-        raise ServerError("a certificate and a private key are given together or not at all")
-    try:
-        return GivenCertificate(cert_file, key_file)
-    except CertificateError as error:
-        raise ServerError(str(error)) from error
 
 
 def _runner(app: web.Application) -> web.AppRunner:

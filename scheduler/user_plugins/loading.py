@@ -32,11 +32,13 @@ class PluginLoadError(Exception):
     ----------
     line
         The line of the source that is at fault, counted from 1; 0 where there is none.
+    why
+        What is wrong. What names the file already, as a trial does, is told as it is.
     """
 
     def __init__(self, source: PluginSource, line: int, why: str) -> None:
         where = f"{source.file}, line {line}" if line else source.file
-        super().__init__(f"{where}: {why}")
+        super().__init__(why if why.startswith(source.file) else f"{where}: {why}")
         self.source = source
         self.line = line
         self.why = why

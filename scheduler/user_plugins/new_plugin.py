@@ -64,7 +64,7 @@ def _new(options: argparse.Namespace) -> int:
         f"{path} is a plugin already. Try it:\n\n"
         f"    berth plugin check {path}\n"
         f"    berth plugin bench {path}\n"
-        f"    berth run --plugin-dir {path.parent}\n"
+        f"    berth run --plugin-dir {path.parent} --state-dir berth-state\n"
     )
     return 0
 

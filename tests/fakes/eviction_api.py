@@ -39,6 +39,7 @@ class FakeEvictionApi:
         self._stored = stored or {}
         self.writes: list[tuple[str, str]] = []
         self.patched: list[Mapping[str, Any]] = []
+        self.versions: list[str] = []
         self.uids: list[str] = []
         self.under_way = 0
         self.most_under_way = 0
@@ -50,10 +51,17 @@ class FakeEvictionApi:
         return [name for verb, name in self.writes if verb == "delete"]
 
     async def patch_pod_status(
-        self, namespace: str, name: str, uid: str, patch: Mapping[str, Any]
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        patch: Mapping[str, Any],
+        *,
+        resource_version: str = "",
     ) -> None:
         self.writes.append(("patch", name))
         self.patched.append(patch)
+        self.versions.append(resource_version)
         self.uids.append(uid)
         await self._answer(self._patches)
 

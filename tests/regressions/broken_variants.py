@@ -18,8 +18,10 @@ from plugins.default_preemption import eligibility
 from plugins.framework.status import SUCCESS
 from scheduler.binding_cycle import BindingCycles
 from scheduler.event_handlers import EventHandlers
+from scheduler.eviction import Evictor
 from scheduler.failure_handler import FailureHandler
 from scheduler.informers.store import Delta, DeltaKind, Store
+from scheduler.pod_status_writer import PodStatusWriter
 from scheduler.preemption_executor import PreemptionExecutor
 from scheduler.profiles import Profiles
 from scheduler.queueing.blocked_pods import BlockedPods
@@ -197,6 +199,14 @@ def _nominations_end_only_if_the_api_has_told_of_them(real: Any) -> Any:
 # --- nominations and victims ------------------------------------------------------------------
 
 
+@_variant(PodStatusWriter, "quiet")
+def _bindings_overtake_statuses(real: Any) -> Any:
+    async def quiet(self: Any, uid: str) -> None:
+        pass
+
+    return quiet
+
+
 @_variant(Nominator, "delete")
 def _nominations_outlive_their_pods(real: Any) -> Any:
     return lambda self, uid: None
@@ -222,6 +232,14 @@ def _nominations_count_once_the_api_tells_of_them(real: Any) -> Any:
 @_variant(PreemptionExecutor, "_still_waits")
 def _victims_go_whatever_becomes_of_the_preemptor(real: Any) -> Any:
     return lambda self, info: True
+
+
+@_variant(Evictor, "_reprieve")
+def _spared_victims_stay_marked(real: Any) -> Any:
+    async def reprieve(self: Any, victim: Any, message: str) -> None:
+        pass
+
+    return reprieve
 
 
 @_variant(eligibility, "is_stuck")

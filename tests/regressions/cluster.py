@@ -199,12 +199,24 @@ class Cluster:
         return Decoder(Pod).decode(msgspec.json.encode(self.raw("pods", name)))
 
     async def patch_pod_status(
-        self, namespace: str, name: str, uid: str, patch: Mapping[str, Any]
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        patch: Mapping[str, Any],
+        *,
+        resource_version: str = "",
     ) -> None:
         """Change a pod's status."""
         await self._take_up("statuses", name)
-        if self._get(name)["metadata"]["uid"] != uid:
+        pod = self._get(name)
+        metadata = pod["metadata"]
+        if metadata["uid"] != uid:
             raise ApiError(422, "Invalid", "metadata.uid: field is immutable")
+        if resource_version not in ("", metadata["resourceVersion"]):
+            raise ApiError(409, "Conflict", f"pod {name} has been modified")
+        if patch.get("nominatedNodeName") and pod["spec"].get("nodeName"):
+            raise ApiError(422, "Invalid", "status.nominatedNodeName: the pod is bound already")
         self.change("pods", name, {"status": dict(patch)})
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:

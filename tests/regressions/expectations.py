@@ -6,6 +6,8 @@
     expect bound: <pod>=<node>        all pods that say so
     expect assumed: <pods>            without the watch's word
     expect evicted: <pods>            every DELETE so far, in order
+    expect marked: <pods>             by the condition DisruptionTarget
+    expect refused in the API: <pods> by the condition PodScheduled
     expect bind requests: ...         every POST so far, in order
     expect tried: <pod>               by the last cycle
     expect free on <node>: <cpu>      by the scheduler's books
@@ -110,6 +112,23 @@ def _evicted(names: str) -> Action:
     return lambda world: _demand(world.cluster.deletes, names, ordered=True)
 
 
+def _marked(names: str) -> Action:
+    return lambda world: _demand(_pods_with(world, "DisruptionTarget", "True"), names)
+
+
+def _refused(names: str) -> Action:
+    return lambda world: _demand(_pods_with(world, "PodScheduled", "False"), names)
+
+
+def _pods_with(world: World, condition_type: str, status: str) -> list[str]:
+    return [
+        pod["metadata"]["uid"]
+        for pod in world.cluster.pods()
+        for condition in pod["status"].get("conditions") or []
+        if (condition["type"], condition["status"]) == (condition_type, status)
+    ]
+
+
 def _bind_requests(names: str) -> Action:
     def check(world: World) -> None:
         _demand([f"{uid}={node}" for uid, node in world.cluster.binds], names, ordered=True)
@@ -167,6 +186,8 @@ _FORMS: Final[dict[str, Callable[..., Action]]] = {
     rf"bound: {_PLACES}": _bound,
     rf"assumed: {_NAMES}": _assumed,
     rf"evicted: {_NAMES}": _evicted,
+    rf"marked: {_NAMES}": _marked,
+    rf"refused in the API: {_NAMES}": _refused,
     rf"bind requests: {_PLACES}": _bind_requests,
     rf"tried: {_NAMES}": _tried,
     r"free on (?P<node>\S+): (?P<cpu>-?\d+)": _free,

@@ -135,7 +135,13 @@ class World:
             loop, FakeWriteApi(), instance="test", wall_clock=self.wall_clock, sleep=_no_wait
         )
         self._writer = PodStatusWriter(
-            loop, cluster, clock=clock, wall_clock=self.wall_clock, rng=rng, sleep=_no_wait
+            loop,
+            cluster,
+            self.cache.is_placed_pod,
+            clock=clock,
+            wall_clock=self.wall_clock,
+            rng=rng,
+            sleep=_no_wait,
         )
         failures = FailureHandler(
             self.queue, self.pods.get, self._recorder, self._writer, metrics, clock
@@ -174,7 +180,6 @@ class World:
             self.waiting_pods,
             failures,
             self._recorder,
-            self._writer,
             metrics,
         )
         self.reaper = Reaper(self.cache, self.queue, cluster.pod, lambda: False, metrics, clock)

@@ -80,7 +80,7 @@ class Scene:
         )
         recorder, writer = (
             EventRecorder(loop, writes, instance="test"),
-            PodStatusWriter(loop, writes),
+            PodStatusWriter(loop, writes, self.parts.cache.is_placed_pod),
         )
         failures = FailureHandler(
             self.parts.queue,

@@ -68,6 +68,14 @@ def with_condition(reason: str, message: str = MESSAGE) -> Pod:
     return msgspec.structs.replace(VICTIM, status=status)
 
 
+def stored(made: Pod) -> Pod:
+    metadata = msgspec.structs.replace(made.metadata, resource_version="7")
+    return msgspec.structs.replace(made, metadata=metadata)
+
+
+MARKED = with_condition("PreemptionByScheduler")
+
+
 def test_the_condition_is_written_before_the_pod_is_deleted():
     outcome, scene = evict()
     assert outcome is Evicted.DELETED
@@ -199,6 +207,78 @@ def test_a_pod_whose_room_nobody_needs_any_more_is_spared(answers):
         return outcome, made.api.deleted
 
     assert asyncio.run(scene()) == (Evicted.SPARED, ["victim" for _ in answers])
+
+
+class TestSpared:
+    """What becomes of the condition of a pod that is not evicted after all."""
+
+    @staticmethod
+    def spare(api: FakeEvictionApi, wanted: int = 2) -> tuple[Evicted | int | None, Scene]:
+        """Evict while somebody wants it, for so many questions; the outcome, or the refusal."""
+
+        async def scene() -> tuple[Evicted | int | None, Scene]:
+            made, asked = Scene(api), iter([True] * wanted)
+            info = PodInfo(VICTIM)
+            try:
+                return await made.evictor.evict(
+                    info, "P", MESSAGE, lambda: next(asked, False)
+                ), made
+            except ApiError as refusal:
+                return refusal.status, made
+
+        return asyncio.run(scene())
+
+    @staticmethod
+    def statuses(scene: Scene) -> list[str]:
+        return [patch["conditions"][0]["status"] for patch in scene.api.patched]
+
+    def test_it_is_taken_back(self):
+        outcome, scene = self.spare(FakeEvictionApi(stored={"victim": stored(MARKED)}))
+        assert (outcome, self.statuses(scene)) == (Evicted.SPARED, ["True", "False"])
+
+    def test_from_the_version_that_was_looked_at(self):
+        _, scene = self.spare(FakeEvictionApi(stored={"victim": stored(MARKED)}))
+        assert scene.api.versions == ["", "7"]
+
+    def test_also_when_its_own_answer_was_lost(self):
+        api = FakeEvictionApi([error(None, ambiguous=True)], stored={"victim": stored(MARKED)})
+        outcome, scene = self.spare(api)
+        assert (outcome, self.statuses(scene)) == (Evicted.SPARED, ["True", "False"])
+
+    def test_also_when_the_delete_is_refused(self):
+        api = FakeEvictionApi(deletes=[error(403)], stored={"victim": stored(MARKED)})
+        outcome, scene = self.spare(api, 9)
+        assert (outcome, self.statuses(scene)) == (403, ["True", "False"])
+
+    def test_not_when_the_delete_may_be_carried_out_yet(self):
+        lost = [error(None, ambiguous=True)] * MAX_TRIES
+        outcome, scene = self.spare(
+            FakeEvictionApi(deletes=lost, stored={"victim": stored(MARKED)}), 99
+        )
+        assert (outcome, self.statuses(scene)) == (None, ["True"])
+
+    @pytest.mark.parametrize(
+        "found",
+        [
+            pytest.param(None, id="gone"),
+            pytest.param(pod("victim").uid("u-2").build(), id="made again under its name"),
+            pytest.param(VICTIM, id="it was never written"),
+            pytest.param(with_condition("EvictionByEvictionAPI"), id="somebody else's"),
+            pytest.param(with_condition("PreemptionByScheduler", "other: no"), id="of another one"),
+            pytest.param(
+                pod("victim").uid("u-1").preempted().terminating().build(), id="on its way out"
+            ),
+        ],
+    )
+    def test_nothing_is_taken_back_from_a_pod_that_is(self, found):
+        kept = {} if found is None else {"victim": found}
+        outcome, scene = self.spare(FakeEvictionApi(stored=kept))
+        assert (outcome, self.statuses(scene)) == (Evicted.SPARED, ["True"])
+
+    def test_a_pod_that_changes_meanwhile_keeps_it(self):
+        api = FakeEvictionApi([None, error(409)], stored={"victim": stored(MARKED)})
+        outcome, scene = self.spare(api)
+        assert (outcome, self.statuses(scene)) == (Evicted.SPARED, ["True", "False"])
 
 
 def test_a_pod_that_one_preemptor_has_spared_is_evicted_for_the_other():

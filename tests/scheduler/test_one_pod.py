@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cache.disruption_budgets import DisruptionBudgets
 from cache.namespaces import Namespaces
+from cache.objects import AzureDiskVolumeSource, Volume
 from cache.snapshot import Snapshot
 from cache.storage import Storage
 from cache.workloads import Workloads
@@ -39,8 +41,11 @@ from tests.fakes.object_api import FakeObjectApi
 from tests.fakes.write_api import FakeWriteApi
 from tests.plugins.conformance import IdlePreemption
 from tests.scheduler.parts import Parts
+from tests.storage_builders import csi_node, storage_of
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from cache.objects import Pod
     from plugins.framework.interfaces import Plugin
 
@@ -53,6 +58,9 @@ class Stage:
 
     def __init__(self, made: Pod, binds: list[ApiError | None], *plugins: Plugin) -> None:
         self.parts = parts = Parts()
+        self.storage = Storage()
+        self.end: Callable[[BindingCycles], Awaitable[object]] = lambda cycles: cycles.drain(10)
+        self.clock: Callable[[], float] = parts.clock
         self.pod = made
         self.live: Pod | None = made
         parts.handlers.on_nodes([])
@@ -75,7 +83,7 @@ class Stage:
             namespaces=Namespaces(),
             workloads=Workloads(),
             disruption_budgets=DisruptionBudgets(),
-            storage=Storage(),
+            storage=self.storage,
             storage_writer=StorageWriter(FakeObjectApi(), random.Random(1), no_wait),
             waiting_pods=parts.waiting_pods,
             live_node=lambda name: None,
@@ -88,7 +96,7 @@ class Stage:
         built = build_profiles(effective_profiles(default_config("berth")), PLUGINS, handle)
         framework = self._with_more(next(iter(built)))
         self.recorder = EventRecorder(loop, self.writes, instance="test")
-        writer = PodStatusWriter(loop, self.writes)
+        writer = PodStatusWriter(loop, self.writes, parts.cache.is_placed_pod)
         failures = FailureHandler(
             parts.queue,
             lambda namespace, name: self.live,
@@ -105,7 +113,7 @@ class Stage:
             failures,
             self.recorder,
             parts.metrics,
-            parts.clock,
+            self.clock,
             writer,
         )
         self.scheduling = SchedulingLoop(
@@ -118,7 +126,6 @@ class Stage:
             parts.waiting_pods,
             failures,
             self.recorder,
-            writer,
             parts.metrics,
         )
         self.recorder.start()
@@ -127,7 +134,7 @@ class Stage:
         queued = parts.queue.pop(timeout_s=0)
         assert queued is not None
         self.scheduling.schedule_one(queued)
-        await self.bindings.drain(10)
+        await self.end(self.bindings)
         await writer.drain(10)
         await self.recorder.drain(10)
         await writer.stop()
@@ -189,6 +196,23 @@ def test_a_pod_that_does_not_fit_waits_and_says_why():
         "1 Preemption is not helpful for scheduling.",
     )
     assert stage.parts.queue.counts().unschedulable == 1
+
+
+def test_a_pod_that_a_filter_cannot_judge_is_an_error_of_ours():
+    unserved = Volume("v", azure_disk=AzureDiskVolumeSource(kind="Shared"))
+    stage = Stage(FITS.volume(unserved).build(), [])
+    stage.storage = storage_of(csi_node("n1").driver("csi.example.com", limit=1).build())
+    asyncio.run(stage.play())
+    (condition,) = stage.conditions
+    assert (condition["reason"], condition["message"]) == (
+        "SchedulerError",
+        'running "NodeVolumeLimits" filter plugin: converting volume(v) from inline to csi: '
+        "azureDisk.kind: no driver serves 'Shared'",
+    )
+    (waiting,) = stage.parts.queue.pending().backoff
+    assert not waiting.unschedulable_plugins
+    attempts = 'scheduler_schedule_attempts_total{profile="berth",result="error"}'
+    assert stage.parts.counter(attempts) == 1
 
 
 @pytest.mark.parametrize(
@@ -399,6 +423,77 @@ def test_a_victim_that_is_not_bound_yet_is_tried_again():
     assert stage.api.bound_to == []
     assert [c["message"] for c in stage.conditions] == ["preempted by DefaultPreemption"]
     assert stage.parts.queue.counts().backoff == 1
+
+
+class Endless(Preparer):
+    name = "Endless"
+
+    def __init__(self) -> None:
+        super().__init__(SUCCESS)
+        self.begun = 0
+
+    async def pre_bind(self, state, info, node_name):
+        self.begun += 1
+        await asyncio.Event().wait()
+
+
+class TestToldToStop:
+    """A pod that is on its way when the scheduler is told to stop."""
+
+    @staticmethod
+    def stop(*plugins: Plugin, in_s: float = 0.02, hold: bool = False) -> tuple[Stage, Keeper]:
+        """Let the pod be on its way, and end the bindings in so many seconds.
+
+        With ``hold`` the API server gives no answer until then.
+        """
+
+        async def scene() -> tuple[Stage, Keeper]:
+            keeper = Keeper()
+            stage = Stage(FITS.build(), [None], keeper, *plugins)
+            stage.clock = time.monotonic
+
+            if hold:
+                stage.writes.hold()
+
+            async def end(bindings: BindingCycles) -> None:
+                await bindings.end(in_s)
+                stage.writes.gate.set()
+                assert await bindings.drain(30) == 0
+
+            stage.end = end
+            return await stage.play(), keeper
+
+        return asyncio.run(scene())
+
+    @pytest.mark.parametrize(
+        "plugin",
+        [
+            pytest.param(Endless, id="its PreBind is at work"),
+            pytest.param(lambda: Doorman(Status(Code.WAIT), 600), id="Permit holds it"),
+        ],
+    )
+    def test_it_gives_back_what_it_was_assumed_to_have(self, plugin):
+        stage, keeper = self.stop(plugin())
+        assert keeper.log == ["reserve", "unreserve"]
+        assert stage.parts.milli_cpu_on("n1") == 0
+        assert stage.parts.cache.counts().assumed_pods == 0
+        assert stage.parts.queue.room_of(FITS.build().metadata.uid) is Room.NOWHERE
+        assert stage.api.bound_to == []
+
+    def test_the_next_scheduler_finds_it_nominated_and_nothing_said(self):
+        stage, _ = self.stop(Endless())
+        assert stage.events == []
+        (told,) = (call.body for call in stage.writes.calls if call.verb == "status")
+        assert told == {"nominatedNodeName": "n1"}
+
+    def test_it_is_bound_if_its_pre_bind_ends_in_time(self):
+        stage, keeper = self.stop(Preparer(SUCCESS), in_s=60)
+        assert (stage.api.bound_to, keeper.log) == (["n1"], ["reserve"])
+
+    def test_no_pre_bind_begins_once_they_are_turned_back(self):
+        endless = Endless()
+        _, keeper = self.stop(endless, hold=True)
+        assert (endless.begun, keeper.log) == (0, ["reserve", "unreserve"])
 
 
 def test_a_pending_answer_of_permit_lets_the_plugin_call_the_pod_back():

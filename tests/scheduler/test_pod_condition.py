@@ -21,9 +21,11 @@ NOW = "2026-01-01T00:00:00Z"
 BEFORE = "2025-12-31T12:00:00Z"
 
 
-def a_pod(*conditions: PodCondition, nominated: str = "", generation: int = 3) -> Pod:
+def a_pod(
+    *conditions: PodCondition, nominated: str = "", generation: int = 3, uid: str = "u"
+) -> Pod:
     return Pod(
-        metadata=PodMeta(name="a", namespace="default", uid="u", generation=generation),
+        metadata=PodMeta(name="a", namespace="default", uid=uid, generation=generation),
         status=PodStatus(nominated_node_name=nominated, conditions=conditions),
     )
 
@@ -193,4 +195,6 @@ def test_no_more_is_kept_than_the_capacity():
     written = WrittenStatuses(3)
     for number in range(5):
         written.remember(f"u{number}", WRITTEN, 100.0)
-    assert [f"u{number}" in written for number in range(5)] == [False, False, True, True, True]
+    asked = [a_pod(uid=f"u{number}") for number in range(5)]
+    shown = [written.shown_by(each, 100.0) for each in asked]
+    assert shown == [ShownStatus(), ShownStatus(), WRITTEN, WRITTEN, WRITTEN]

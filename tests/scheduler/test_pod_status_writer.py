@@ -41,9 +41,11 @@ class Scene:
         self.api = FakeWriteApi(answers)
         self.clock = FakeClock()
         self._before_retry = before_retry
+        self.placed: set[str] = set()
         self.writer = PodStatusWriter(
             asyncio.get_running_loop(),
             self.api,
+            self.placed.__contains__,
             clock=self.clock,
             wall_clock=self.clock,
             rng=random.Random(1),
@@ -223,9 +225,12 @@ async def test_a_retry_gives_way_to_a_newer_status():
     assert scene.api.calls[1].body["nominatedNodeName"] == "n1"
 
 
+# --- a pod that has found a node --------------------------------------------------------------
+
+
 @play
-async def test_a_retry_ends_when_the_pod_is_about_to_be_bound():
-    async with Scene(error(503), before_retry=lambda scene: scene.writer.discard("u-1")) as scene:
+async def test_a_retry_ends_when_the_pod_has_found_a_node():
+    async with Scene(error(503), before_retry=lambda scene: scene.placed.add("u-1")) as scene:
         scene.refuse()
         await scene.written()
     assert scene.messages == ["no room"]
@@ -233,27 +238,87 @@ async def test_a_retry_ends_when_the_pod_is_about_to_be_bound():
 
 
 @play
-async def test_a_status_that_waits_is_discarded():
+async def test_a_status_that_waited_until_the_pod_had_a_node_is_not_written():
     async with Scene(workers=1) as scene:
         scene.api.hold()
         scene.refuse(of=pods(1)[0])
         await scene.until(lambda: scene.api.waiting)
         scene.refuse()
-        scene.writer.discard("u-1")
+        scene.placed.add("u-1")
         scene.api.gate.set()
         await scene.written()
     assert len(scene.api.calls) == 1
 
 
+@pytest.mark.parametrize(
+    "say",
+    [
+        pytest.param(lambda scene: scene.refuse(nominated="n1"), id="a status"),
+        pytest.param(lambda scene: scene.writer.nominate(POD, "n1"), id="a nomination"),
+    ],
+)
+def test_what_comes_after_the_pod_has_found_a_node_is_not_written(say):
+    async def scene():
+        async with Scene() as made:
+            made.placed.add("u-1")
+            say(made)
+            await made.written()
+        assert made.api.calls == []
+
+    asyncio.run(scene())
+
+
 @play
-async def test_after_a_discard_the_same_status_is_written_again():
+async def test_a_pod_that_has_lost_its_node_again_is_written_about():
     async with Scene() as scene:
+        scene.placed.add("u-1")
+        scene.refuse("early")
+        await scene.written()
+        scene.placed.discard("u-1")
+        scene.refuse("late")
+        await scene.written()
+    assert scene.messages == ["late"]
+
+
+@play
+async def test_a_binding_can_wait_for_the_request_that_is_under_way():
+    async with Scene() as scene:
+        scene.api.hold()
+        scene.refuse()
+        await scene.until(lambda: scene.api.waiting)
+        quiet = asyncio.ensure_future(scene.writer.quiet("u-1"))
+        await scene.turns()
+        assert not quiet.done()
+        scene.api.gate.set()
+        await quiet
+        assert not scene.api.waiting
+
+
+@play
+async def test_nobody_waits_for_a_request_that_is_to_be_tried_again():
+    def look(scene):
+        with pytest.raises(StopIteration):  # it has nothing to wait for
+            scene.writer.quiet("u-1").send(None)
+
+    async with Scene(error(503), before_retry=look) as scene:
         scene.refuse()
         await scene.written()
-        scene.writer.discard("u-1")
-        scene.refuse()
-        await scene.written()
-    assert scene.messages == ["no room", "no room"]
+    assert scene.writer.statistics().written == 1
+
+
+@play
+async def test_the_node_where_a_pod_is_going_is_written_after_what_was_under_way():
+    async with Scene() as scene:
+        scene.api.hold()
+        scene.refuse(nominated="n1")
+        await scene.until(lambda: scene.api.waiting)
+        scene.placed.add("u-1")
+        going = asyncio.ensure_future(scene.writer.nominate_now(POD, "n2"))
+        await scene.turns()
+        assert scene.api.waiting == 1
+        scene.api.gate.set()
+        await going
+    assert scene.api.calls[-1].body == {"nominatedNodeName": "n2"}
 
 
 # --- failures ---------------------------------------------------------------------------------

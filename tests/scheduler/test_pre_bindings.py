@@ -55,6 +55,20 @@ def test_a_pod_is_turned_back_although_its_pre_bind_was_faster() -> None:
     assert scene(act) == Status(Code.ERROR, ("preempted",))
 
 
+def test_all_that_are_at_work_can_be_turned_back() -> None:
+    verdict = Status(Code.ERROR, ("told to stop",))
+
+    async def play() -> list[Status]:
+        pre_bindings = PreBindings(asyncio.get_running_loop())
+        running = [asyncio.ensure_future(pre_bindings.run(u, never_done())) for u in "abc"]
+        await asyncio.sleep(0)
+        assert pre_bindings.cancel("b", "preempted")
+        pre_bindings.cancel_all(verdict)
+        return await asyncio.gather(*running)
+
+    assert asyncio.run(play()) == [verdict, Status(Code.ERROR, ("preempted",)), verdict]
+
+
 def test_a_pod_whose_binding_has_begun_is_not_turned_back() -> None:
     async def act(pre_bindings: PreBindings) -> Status:
         status = await pre_bindings.run("u", done())

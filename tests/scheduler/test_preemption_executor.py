@@ -61,7 +61,7 @@ class Scene:
             registrations=lambda profile: {},
         )
         self.recorder = EventRecorder(loop, self.writes, instance="test")
-        self.writer = PodStatusWriter(loop, self.writes)
+        self.writer = PodStatusWriter(loop, self.writes, lambda uid: False)
         self.held: set[str] = set()
         evictor = Evictor(
             api, self._live_pod, lambda uid, plugin: uid in self.held, random.Random(1), sleep=_wait

@@ -25,6 +25,7 @@ from scheduler.scheduling_cycle import SchedulingCycle
 from tests.builders import node, pod
 
 NOT_LISTED = unschedulable("not on the list")
+CANNOT_SAY = Status(Code.ERROR, ("out of order",))
 
 
 class Handle:
@@ -207,6 +208,18 @@ class TestFailures:
     def test_a_filter_that_fails_on_a_node_that_counts_ends_the_cycle(self):
         decision = decide(cycle_over("a", "b", "c"), framework(ByName("a", "b"), BrokenOn("a")))
         assert decision.status.code is Code.ERROR
+
+    def test_a_filter_that_cannot_say_of_any_node_that_is_left_ends_the_cycle(self):
+        runner = framework(ByName("b"), ByName(status=CANNOT_SAY))
+        decision = decide(cycle_over("a", "b"), runner)
+        assert decision.status == Status(
+            Code.ERROR, ('running "ByName" filter plugin: out of order',), "ByName"
+        )
+        assert decision.nominated_node_name == ""
+
+    def test_where_another_node_is_feasible_it_is_taken(self):
+        decision = decide(cycle_over("a", "b"), framework(ByName("b", status=CANNOT_SAY)))
+        assert decision.node_name == "b"
 
     def test_a_filter_that_raises_is_an_error_of_ours(self):
         decision = decide(cycle_over("a"), framework(Broken(None, Handle())))

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import uuid
 from contextlib import asynccontextmanager
 from urllib.parse import quote
 
 import pytest
 
+from cache.pod_info import PodInfo
 from scheduler.client.api import Api
 from scheduler.client.credential_search import load_credentials
+from scheduler.client.errors import ApiError
 from scheduler.client.transport import Transport
 from scheduler.event_recorder import EventRecorder
 from scheduler.event_series import REFRESH_S
+from scheduler.eviction import Evicted, Evictor
 from scheduler.pod_status_writer import PodStatusWriter
 from tests.controlplane.objects import make_namespace, make_pod
 from tests.fakes.clock import FakeClock
@@ -69,7 +73,7 @@ async def recorded(api: Api, *scenes, clock=None):
 
 async def written(api: Api, *scenes):
     """Run functions that hand over statuses, each one's written before the next."""
-    writer = PodStatusWriter(asyncio.get_running_loop(), api)
+    writer = PodStatusWriter(asyncio.get_running_loop(), api, lambda uid: False)
     writer.start()
     for scene in scenes:
         scene(writer)
@@ -294,3 +298,38 @@ def test_a_pod_that_is_gone_is_nothing_to_complain_about(control_plane, kubeconf
 
     statistics = play(kubeconfig, scene)
     assert (statistics.gone, statistics.failed) == (1, 0)
+
+
+# --- victims ----------------------------------------------------------------------------------
+
+
+def test_a_victim_that_is_spared_is_not_marked_any_longer(control_plane, kubeconfig, namespace):
+    async def scene(api: Api):
+        pod = await api.get_pod(namespace, "web-0")
+        evictor = Evictor(api, lambda *_: pod, lambda *_: False, random.Random(1))
+        wanted = iter([True, True])
+        return await evictor.evict(PodInfo(pod), "P", "to make room", lambda: next(wanted, False))
+
+    assert play(kubeconfig, scene) is Evicted.SPARED
+    (condition,) = pod_of(control_plane, namespace)["status"]["conditions"]
+    since = condition.pop("lastTransitionTime")
+    assert since
+    assert condition == {"type": "DisruptionTarget", "status": "False", "lastProbeTime": None} | {
+        key: condition[key] for key in ("observedGeneration",) if key in condition
+    }
+
+
+def test_a_status_is_written_into_that_version_alone(control_plane, kubeconfig, namespace):
+    patch = {"conditions": [{"type": "example.com/checked", "status": "True"}]}
+
+    async def scene(api: Api):
+        pod = await api.get_pod(namespace, "web-0")
+        uid, version = pod.metadata.uid, pod.metadata.resource_version
+        await api.patch_pod_status(namespace, "web-0", uid, patch, resource_version=version)
+        late = {"nominatedNodeName": "n1"}
+        with pytest.raises(ApiError) as refused:
+            await api.patch_pod_status(namespace, "web-0", uid, late, resource_version=version)
+        return refused.value.status
+
+    assert play(kubeconfig, scene) == 409
+    assert "nominatedNodeName" not in pod_of(control_plane, namespace)["status"]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
 from scheduler.containment import Containment, ContainmentOptions, PluginCode
+from scheduler.containment.note import Note
+from scheduler.containment.watchdog import Watchdog
 
 PROCESS = """
     import ctypes, pathlib, sys, time
@@ -76,3 +79,19 @@ def test_a_process_without_calls_is_left_alone(tmp_path):
         text=True,
     )
     assert (ended.returncode, ended.stdout) == (0, "at rest\n"), ended.stderr
+
+
+def test_the_clock_stands_still_until_the_first_call():
+    armed: list[bool] = []
+    enough = threading.Event()
+
+    def look() -> None:
+        armed.append(watchdog.armed)
+        if len(armed) == 3:
+            enough.set()
+
+    watchdog = Watchdog(Note(None), 3600.0, duties=(look,), tick_s=0.001)
+    watchdog.start()
+    assert enough.wait(60)
+    watchdog.stop()
+    assert not any(armed)

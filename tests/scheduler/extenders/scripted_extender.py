@@ -37,7 +37,7 @@ MAX_REQUEST_BYTES = 1 << 28
 
 @dataclass
 class Reply:
-    """An answer as it goes over the wire; ``holds`` keeps it back until the server stops."""
+    """An answer as it goes over the wire; ``holds`` keeps it back until the server releases it."""
 
     body: bytes = b""
     status: int = 200
@@ -97,8 +97,12 @@ class ScriptedExtender:
         port = self._runner.addresses[0][1]
         self.url = f"{'http' if context is None else 'https'}://127.0.0.1:{port}/ext"
 
-    async def stop(self) -> None:
+    async def release(self) -> None:
+        """Give the answers that are held back, and hold back no more."""
         self._released.set()
+
+    async def stop(self) -> None:
+        await self.release()
         await self._runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.Response:
@@ -188,4 +192,4 @@ class Stage:
         snapshot = Snapshot.of([node(name).capacity(cpu="4").info() for name in names])
         cycle = SchedulingCycle(snapshot, HostSelector(1))
         info = made.get("info") or pod("p").info()
-        return cycle.decide(framework, CycleState(), info)
+        return cycle.decide(framework, made.get("state") or CycleState(), info)

@@ -5,7 +5,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from plugins.framework.status import SUCCESS, Code, unschedulable
 from scheduler.metrics import Metrics
-from scheduler.metrics.cycle_metrics import REUSE, durations_of
+from scheduler.metrics.cycle_metrics import EXTENDER_FILTER, REUSE, durations_of
 from scheduler.metrics.instruments import MAX_WAITING, Registry
 from tests.builders import pod
 
@@ -38,6 +38,11 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
             [("", "", OK, 5.0), ("Bind", "B", OK, 6.0), ("Bind", "", OK, 6.0)],
             [("Bind", "B", OK, 1.0), ("Bind", "", OK, 1.0)],
             id="what was waited for is nobody's time",
+        ),
+        pytest.param(
+            [("Filter", "", OK, 1.5), (EXTENDER_FILTER, "", OK, 5.0), ("PreScore", "A", OK, 5.25)],
+            [("Filter", "", OK, 0.5), (EXTENDER_FILTER, "", OK, 3.5), ("PreScore", "A", OK, 0.25)],
+            id="what extenders take is their time",
         ),
         pytest.param(
             [(REUSE, "no_hint", OK, 1.5), ("Filter", "", OK, 2.0)],
@@ -82,6 +87,16 @@ def test_a_cycle_is_taken_apart():
     assert value(metrics, stage, stage="snapshot") == 200.0
     assert value(metrics, stage, stage="decide") == 400.0
     assert value(metrics, stage, stage="commit") == 100.0
+
+
+def test_an_extender_is_no_extension_point():
+    metrics = Metrics()
+    marks = [("Filter", "", OK, 1.5), (EXTENDER_FILTER, "", OK, 5.0), ("PreScore", "", OK, 5.25)]
+    metrics.cycles.cycle(("berth", marks, 0.5, 1.0, 5.25, 5.25))
+    durations = "scheduler_framework_extension_point_duration_seconds"
+    labels = {"profile": "berth", "status": "Success"}
+    assert value(metrics, f"{durations}_sum", extension_point="PreScore", **labels) == 0.25
+    assert value(metrics, f"{durations}_count", extension_point=EXTENDER_FILTER, **labels) is None
 
 
 def test_who_has_nothing_to_do_is_not_counted():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from textwrap import dedent
 
 import pytest
@@ -160,3 +161,11 @@ def test_costs_are_measured_for_each_method():
     report = try_source(method("pass"), LIMITS, suite="bench", sizes=(50,))
     assert [(each.point, each.num_nodes) for each in report.costs] == [("filter", 50)]
     assert report.costs[0].median_s > 0
+
+
+def test_a_trial_without_any_time_leaves_nothing_open():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        report = try_source(source("pass"), TrialLimits(wall_s=0.0))
+    assert report.problems == ("no trial was possible within 0 s",)
+    assert not [each for each in told if issubclass(each.category, ResourceWarning)]

@@ -89,6 +89,26 @@ def test_it_is_told_that_a_broken_file_is_not_in_force(tmp_path):
     assert policies.profiles.names() == {"a"}
 
 
+IN_FORCE = "\nberth_config_last_reload_successful {}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "in_force"),
+    [
+        pytest.param(TWO, "policy of b: file@2", 1, id="good"),
+        pytest.param(BROKEN, "not in force", 0, id="broken"),
+    ],
+)
+def test_whether_the_file_is_in_force_is_exposed(tmp_path, text, told, in_force):
+    _, metrics = change(tmp_path, text, lambda live: told in live.describe())
+    assert IN_FORCE.format(in_force) in metrics.render()[0].decode()
+
+
+def test_what_it_was_started_with_is_in_force(tmp_path):
+    _, metrics = change(tmp_path, ONE, lambda live: True)
+    assert IN_FORCE.format(1) in metrics.render()[0].decode()
+
+
 def test_it_is_told_what_wants_a_restart(tmp_path):
     policies, _ = change(tmp_path, RETRY, lambda live: "restart" in live.describe())
     assert "leaderElection.retryPeriod" in policies.describe()

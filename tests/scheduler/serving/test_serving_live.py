@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
+from scheduler.app import App, StartError
+from scheduler.serving import late_server
+from scheduler.serving.listener import ServerError
 from scheduler.serving.options import ServingOptions
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import make_node, make_pod
+from tests.scenarios.replicas import wait_until
 from tests.scenarios.running_berth import RunningBerth
 from tests.scheduler.metrics import kube_scheduler_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from scheduler.serving.server import Server
 
 pytestmark = pytest.mark.controlplane
 
@@ -174,3 +180,17 @@ def test_the_cache_is_right(scrape):
 
 def test_the_configuration_can_be_read_back(scrape):
     assert "schedulerName: berth" in scrape("/configz", "scraper")[1]
+
+
+def test_berth_says_why_it_ends_when_it_cannot_serve(
+    control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_server(self: App, listeners: object) -> Server:
+        raise ServerError("no entropy")
+
+    # At once, so that it fails while the first lists are on their way.
+    monkeypatch.setattr(late_server, "LATEST_S", 0.0)
+    monkeypatch.setattr(App, "_make_server", no_server)
+    berth = RunningBerth(control_plane.berth_kubeconfig())
+    with pytest.raises(StartError, match="no entropy"), berth:
+        wait_until(lambda: not berth.is_alive, "it has ended")

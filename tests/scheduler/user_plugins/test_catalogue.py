@@ -98,6 +98,13 @@ def test_callers_are_told_what_changed() -> None:
     assert told == [{"A"}, {"A"}]
 
 
+def test_a_trial_that_names_the_file_is_told_as_it_is() -> None:
+    told = "<config-map NS/plugins/cheap.py>, line 2: expected ':'"
+    with pytest.raises(PluginLoadError) as raised:
+        PluginCatalogue(admit=lambda source: told).load([source(good())])
+    assert str(raised.value) == told
+
+
 def test_code_that_is_not_admitted_is_not_run() -> None:
     catalogue = PluginCatalogue(admit=lambda source: f"{source.stem} is not to be trusted")
     put(catalogue, a="raise SystemExit")
