@@ -44,6 +44,9 @@ _MAX_HOSTNAME: Final = 80
 _SHORTEST_S: Final = 0.001
 _TRIES_AT_ONCE: Final = 3
 
+_BLIND_SHARE: Final = 3
+"""Part of the lease's duration for which a look at a Lease that is gone may fail to come."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -276,7 +279,7 @@ class LeaderElector:
         )
 
     def _saw(self, lease: Lease | None) -> None:
-        self._view = self._view.after(lease, self._clock())
+        self._view = self._view.after(lease, self._clock(), self._times.lease_s / _BLIND_SHARE)
         leader = "" if lease is None else lease.record.holder
         if leader != self._leader:
             self._leader = leader

@@ -48,17 +48,28 @@ class View:
         The last record seen. It outlives its Lease: who deletes a Lease does not stop its holder.
     since_s
         When that record was first seen, by this process's clock, or seen to be gone.
+    looked_s
+        When there was no Lease the last time.
     """
 
     lease: Lease | None = None
     record: LeaseRecord | None = None
     since_s: float = -math.inf
+    looked_s: float = -math.inf
 
-    def after(self, lease: Lease | None, now_s: float) -> View:
-        """Return the view once `lease` was seen at `now_s`."""
+    def after(self, lease: Lease | None, now_s: float, blind_s: float) -> View:
+        """Return the view once `lease` was seen at `now_s`.
+
+        Parameters
+        ----------
+        blind_s
+            For how long nobody needs to have looked at a Lease that is gone: after more than that
+            it may have come back, been renewed and gone again, unseen.
+        """
         if lease is None:
             # Its holder may have renewed it right before it was deleted, unseen.
-            return View(None, self.record, self.since_s if self.lease is None else now_s)
+            still = self.lease is None and now_s - self.looked_s <= blind_s
+            return View(None, self.record, self.since_s if still else now_s, now_s)
         if lease.record == self.record:
             return replace(self, lease=lease)
         return View(lease, lease.record, now_s)
