@@ -1,4 +1,4 @@
-"""A berth that has been through something, and what it says of itself."""
+"""Berths that have been through something, and what they say of themselves."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.deploy.eventful_life import Life
     from tests.deploy.queries import Exposed
+    from tests.deploy.troubled_life import TroubledLife
 
 
 @pytest.fixture(scope="session")
@@ -20,8 +21,16 @@ def life(controlplane_binaries: None) -> Life:
 
 
 @pytest.fixture(scope="session")
-def exposed(life: Life) -> Exposed:
-    """What that berth exposed."""
+def troubled_life(controlplane_binaries: None) -> TroubledLife:
+    """A berth whose profile, plugin, node metric and configuration file have all gone wrong."""
+    from tests.deploy.troubled_life import live
+
+    return live()
+
+
+@pytest.fixture(scope="session")
+def exposed(life: Life, troubled_life: TroubledLife) -> Exposed:
+    """What these berths exposed."""
     from tests.deploy.queries import Exposed
 
-    return Exposed(life.metrics)
+    return Exposed(life.metrics, troubled_life.unwatched)

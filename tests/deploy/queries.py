@@ -17,17 +17,21 @@ _MATCHER: Final = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)")
 
 
 class Exposed:
-    """The metrics in the text that a berth has served.
+    """The metrics in texts that berths have served.
 
     Parameters
     ----------
-    text
+    texts
         In Prometheus's format. A metric that nothing has happened to yet shows its name there and
         not its labels: those are then not checked.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, *texts: str) -> None:
         self._labels: dict[str, set[str] | None] = {}
+        for text in texts:
+            self._read(text)
+
+    def _read(self, text: str) -> None:
         for family in text_string_to_metric_families(text):
             plain = family.name + ("_total" if family.type == "counter" else "")
             names = (
