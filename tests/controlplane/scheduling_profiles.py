@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from tests.controlplane.access import NAMESPACE, USER
+from tests.deploy.chart import rendered
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -25,6 +28,10 @@ _KIND_PATH: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _RIGHTS: Final = {
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+}
+_RIGHTS_THERE: Final = {
+    "Role": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/roles",
+    "RoleBinding": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings",
 }
 _APPLY: Final = {"content_type": "application/apply-patch+yaml"}
 _MERGE: Final = {"content_type": "application/merge-patch+json"}
@@ -54,20 +61,19 @@ class SchedulingProfiles:
         for manifest in _manifests():
             if manifest["kind"] in _RIGHTS:
                 self._apply(_RIGHTS[manifest["kind"]], manifest)
-        review = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SubjectAccessReview",
-            "spec": {
-                "user": "system:serviceaccount:berth-system:berth",
-                "resourceAttributes": {
-                    "group": "scheduling.berth.dev",
-                    "resource": "schedulingprofiles",
-                    "verb": "list",
-                },
-            },
-        }
-        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-        _wait(lambda: self._plane.call("POST", path, review)["status"]["allowed"], "the rights")
+        self._wait_allowed(
+            {"group": "scheduling.berth.dev", "resource": "schedulingprofiles", "verb": "list"}
+        )
+
+    def grant_config_maps(self, *names: str) -> None:
+        """Let berth read ConfigMaps of its namespace, as the chart does for those of plugins."""
+        values = {"enabled": True, "pythonConfigMaps": list(names)}
+        for manifest in rendered({"schedulingProfiles": values}):
+            if manifest["metadata"]["name"] == "berth-python-profiles":
+                self._apply(_RIGHTS_THERE[manifest["kind"]], manifest)
+        attributes = {"namespace": NAMESPACE, "resource": "configmaps", "verb": "get"}
+        for name in names:
+            self._wait_allowed({**attributes, "name": name})
 
     def install_kind(self) -> None:
         """Install the kind; returns when it is served."""
@@ -121,6 +127,16 @@ class SchedulingProfiles:
 
         _wait(is_settled, f"the status of {name}")
         return status
+
+    def _wait_allowed(self, attributes: dict[str, str]) -> None:
+        """Wait until berth may do something: the API server learns of rights by a watch."""
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": USER, "resourceAttributes": attributes},
+        }
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        _wait(lambda: self._plane.call("POST", path, review)["status"]["allowed"], "the rights")
 
     def _is_served(self) -> bool:
         try:

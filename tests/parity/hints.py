@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import sys
-import time
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
-
 from tests.controlplane.binaries import find_or_build
+from tests.parity.campaign import Campaign, Report
 from tests.parity.changes import rows
 from tests.parity.hint_branches import ROWS_FOR_ENOUGH, not_reached
 from tests.parity.processes import LineProcess
 from tests.parity.waking import BESIDES, Berth
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable
     from types import TracebackType
     from typing import Self
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
     from tests.parity.vocabulary import Json
 
 CHUNK = 50
-"""Draws of one run of hypothesis, which remembers all that it has drawn."""
+"""Draws of one run of hypothesis."""
 
 STEP = 1000
 """Rows between two lines of progress."""
@@ -39,10 +36,6 @@ ROWS = "rows"
 
 _WAKES = frozenset({"Queue", "Error"})
 _UPDATE_OF_NOTHING = frozenset({"AssignedPodUpdate", "UnschedulablePodUpdate"})
-
-
-class HintDifferenceError(AssertionError):
-    """A row that wakes somebody else in berth; the message holds the smallest one found."""
 
 
 class Hints:
@@ -113,68 +106,28 @@ def compare(
 
     Raises
     ------
-    HintDifferenceError
+    DifferenceError
         With the seed of the chunk, the shrunk row and what differs.
     """
-    counts: Counter[str] = Counter()
-    chunk_seed = first_seed
-    while counts[ROWS] < count:
-        _compare_chunk(hints, chunk_seed, counts)
-        chunk_seed += 1
-        progress(counts[ROWS])
-    return counts
-
-
-def _compare_chunk(hints: Hints, chunk_seed: int, counts: Counter[str]) -> None:
-    @seed(chunk_seed)
-    @settings(
-        max_examples=CHUNK,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(rows())
-    def same_hints(asked: list[Json]) -> None:
-        for row in asked:
-            found = hints.differences(row, counts)
-            if found:
-                lines = "\n  ".join(found)
-                raise HintDifferenceError(f"seed {chunk_seed}\n  {lines}\n{json.dumps(row)}")
-
-    same_hints()
+    return Campaign(rows(), CHUNK, ROWS, hints.differences).run(count, first_seed, progress)
 
 
 def main() -> int:
     """Compare, report, and return the exit status: 1 when anything differs or is not reached."""
     parser = argparse.ArgumentParser(prog="python -m tests.parity.hints", description=__doc__)
-    parser.add_argument("--cases", type=int, default=ROWS_FOR_ENOUGH, metavar="N")
-    parser.add_argument("--seed", type=int, help="of an earlier run, to see the same rows")
-    options = parser.parse_args()
-    first_seed = random.randrange(10**9) if options.seed is None else options.seed
-    print(f"comparing {options.cases} rows, seed {first_seed}", flush=True)
-    started, told = time.monotonic(), 0
 
-    def progress(done: int) -> None:
-        nonlocal told
-        if done - told >= STEP or done >= options.cases:
-            told = done
-            print(f"  {done} rows, {time.monotonic() - started:.0f} s", flush=True)
-
-    try:
+    def all_rows(
+        options: argparse.Namespace, first_seed: int, progress: Callable[[int], None]
+    ) -> Counter[str]:
         with Hints() as hints:
             print(f"plugins: {', '.join(sorted(hints.plugins()))}")
-            counts = compare(hints, options.cases, first_seed, progress)
-    except HintDifferenceError as error:
-        print(f"DIFFERENT\n{error}")
-        return 1
-    for reached, times in sorted(counts.items()):
-        print(f"  {times:7} {reached}")
-    print(f"no difference in {counts[ROWS]} rows, seed {first_seed}")
-    missing = not_reached(counts) if options.cases >= ROWS_FOR_ENOUGH else []
-    for branch in missing:
-        print(f"never reached: {branch}")
-    return 1 if missing else 0
+            return compare(hints, options.cases, first_seed, progress)
+
+    def missing(options: argparse.Namespace, counts: Counter[str]) -> list[str]:
+        return [f"never reached: {branch}" for branch in not_reached(counts)]
+
+    report = Report(ROWS, ROWS_FOR_ENOUGH, STEP)
+    return report.tell(parser, lambda options: ROWS, all_rows, missing)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ import pytest
 
 from plugins.framework.cluster_events import EventRegistration
 from tests.controlplane.binaries import find_or_build
-from tests.parity.hints import ROWS, HintDifferenceError, Hints, compare
+from tests.parity.campaign import DifferenceError
+from tests.parity.hints import ROWS, Hints, compare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,5 +44,5 @@ def test_a_hint_that_wakes_too_many_is_found(hints: Hints, monkeypatch: pytest.M
         for name, wanted in registrations.items()
     }
     monkeypatch.setattr(hints.berth, "registrations", awake)
-    with pytest.raises(HintDifferenceError, match="kube-scheduler False, berth True"):
+    with pytest.raises(DifferenceError, match="kube-scheduler False, berth True"):
         compare(hints, ENOUGH_FOR_EVERY_DAY, 1)

@@ -4,8 +4,9 @@
 
 Berth runs as a process of its own on a real API server, and pods come at a steady rate, all of one
 schedulerName. Meanwhile its SchedulingProfile is changed again and again; a third of the changes
-is broken, and now and then it is deleted, so that the profile of the configuration file decides.
-Afterwards the same pods come without any change.
+is broken, in as many ways as there are, and now and then it is deleted, so that the profile of the
+configuration file decides. After each change it is waited for what Berth, or the API server, says
+of it. Afterwards the same pods come without any change.
 
 What was in force when is read from the lines that berth logs about swaps and cycles; what users
 see, from the Scheduled Events; what really happened, from the API server and its audit log.
@@ -17,33 +18,39 @@ import argparse
 import sys
 import threading
 import time
+import urllib.error
 from dataclasses import dataclass
 from datetime import datetime
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import yaml
 
 from scheduler.event_body import POLICY_ANNOTATION
-from tests.controlplane.access import USER
+from scheduler.policy.policy_status import CONFLICT
+from tests.controlplane.access import NAMESPACE, USER
 from tests.controlplane.audit import check_binds
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import make_node, make_pod
-from tests.controlplane.scheduling_profiles import SchedulingProfiles
+from tests.controlplane.scheduling_profiles import PATH, SchedulingProfiles
 from tests.controlplane.server_process import ServerProcess
+from tests.scenarios.broken_policies import BROKEN, CONFIG_MAP, BrokenPolicy, config_map
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 NAME: Final = "live"
-"""Of the SchedulingProfile, and of the profile."""
+"""The schedulerName of all pods; the SchedulingProfiles for it are live-1, live-2 and so on."""
 
 PODS_A_NODE: Final = 110
 BATCH_S: Final = 0.1
 BROKEN_EVERY: Final = 3
-DELETED_EVERY: Final = 10
+DELETED_EVERY: Final = 9
+"""A multiple of the former, so that no deletion falls on a broken change."""
+
 PATIENCE_S: Final = 120.0
 
 Json = dict[str, Any]
@@ -61,8 +68,10 @@ class Outcome:
         From the first creation to the last binding.
     p50_s, p99_s
         From a pod's creation to its binding.
-    changes, broken
-        How often the policy was changed, and how many of these changes could not be used.
+    changes, changing_s
+        How often the policy was changed, and how long that took.
+    refused
+        The changes that could not be used, by what was wrong with them, in their order.
     policies
         How many pods each policy placed.
     violations
@@ -75,7 +84,8 @@ class Outcome:
     p50_s: float
     p99_s: float
     changes: int
-    broken: int
+    changing_s: float
+    refused: Sequence[str]
     policies: dict[str, int]
     violations: Sequence[str]
 
@@ -88,7 +98,8 @@ class Outcome:
         return (
             f"{self.bound} of {self.created} pods bound, {self.rate:.1f}/s, "
             f"latency p50 {self.p50_s * 1000:.0f} ms, p99 {self.p99_s * 1000:.0f} ms; "
-            f"{self.changes} changes, {self.broken} of them broken; "
+            f"{self.changes} changes in {self.changing_s:.1f} s, {len(self.refused)} of them "
+            f"refused for {len(set(self.refused))} reasons; "
             f"{len(self.policies)} policies placed pods; {len(self.violations)} violations"
         )
 
@@ -96,50 +107,66 @@ class Outcome:
 # --- changes --------------------------------------------------------------------------------------
 
 
-def specs() -> Iterator[tuple[Json, bool]]:
-    """Yield one spec after another, and whether it can be used."""
-    broken: list[Json] = [
-        {"plugins": {"score": {"enabled": [{"name": "NoSuchPlugin"}]}}},
-        {"pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": 7}}}]},
-        {"plugins": {"bind": {"disabled": [{"name": "*"}]}}},
-    ]
-    number = 0
-    while True:
-        number += 1
-        if number % BROKEN_EVERY == 0:
-            yield {"schedulerName": NAME, **broken[number // BROKEN_EVERY % len(broken)]}, False
-            continue
-        strategy = ("LeastAllocated", "MostAllocated")[number % 2]
-        resources = [{"name": "cpu", "weight": 1 + number % 5}, {"name": "memory", "weight": 1}]
-        args = {"scoringStrategy": {"type": strategy, "resources": resources}}
-        yield (
-            {
-                "schedulerName": NAME,
-                # All nodes either way: a policy that looks at fewer would be another workload.
-                "percentageOfNodesToScore": (0, 100)[number % 2],
-                "plugins": {
-                    "multiPoint": {"enabled": [{"name": "ImageLocality", "weight": 1 + number}]}
-                },
-                "pluginConfig": [{"name": "NodeResourcesFit", "args": args}],
-            },
-            True,
-        )
+def wanted_broken(changes: int) -> int:
+    """Return how many of so many changes have to be broken: a third."""
+    return round(changes / BROKEN_EVERY)
+
+
+def is_broken(number: int) -> bool:
+    """Tell whether a change is broken, counted from 0."""
+    return number % BROKEN_EVERY == 1
+
+
+def good_spec(number: int) -> Json:
+    """Return a spec that can be used, another one for each number."""
+    strategy = ("LeastAllocated", "MostAllocated")[number % 2]
+    resources = [{"name": "cpu", "weight": 1 + number % 5}, {"name": "memory", "weight": 1}]
+    args = {"scoringStrategy": {"type": strategy, "resources": resources}}
+    return {
+        "schedulerName": NAME,
+        # All nodes either way: a policy that looks at fewer would be another workload.
+        "percentageOfNodesToScore": (0, 100)[number % 2],
+        "plugins": {"multiPoint": {"enabled": [{"name": "ImageLocality", "weight": 1 + number}]}},
+        "pluginConfig": [{"name": "NodeResourcesFit", "args": args}],
+    }
 
 
 class Changing:
-    """Changes the SchedulingProfile at a steady pace, on a thread of its own."""
+    """Changes SchedulingProfiles, one at a time, at a steady pace, on a thread of its own.
 
-    def __init__(self, plane: ControlPlane, count: int, every_s: float) -> None:
+    A change comes when it is due and the one before it has been judged.
+
+    Attributes
+    ----------
+    refused
+        What was wrong with the changes that could not be used.
+    unusable
+        The generations that must never have decided.
+    violations
+        What was said of a change that is not true of it.
+    """
+
+    def __init__(self, plane: ControlPlane, api: BlockingApi, count: int, every_s: float) -> None:
         self._profiles = SchedulingProfiles(plane)
         self._plane = plane
+        self._api = api
         self._count = count
         self._every_s = every_s
+        self._objects = 0
+        self._exists = False
+        self._good: int | None = None
         self.changes = 0
-        self.broken = 0
+        self.seconds = 0.0
+        self.refused: list[str] = []
         self.unusable: set[str] = set()
-        """The generations that must never have decided."""
+        self.violations: list[str] = []
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="changing")
+
+    @property
+    def _name(self) -> str:
+        """The object's: generations are counted anew in another one, so that has another name."""
+        return f"{NAME}-{self._objects}"
 
     def start(self) -> None:
         self._thread.start()
@@ -151,39 +178,85 @@ class Changing:
 
     def _run(self) -> None:
         try:
-            self._change()
+            self._change_all()
         except BaseException as error:  # noqa: BLE001 - handed to the main thread
             self._failure = error
 
-    def _change(self) -> None:
+    def _change_all(self) -> None:
         began = time.monotonic()
-        exists = False
-        for number, (spec, is_good) in zip(range(self._count), specs(), strict=False):
+        broken = 0
+        for number in range(self._count):
             # The pace of the load, not a wait for something to happen.
             time.sleep(max(began + number * self._every_s - time.monotonic(), 0.0))
-            if exists and number % DELETED_EVERY == DELETED_EVERY - 1:
-                self._profiles.delete(NAME)
-                exists = False
-                self.changes += 1
-                continue
-            if exists:
-                made = self._replace(spec)
+            if is_broken(number):
+                self._break(BROKEN[broken % len(BROKEN)])
+                broken += 1
+            elif self._exists and number % DELETED_EVERY == DELETED_EVERY - BROKEN_EVERY:
+                self._profiles.delete(self._name)
+                self._exists, self._good = False, None
             else:
-                made = self._profiles.create(NAME, spec)
-                exists = True
+                self._improve(good_spec(number))
             self.changes += 1
-            if not is_good:
-                self.broken += 1
-                generation = made["metadata"]["generation"]
-                self.unusable.add(f"{made['metadata']['uid']}@{generation}")
+        self.seconds = time.monotonic() - began
 
-    def _replace(self, spec: Json) -> Json:
-        path = f"/apis/scheduling.berth.dev/v1alpha1/schedulingprofiles/{NAME}"
+    def _improve(self, spec: Json) -> None:
+        made = self._write(spec)
+        self._good = made["metadata"]["generation"]
+        accepted, active = self._judgement(self._good)
+        if accepted["status"] != "True" or active != self._good:
+            self.violations.append(
+                f"{self._name}@{self._good} is good: {accepted}, {active} decides"
+            )
+
+    def _break(self, broken: BrokenPolicy) -> None:
+        try:
+            made = self._write({"schedulerName": NAME, **broken.spec})
+        except urllib.error.HTTPError as error:
+            with error:
+                said = error.read().decode()
+            if error.code != HTTPStatus.UNPROCESSABLE_ENTITY or not broken.by_api_server:
+                self.violations.append(f"{broken.name}: {error.code}, {said}")
+        else:
+            generation = made["metadata"]["generation"]
+            self.unusable.add(f"{made['metadata']['uid']}@{generation}")
+            accepted, active = self._judgement(generation)
+            said = accepted["message"]
+            if broken.by_api_server or accepted["status"] != "False" or active != self._good:
+                self.violations.append(f"{broken.name}: {accepted}, {active} decides")
+        if broken.told not in said:
+            self.violations.append(f"{broken.name}: {said!r} does not have {broken.told!r}")
+        self.refused.append(broken.name)
+
+    def _write(self, spec: Json) -> Json:
+        if not self._exists:
+            self._objects += 1
+            created = self._profiles.create(self._name, spec)
+            self._exists = True
+            return created
         patch = [{"op": "replace", "path": "/spec", "value": spec}]
         changed: Json = self._plane.call(
-            "PATCH", path, patch, content_type="application/json-patch+json"
+            "PATCH", f"{PATH}/{self._name}", patch, content_type="application/json-patch+json"
         )
         return changed
+
+    def _judgement(self, generation: int) -> tuple[Json, int | None]:
+        """Wait for the status; return the condition Accepted, and the generation that decides."""
+        status: Json = {}
+
+        def accepted() -> Json:
+            (found,) = [each for each in status["conditions"] if each["type"] == "Accepted"]
+            return found
+
+        def is_settled() -> bool:
+            status.clear()
+            status.update(self._api.get(f"{PATH}/{self._name}").get("status", {}))
+            if status.get("observedGeneration") != generation:
+                return False
+            # For a moment, the object before this one may not be known to be gone.
+            return bool(accepted()["reason"] != CONFLICT)
+
+        wait_until(self._api, is_settled, f"{self._name}@{generation} is judged")
+        return accepted(), status.get("activeGeneration")
 
 
 # --- a run ----------------------------------------------------------------------------------------
@@ -203,6 +276,7 @@ def start_berth(plane: ControlPlane, log: Path) -> ServerProcess:
     path.write_text(yaml.safe_dump(config))
     command = [sys.executable, "-m", "scheduler", "run", "--config", str(path)]
     command += ["--scheduling-profiles", "--log-level", "debug"]
+    command += ["--allow-python-profiles", "--python-profiles-namespace", NAMESPACE]
     command += ["--secure-port", "0", "--insecure-bind-address", "127.0.0.1:0"]
     return ServerProcess(command, log)
 
@@ -211,7 +285,10 @@ def run(*, pods: int, rate: float, changes: int) -> Outcome:
     """Place pods while the policy changes; on a control plane of its own."""
     with ControlPlane() as plane, BlockingApi(plane.admin_kubeconfig) as api:
         plane.berth_kubeconfig()
-        SchedulingProfiles(plane).install()
+        profiles = SchedulingProfiles(plane)
+        profiles.install()
+        profiles.grant_config_maps(CONFIG_MAP)
+        api.create_many([config_map()])
         count = pods // PODS_A_NODE + 20
         api.create_many(make_node(f"n{i:04}", cpu="64", memory="256Gi") for i in range(count))
         log = plane.folder / "berth-live.log"
@@ -220,7 +297,7 @@ def run(*, pods: int, rate: float, changes: int) -> Outcome:
             api.wait_until(
                 lambda: "scheduling" in events_of(log), "berth schedules", timeout_s=PATIENCE_S
             )
-            changing = Changing(plane, changes, pods / rate / max(changes, 1))
+            changing = Changing(plane, api, changes, pods / rate / max(changes, 1))
             changing.start()
             created = create_at(api, pods, rate)
             changing.finish()
@@ -230,6 +307,7 @@ def run(*, pods: int, rate: float, changes: int) -> Outcome:
             berth.terminate()
         lines = log_lines(log)
         found = [*check_binds(plane.audit_events(), user=USER, pods=api.pods())]
+        found += changing.violations
         found += check_policies(lines, scheduled_events(api), changing.unusable)
         return outcome_of(created, api.pods(), lines, changing, found)
 
@@ -342,7 +420,8 @@ def outcome_of(
         p50_s=waits[len(waits) // 2],
         p99_s=waits[int(len(waits) * 0.99)],
         changes=changing.changes,
-        broken=changing.broken,
+        changing_s=changing.seconds,
+        refused=changing.refused,
         policies=policies,
         violations=[*violations, *(f"{name} has no node" for name in unbound)],
     )
@@ -364,6 +443,7 @@ def main() -> int:
         for violation in outcome.violations[:20]:
             print(f"  VIOLATION {violation}")
         failed = failed or bool(outcome.violations) or outcome.bound != outcome.created
+        failed = failed or len(outcome.refused) != wanted_broken(changes)
     return int(failed)
 
 

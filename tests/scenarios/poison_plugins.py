@@ -5,12 +5,15 @@
 A plugin that is bad with every pod does not get through its trial. These wait for a pod of one
 kind, as a plugin would that nobody has tried with it: then one raises, one sleeps, one answers with
 too few nodes, one fills memory, and one writes into what it was shown. They sit in one profile.
+Each is switched off in the end: those that fail because their pod comes again and again, the one
+that sleeps because several such pods come, and its calls take more than the budget on average.
 Then one does not return at all.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import sys
@@ -62,6 +65,10 @@ POISONS: Final[Mapping[str, str]] = {
 }
 NEVER_RETURNS: Final = "NeverReturns"
 
+BAD_PODS: Final[Mapping[str, int]] = {**dict.fromkeys(POISONS, 1), "Sleeps": 6}
+"""How many pods there are that a plugin is bad with. A pod that a plugin raises over is tried again
+until that is switched off; one that it sleeps over is placed at once, so it takes several."""
+
 
 @dataclass
 class Outcome:
@@ -78,6 +85,10 @@ class Outcome:
     """By plugin, what the Events of its bad pod say."""
     failures: dict[tuple[str, str], float] = field(default_factory=dict)
     """By plugin and kind."""
+    switched_off: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """By plugin, the kind of failure for which it was switched off first, and why in words."""
+    passed_over: dict[str, float] = field(default_factory=dict)
+    """By plugin, how many calls were not made."""
     harmed: list[str] = field(default_factory=list)
     """Lines of the log that tell of connections that broke, before any call hung."""
     ended_by_hanging: bool = False
@@ -143,20 +154,39 @@ class Scene:
 
     def failures(self) -> dict[tuple[str, str], float]:
         """Scrape what is counted of failures."""
+        lines = self._scraped(r'berth_plugin_failures_total{plugin="(\w+)",kind="(\w+)"} (\S+)')
+        return {(plugin, kind): float(count) for plugin, kind, count in lines}
+
+    def passed_over(self) -> dict[str, float]:
+        """Scrape how many calls were not made."""
+        lines = self._scraped(r'berth_plugin_passed_over_total{plugin="(\w+)"} (\S+)')
+        return {plugin: float(count) for plugin, count in lines}
+
+    def switched_off(self) -> dict[str, tuple[str, str]]:
+        """Read in the log which plugins were switched off: for what kind of failure, and why."""
+        found: dict[str, tuple[str, str]] = {}
+        for line in self.log().splitlines():
+            if line.startswith("{") and '"plugin switched off"' in line:
+                told = json.loads(line)
+                found.setdefault(told["plugin"], (told["kind"], told["why"]))
+        return found
+
+    def _scraped(self, pattern: str) -> list[Any]:
         found = re.search(r'"address":"?(?:http://)?([\d.]+:\d+)', self.log())
         assert found is not None, self.log()
         with urllib.request.urlopen(f"http://{found[1]}/metrics") as answer:
             text = answer.read().decode()
-        pattern = r'^berth_plugin_failures_total\{plugin="(\w+)",kind="(\w+)"\} (\S+)'
-        lines = re.findall(pattern, text, re.MULTILINE)
-        return {(plugin, kind): float(count) for plugin, kind, count in lines}
+        return re.findall(f"^{pattern}", text, re.MULTILINE)
 
 
-def bad_pod(plugin: str) -> dict[str, Any]:
-    """Return the pod that a plugin is bad with."""
-    pod = make_pod(f"bad-{plugin.lower()}", cpu="10m", memory="16Mi")
-    pod["metadata"]["labels"] = {"poison": plugin}
-    return pod
+def bad_pods(plugin: str) -> list[dict[str, Any]]:
+    """Return the pods that a plugin is bad with."""
+    return [bad_pod(plugin, f"bad-{plugin.lower()}-{at}") for at in range(BAD_PODS[plugin])]
+
+
+def bad_pod(plugin: str, name: str) -> dict[str, Any]:
+    """Return a pod that a plugin is bad with."""
+    return make_pod(name, cpu="10m", memory="16Mi", labels={"poison": plugin})
 
 
 def play(scene: Scene, pods: int) -> Outcome:
@@ -170,22 +200,29 @@ def play(scene: Scene, pods: int) -> Outcome:
     began = time.monotonic()
     half = [make_pod(f"good-{at:04}", cpu="10m", memory="16Mi") for at in range(pods)]
     scene.api.create_many(half[: pods // 2])
-    scene.api.create_many([bad_pod(name) for name in POISONS])
+    bad = {pod["metadata"]["name"]: pod for name in POISONS for pod in bad_pods(name)}
+    scene.api.create_many(bad.values())
     scene.api.create_many(half[pods // 2 :])
     scene.wait_until(lambda: len(scene.bound("good-")) == pods, "the good pods are placed")
     outcome.seconds = time.monotonic() - began
     outcome.placed = len(scene.bound("good-"))
-    bad = {f"bad-{name.lower()}": name for name in POISONS}
     scene.wait_until(lambda: scene.bound("bad-") == set(bad), "the bad pods are placed too")
-    outcome.poisoned_placed = {bad[name] for name in scene.bound("bad-")}
+    outcome.poisoned_placed = {_poison_of(bad[name]) for name in scene.bound("bad-")}
     scene.wait_until(
         lambda: all(scene.events_of(pod) for pod in bad), "there are Events of the bad pods"
     )
-    outcome.events = {name: scene.events_of(pod) for pod, name in bad.items()}
+    for name, pod in bad.items():
+        outcome.events.setdefault(_poison_of(pod), []).extend(scene.events_of(name))
+    outcome.switched_off = scene.switched_off()
+    outcome.passed_over = scene.passed_over()
     outcome.failures = scene.failures()
     outcome.harmed = [line for line in scene.log().splitlines() if "Fatal error" in line]
     _hang(scene, outcome)
     return outcome
+
+
+def _poison_of(pod: dict[str, Any]) -> str:
+    return str(pod["metadata"]["labels"]["poison"])
 
 
 def _hang(scene: Scene, outcome: Outcome) -> None:
@@ -199,9 +236,7 @@ def _hang(scene: Scene, outcome: Outcome) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while berth.exit_status is None and time.monotonic() < deadline:
         # The profile may not have been swapped yet: then the pod is placed, and another comes.
-        pod = bad_pod(NEVER_RETURNS)
-        pod["metadata"]["name"] = next(names)
-        scene.api.create_many([pod])
+        scene.api.create_many([bad_pod(NEVER_RETURNS, next(names))])
         until = time.monotonic() + TIMEOUT_S
         while berth.exit_status is None and time.monotonic() < until:
             time.sleep(0.05)
@@ -240,9 +275,11 @@ def main() -> int:
         print(f"{name}:")
         for text in dict.fromkeys(told):
             print(f"    {text}")
-        for (plugin, kind), count in outcome.failures.items():
+        for (plugin, failure), count in outcome.failures.items():
             if plugin == name:
-                print(f"    {count:.0f} failures of kind {kind}")
+                print(f"    {count:.0f} failures of kind {failure}")
+        kind, why = outcome.switched_off.get(name, ("", "never"))
+        print(f"    switched off ({kind}: {why}), {outcome.passed_over[name]:.0f} calls not made")
     print(f"{NEVER_RETURNS}: the process ended: {outcome.ended_by_hanging}; the next one says:")
     print(f"    {outcome.told_after_restart}")
     return os.EX_OK

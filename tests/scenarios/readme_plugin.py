@@ -2,14 +2,15 @@
 
     python -m tests.scenarios.readme_plugin
 
-Berth runs as the README says, with an empty folder for plugins. Pods come one after another. Then
-the README's file is written into the folder, changed, broken, and taken away again; each time the
-placements tell when it took effect.
+Berth runs with the flags that the README gives it, and an empty folder for plugins. Pods come one
+after another. Then the README's file is written into the folder, changed, broken, and taken away
+again; each time the placements tell when it took effect.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import tempfile
 import time
@@ -33,6 +34,12 @@ CHEAP: Final = "node-4"
 SPOT: Final = "node-5"
 """Costs less than any other, but pods that matter stay away from it."""
 
+PLUGINS: Final = "policies"
+STATE: Final = "berth-state"
+"""Folders by the names that the README gives them."""
+
+_TAKE_A_FOLDER: Final = frozenset({"--plugin-dir", "--state-dir"})
+
 IN_A_ROW: Final = 5
 """So many pods on one of nine equal nodes are no accident."""
 
@@ -49,12 +56,28 @@ class Outcome:
     """Where pods went while the file could not be read as Python."""
     removed_s: float
     restarts: int
+    noted: tuple[str, ...]
+    """What berth has written into the folder for its notes."""
 
 
 def readme_plugin() -> str:
     """Return the Python in the README's section about plugins."""
     (text,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     return str(text)
+
+
+def readme_flags(folder: Path) -> list[str]:
+    """Return what the README's section about plugins types in after ``berth``.
+
+    The folders that it names lie in ``folder``, and those that it makes are made.
+    """
+    ((made, flags),) = re.findall(r"```console\nmkdir (\S+)\nberth (.*?)\n```", README.read_text())
+    (folder / made).mkdir()
+    words = shlex.split(flags)
+    return [
+        str(folder / word) if before in _TAKE_A_FOLDER else word
+        for before, word in zip(["", *words], words, strict=False)
+    ]
 
 
 class _Scene:
@@ -114,20 +137,20 @@ def run() -> Outcome:
             )
             for name in (f"node-{at}" for at in range(NODES))
         )
-        command = [sys.executable, "-m", "scheduler", "run", "--plugin-dir", folder]
-        command += ["--kubeconfig", str(plane.berth_kubeconfig()), "--leader-elect", "false"]
+        command = [sys.executable, "-m", "scheduler", *readme_flags(Path(folder))]
+        command += ["--kubeconfig", str(plane.berth_kubeconfig())]
         command += ["--secure-port", "0", "--insecure-bind-address", "127.0.0.1:0"]
         berth = ServerProcess(command, plane.folder / "berth.log")
         try:
-            scene = _Scene(api, Path(folder))
-            return _play(scene, berth)
+            scene = _Scene(api, Path(folder) / PLUGINS)
+            return _play(scene, berth, Path(folder) / STATE)
         except TimeoutError as error:
             raise TimeoutError(f"{error}\n{berth.log_tail()}") from error
         finally:
             berth.kill()
 
 
-def _play(scene: _Scene, berth: ServerProcess) -> Outcome:
+def _play(scene: _Scene, berth: ServerProcess, state: Path) -> Outcome:
     before = tuple(scene.place() for _ in range(2 * NODES))
     text = readme_plugin()
     scene.file.write_text(text)
@@ -148,7 +171,8 @@ def _play(scene: _Scene, berth: ServerProcess) -> Outcome:
     scene.file.unlink()
     removed_s = scene.until(lambda nodes: CHEAP not in nodes, "pods go everywhere again")
     restarts = 0 if berth.exit_status is None else 1
-    return Outcome(before, written_s, changed_s, after_breaking, removed_s, restarts)
+    noted = tuple(sorted(each.name for each in state.iterdir()))
+    return Outcome(before, written_s, changed_s, after_breaking, removed_s, restarts, noted)
 
 
 def main() -> int:

@@ -159,6 +159,11 @@ class RunningBerth:
         self._loop.call_soon_threadsafe(call)
 
     @property
+    def is_alive(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._thread.is_alive()
+
+    @property
     def is_ready(self) -> bool:
         """Whether the first lists are complete; raises when berth has died instead."""
         if self._failure is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,10 +17,8 @@ from scheduler.policy.config_reload import ConfigSource
 from scheduler.policy.plugin_supply import PluginSupply, SupplyOptions
 from tests.controlplane.access import NAMESPACE
 from tests.controlplane.blocking_api import BlockingApi
-from tests.controlplane.control_plane import ControlPlane
-from tests.controlplane.objects import make_node, make_pod
-from tests.controlplane.scheduling_profiles import SchedulingProfiles
-from tests.deploy.chart import rendered
+from tests.controlplane.objects import make_pod
+from tests.scenarios.profile_world import World, known, make_world, wait_watched, watch_of
 from tests.scenarios.replicas import LEASE_PATH, wait_until
 from tests.scenarios.running_berth import RunningBerth, without_election
 from tests.scheduler.informers.tcp_proxy import TcpProxy
@@ -33,71 +30,12 @@ if TYPE_CHECKING:
 
     from scheduler.config import SchedulerConfig
     from scheduler.crd_operator.profile_watch import ProfileWatch
+    from tests.controlplane.control_plane import ControlPlane
 
 pytestmark = pytest.mark.controlplane
 
-WITH_PROFILES = OperatorOptions(enabled=True)
 WITHOUT_A_NODE = {"plugins": {"filter": {"enabled": [{"name": "NoSuchPlugin"}]}}}
 MISTAKE = "spec.plugins.filter.enabled[0].name: there is no plugin 'NoSuchPlugin'"
-
-
-class World:
-    """A control plane with nodes, its SchedulingProfiles and a client."""
-
-    def __init__(self, plane: ControlPlane, api: BlockingApi) -> None:
-        self.plane = plane
-        self.api = api
-        self.kubeconfig = plane.berth_kubeconfig()
-        self.profiles = SchedulingProfiles(plane)
-        self._number = 0
-
-    def berth(self, **changes: Any) -> RunningBerth:
-        return RunningBerth(self.kubeconfig, **{"operator": WITH_PROFILES, **changes})
-
-    def place(self, count: int, scheduler_name: str) -> float:
-        """Create pods and return how long it took until all of them had a node, in seconds."""
-        self._number += 1
-        group = f"group-{self._number}"
-        pods = [
-            make_pod(
-                f"{group}-{i}", cpu="1m", scheduler_name=scheduler_name, labels={"group": group}
-            )
-            for i in range(count)
-        ]
-        since_s = time.monotonic()
-        self.api.create_many(pods)
-        self.api.wait_bound(count, label_selector=f"group={group}", timeout_s=180)
-        return time.monotonic() - since_s
-
-    def nodes_of(self, scheduler_name: str) -> set[str]:
-        """Return where the pods of a scheduler are."""
-        return {
-            each["spec"].get("nodeName", "")
-            for each in self.api.pods("default")
-            if each["spec"]["schedulerName"] == scheduler_name
-        }
-
-
-def make_world(plane: ControlPlane, api: BlockingApi) -> World:
-    world = World(plane, api)
-    api.create_many([make_node(f"n{i}", pods="10000") for i in range(5)])
-    return world
-
-
-@pytest.fixture(scope="module")
-def shared(controlplane_binaries: None) -> Iterator[World]:
-    with ControlPlane() as plane, BlockingApi(plane.admin_kubeconfig) as api:
-        world = make_world(plane, api)
-        world.profiles.install()
-        yield world
-
-
-@pytest.fixture
-def world(shared: World) -> Iterator[World]:
-    """The shared world, without SchedulingProfiles before and after."""
-    yield shared
-    for each in shared.api.list_all("/apis/scheduling.berth.dev/v1alpha1/schedulingprofiles"):
-        shared.profiles.delete(each["metadata"]["name"])
 
 
 @pytest.fixture
@@ -105,22 +43,6 @@ def fresh(fresh_control_plane: ControlPlane) -> Iterator[World]:
     """A world whose API server does not know the kind."""
     with BlockingApi(fresh_control_plane.admin_kubeconfig) as api:
         yield make_world(fresh_control_plane, api)
-
-
-def watch_of(berth: RunningBerth) -> ProfileWatch:
-    operator = berth.app.operator
-    assert operator is not None
-    return operator.watch
-
-
-def wait_watched(berth: RunningBerth) -> None:
-    wait_until(lambda: berth.is_ready and watch_of(berth).kopf_is_up, "kopf runs")
-
-
-def known(berth: RunningBerth) -> dict[str, int | None]:
-    """Return the generation that decides of each SchedulingProfile that this berth knows."""
-    statuses = berth.app.policies.policies.statuses()
-    return {name: each.active_generation for name, each in statuses.items()}
 
 
 def metric(berth: RunningBerth, line: str) -> float:
@@ -231,11 +153,7 @@ SOURCE = {"configMap": {"name": "berth-plugins", "key": "only_one.py"}}
 
 def test_python_in_a_config_map_decides_and_is_taken_over_when_it_changes(world: World) -> None:
     namespace = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
-    values = {"enabled": True, "pythonConfigMaps": ["berth-plugins"]}
-    rights = "/apis/rbac.authorization.k8s.io/v1/namespaces/berth-system"
-    for each in rendered({"schedulingProfiles": values}):
-        if each["metadata"]["name"] == "berth-python-profiles":
-            world.api.post(f"{rights}/{each['kind'].lower()}s", each)
+    world.profiles.grant_config_maps("berth-plugins")
     config_map = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

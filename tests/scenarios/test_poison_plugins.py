@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.scenarios import poison_plugins
-from tests.scenarios.poison_plugins import NEVER_RETURNS, POISONS
+from tests.scenarios.poison_plugins import BAD_PODS, NEVER_RETURNS, POISONS
 
 pytestmark = pytest.mark.controlplane
 
@@ -50,6 +50,31 @@ def test_the_pods_event_names_plugin_method_and_line(outcome, plugin, told):
 )
 def test_failures_are_counted_by_kind(outcome, plugin, kind):
     assert outcome.failures[plugin, kind] >= 1
+
+
+@pytest.mark.parametrize(
+    ("plugin", "kind", "why"),
+    [
+        pytest.param("Raises", "raised", "filter: KeyError: ", id="raises"),
+        pytest.param("Sleeps", "slow", "ms on average, more than its 10 ms", id="sleeps"),
+        pytest.param("WrongShape", "shape", "filter returned an array of shape", id="wrong-shape"),
+        pytest.param("Allocates", "memory", "filter: it allocates more memory", id="allocates"),
+        pytest.param("Mutates", "raised", "read-only", id="mutates"),
+    ],
+)
+def test_each_is_switched_off_and_the_log_says_why(outcome, plugin, kind, why):
+    told = outcome.switched_off[plugin]
+    assert told[0] == kind
+    assert why in told[1]
+
+
+@pytest.mark.parametrize("plugin", POISONS)
+def test_what_is_switched_off_is_not_asked(outcome, plugin):
+    assert outcome.passed_over[plugin] >= 1
+
+
+def test_the_one_that_sleeps_is_not_waited_for_once_it_is_switched_off(outcome):
+    assert outcome.failures["Sleeps", "slow"] < BAD_PODS["Sleeps"]
 
 
 def test_no_other_thread_comes_to_harm(outcome):

@@ -105,11 +105,17 @@ class TestOneVictim:
     def leaving(api: BlockingApi) -> list[dict[str, Any]]:
         return [each for each in api.pods("default") if "deletionTimestamp" in each["metadata"]]
 
+    def victim(self, api: BlockingApi) -> dict[str, Any]:
+        """Return the one pod that leaves; its DELETE may come after the nomination."""
+        api.wait_until(lambda: bool(self.leaving(api)), "a pod leaves")
+        (found,) = self.leaving(api)
+        return found
+
     def test_the_preemptor_waits_for_it_and_takes_its_place(self, scene):
         plane, api, berth = scene
         api.create_many([make_pod("high", cpu="3", priorityClassName="high")])
         api.wait_until(lambda: bool(self.nominated(api, "high")), "the pod is nominated")
-        (victim,) = self.leaving(api)
+        victim = self.victim(api)
         conditions = {each["type"]: each for each in victim["status"]["conditions"]}
         assert conditions["DisruptionTarget"]["reason"] == "PreemptionByScheduler"
         assert self.nominated(api, "high") == victim["spec"]["nodeName"]
@@ -132,7 +138,7 @@ class TestOneVictim:
         api.create_many([make_pod("middle", cpu="3", priorityClassName="middle")])
         api.wait_until(lambda: bool(self.nominated(api, "middle")), "the pod is nominated")
         node_name = self.nominated(api, "middle")
-        (victim,) = self.leaving(api)
+        victim = self.victim(api)
         selector = {"kubernetes.io/hostname": node_name}
         api.create_many(
             [make_pod("high", cpu="3", priorityClassName="high", nodeSelector=selector)]

@@ -27,6 +27,10 @@ def test_broken_code_leaves_the_last_good_version(outcome):
     assert set(outcome.after_breaking) == {readme_plugin.CHEAP}
 
 
+def test_what_is_at_work_is_noted_where_the_next_process_finds_it(outcome):
+    assert "plugin-at-work" in outcome.noted
+
+
 def test_it_has_no_more_than_ten_lines():
     lines = readme_plugin.readme_plugin().splitlines()
     assert len([line for line in lines if line]) <= 10

@@ -14,7 +14,7 @@ from scheduler.client.codec import Decoder
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.controller_manager import start_controller_manager
-from tests.controlplane.fake_provisioner import FakeProvisioner, on_node
+from tests.controlplane.fake_provisioner import SELECTED_NODE, FakeProvisioner, on_node
 from tests.controlplane.objects import HOSTNAME_LABEL, make_node, make_pod
 from tests.scenarios.running_berth import RunningBerth
 
@@ -221,6 +221,39 @@ def test_an_ephemeral_volume_is_made_with_its_pod(plane: ControlPlane) -> None:
             assert set(bound_volumes(api)) == {"worker-scratch"}
             api.wait_until(lambda: berth.is_at_rest, "berth is at rest")
             assert_storage_equals_the_api(berth, api)
+
+
+def test_a_pod_whose_volume_is_being_made_when_berth_is_told_to_stop(plane: ControlPlane) -> None:
+    """The process ends well, and the next one goes on where it was."""
+    with BlockingApi(plane.admin_kubeconfig) as api:
+        api.create_many([make_node(f"node-{i}") for i in range(20)])
+        api.create_many([storage_class(DYNAMIC, DRIVER)])
+        with RunningBerth(plane.berth_kubeconfig()) as berth:
+            api.wait_until(lambda: berth.is_ready, "berth is ready")
+            api.create_many([claim("slow", DYNAMIC)])
+            api.create_many([user_of("slow")])
+            api.wait_until(lambda: _selected_node(api) != "", "a volume is asked for")
+            assert berth.stop() == 0
+            assert berth.app.cache.counts().assumed_pods == 0
+            assert berth.app.waiting_pods.list() == []
+            assert storage_of(berth).claims.assumed == ()
+        (pod,) = api.pods()
+        assert pod["status"]["nominatedNodeName"] == _selected_node(api)
+        reasons = [each.get("reason") for each in pod["status"].get("conditions", [])]
+        assert "SchedulerError" not in reasons
+        with (
+            FakeProvisioner(api, DRIVER),
+            RunningBerth(plane.berth_kubeconfig(), seed=2) as berth,
+        ):
+            api.wait_bound(1, timeout_s=60)
+            assert api.pods()[0]["spec"]["nodeName"] == _selected_node(api)
+            api.wait_until(lambda: berth.is_at_rest, "berth is at rest")
+            assert_storage_equals_the_api(berth, api)
+
+
+def _selected_node(api: BlockingApi) -> str:
+    (found,) = api.list_all("/api/v1/persistentvolumeclaims")
+    return str(found["metadata"].get("annotations", {}).get(SELECTED_NODE, ""))
 
 
 def _requirement(key: str, *values: str) -> dict[str, Any]:
