@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import tomllib
 from pathlib import Path
@@ -63,8 +64,8 @@ def build_images() -> dict[str, Path]:
     About three minutes the first time (the base, 45 s of it), a minute and a half when berth's
     source has changed, nothing otherwise.
     """
+    configure_storage()
     folder = images_folder()
-    folder.mkdir(parents=True, exist_ok=True)
     digest = _berth_digest()
     berth = {
         version: folder / f"berth-{version}-{digest}.tar" for version in (VERSION, NEXT_VERSION)
@@ -73,11 +74,8 @@ def build_images() -> dict[str, Path]:
         _build_base(folder)
         for old in folder.glob("berth-*.tar"):
             old.unlink()
-        if (
-            len(_buildah(["images", "--quiet", "--filter", "dangling=true"]).split())
-            > _MAX_DANGLING
-        ):
-            _buildah(["prune", "--force"])
+        if len(dangling_images()) > _MAX_DANGLING:
+            remove_dangling_images()
         for version, archive in berth.items():
             _build_berth(version, archive)
     busybox = folder / f"busybox-{_digest([Path('/bin/busybox')])}.tar"
@@ -99,11 +97,36 @@ def buildah_environment() -> dict[str, str]:
     }
 
 
-def _build_base(folder: Path) -> None:
-    """Make the base image, unless buildah has it."""
+def configure_storage() -> None:
+    """Tell buildah to keep what it makes in :func:`images_folder`."""
+    folder = images_folder()
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "storage.conf").write_text(
         f'[storage]\ndriver = "vfs"\ngraphroot = "{folder}/storage"\nrunroot = "{folder}/run"\n'
     )
+
+
+def image_ids(name: str) -> list[str]:
+    """Return the ids of the images of that name: one, or none."""
+    return _buildah(["images", "--quiet", "--filter", f"reference={name}"]).split()
+
+
+def dangling_images() -> list[str]:
+    """Return the ids of the images that have no name."""
+    return _buildah(["images", "--quiet", "--filter", "dangling=true"]).split()
+
+
+def remove_dangling_images() -> None:
+    """Remove the images that have no name; what is in the way of that is told and left."""
+    try:
+        # ``buildah prune`` would say the same, but is younger than Debian 12.
+        _buildah(["rmi", "--prune", "--force"])
+    except ControlPlaneError as error:
+        sys.stderr.write(f"{error}\n")
+
+
+def _build_base(folder: Path) -> None:
+    """Make the base image, unless buildah has it."""
     if _buildah(["images", "--quiet", _BASE], check=False).strip():
         return
     with tempfile.TemporaryDirectory(prefix="base-", dir=folder) as scratch:
