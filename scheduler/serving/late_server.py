@@ -1,13 +1,12 @@
 """The HTTP server as the app sees it: it listens at once and answers a little later.
 
-What speaks HTTP takes a fifth of a second to import, and may have a certificate to make. At the
+What speaks HTTP takes a quarter of a second to import, and may have a certificate to make. At the
 start that is time in which pods could be placed already. Whoever asks meanwhile waits.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import TYPE_CHECKING, Final
 
 from scheduler.serving.listener import listeners
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from scheduler.serving.options import ServingOptions
     from scheduler.serving.server import Server
 
-LATEST_S: Final = 5.0
-"""So long after it began to listen it answers, whatever else there is to be done."""
+PATIENCE_S: Final = 5.0
+"""So long whoever asks has to wait at most, whatever else there is to be done."""
 
 _LOOK_AGAIN_S: Final = 0.05
 
@@ -104,11 +103,14 @@ class LateServer:
             await each.stop()
 
     async def _start(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LATEST_S):
-                await self._wanted.wait()
-                while self._is_busy():  # noqa: ASYNC110 - nobody tells
-                    await asyncio.sleep(_LOOK_AGAIN_S)
+        reasons = [asyncio.create_task(self._at_leisure())]
+        reasons += [asyncio.create_task(_asked(each)) for each in self._listeners]
+        try:
+            await asyncio.wait(reasons, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in reasons:
+                each.cancel()
+            await asyncio.gather(*reasons, return_exceptions=True)
         try:
             # Off the loop: it imports, and may make a certificate.
             self._server = await asyncio.to_thread(self._make, self._listeners)
@@ -116,3 +118,14 @@ class LateServer:
         except Exception as error:  # noqa: BLE001 - whatever it is, somebody has to be told
             self.failure = error
             self._on_failure()
+
+    async def _at_leisure(self) -> None:
+        await self._wanted.wait()
+        while self._is_busy():  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+
+async def _asked(listener: Listener) -> None:
+    """Wait for somebody who asks, and let them wait."""
+    await listener.knocked()
+    await asyncio.sleep(PATIENCE_S)

@@ -101,6 +101,16 @@ class Listener:
             raise ServerError(f"cannot listen on {self._bind_address}: {_reason(error)}") from error
         self._socket.setblocking(False)
 
+    async def knocked(self) -> None:
+        """Wait until somebody wants to connect; after :meth:`listen` and before :meth:`start`."""
+        assert self._socket is not None  # noqa: S101 - listen() has been called
+        loop, somebody = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._socket, somebody.set)
+        try:
+            await somebody.wait()
+        finally:
+            loop.remove_reader(self._socket)
+
     def start(self, server: web.Server) -> None:
         """Hand each connection to `server`."""
         self._accepting = asyncio.create_task(self._accept(server))

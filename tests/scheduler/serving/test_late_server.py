@@ -65,13 +65,33 @@ async def test_it_waits_while_somebody_is_busy():
 
 @on_a_loop
 @pytest.mark.parametrize("is_told", [False, True], ids=["never told to", "busy for ever"])
-async def test_it_does_not_wait_for_ever(is_told, monkeypatch):
-    monkeypatch.setattr(late_server, "LATEST_S", 0.01)
+async def test_whoever_asks_does_not_wait_for_ever(is_told, monkeypatch):
+    monkeypatch.setattr(late_server, "PATIENCE_S", 0.01)
     server = late(is_busy=lambda: True)
     server.listen()
     if is_told:
         server.answer()
     assert await asyncio.wait_for(status_of(server), 30) == 200
+    await server.stop()
+
+
+@on_a_loop
+async def test_while_somebody_is_busy_and_nobody_asks_it_is_not_made(monkeypatch):
+    monkeypatch.setattr(late_server, "PATIENCE_S", 0.0)
+    made = []
+
+    def a_server(listeners):
+        made.append(listeners)
+        return Server(PLAIN, Metrics(), readiness={}, listeners=listeners)
+
+    server = late(make=a_server, is_busy=lambda: True)
+    server.listen()
+    server.answer()
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not made
+    assert await asyncio.wait_for(status_of(server), 30) == 200
+    assert len(made) == 1
     await server.stop()
 
 

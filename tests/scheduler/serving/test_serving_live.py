@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from scheduler.app import App, StartError
 from scheduler.serving import late_server
-from scheduler.serving.listener import ServerError
+from scheduler.serving.listener import Listener, ServerError
 from scheduler.serving.options import ServingOptions
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.control_plane import ControlPlane
@@ -188,8 +188,12 @@ def test_berth_says_why_it_ends_when_it_cannot_serve(
     def no_server(self: App, listeners: object) -> Server:
         raise ServerError("no entropy")
 
-    # At once, so that it fails while the first lists are on their way.
-    monkeypatch.setattr(late_server, "LATEST_S", 0.0)
+    async def at_once(self: Listener) -> None:
+        pass
+
+    # So that it fails while the first lists are on their way.
+    monkeypatch.setattr(Listener, "knocked", at_once)
+    monkeypatch.setattr(late_server, "PATIENCE_S", 0.0)
     monkeypatch.setattr(App, "_make_server", no_server)
     berth = RunningBerth(control_plane.berth_kubeconfig())
     with pytest.raises(StartError, match="no entropy"), berth:
