@@ -8,21 +8,21 @@ last round is left.
 from __future__ import annotations
 
 import shutil
-import signal
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.bench.process_usage import ProcessUsage
-from tests.controlplane.binaries import ControlPlaneError
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.server_process import ServerProcess
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _CALM_SHARE = 0.15
 """Of one core, both servers together: what they take when nobody asks them anything."""
 
 _CALM_DEADLINE_S = 30.0
 _LOOK_S = 0.4
-_POLL_S = 0.005
 
 
 class SavedControlPlane(ControlPlane):
@@ -38,12 +38,11 @@ class SavedControlPlane(ControlPlane):
         """Keep what is there now under a name; the servers go on."""
         assert self._etcd is not None
         self.drop(name)
-        self._etcd.send_signal(signal.SIGSTOP)
+        self._etcd.pause()
         try:
-            self._wait_stopped(self._etcd.pid)
             shutil.copytree(self.folder / "etcd", self._saved(name))
         finally:
-            self._etcd.send_signal(signal.SIGCONT)
+            self._etcd.resume()
 
     def has(self, name: str) -> bool:
         """Whether something was saved under that name."""
@@ -79,14 +78,6 @@ class SavedControlPlane(ControlPlane):
     def _saved(self, name: str) -> Path:
         return self.folder / "saved" / name
 
-    def _wait_stopped(self, pid: int) -> None:
-        deadline_s = time.monotonic() + _CALM_DEADLINE_S
-        tasks = Path(f"/proc/{pid}/task")
-        while not all(_state(task) in "TtZX" for task in tasks.iterdir()):
-            if time.monotonic() > deadline_s:
-                raise ControlPlaneError("etcd does not stop to be copied")
-            time.sleep(_POLL_S)
-
     def _end_servers(self) -> None:
         if self._apiserver is not None:
             self._apiserver.kill()
@@ -94,10 +85,3 @@ class SavedControlPlane(ControlPlane):
         if self._etcd is not None:
             self._etcd.kill()
             self._etcd = None
-
-
-def _state(task: Path) -> str:
-    try:
-        return (task / "stat").read_text().rsplit(")", 1)[1].split()[0]
-    except OSError:  # the thread has ended
-        return "X"

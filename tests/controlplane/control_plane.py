@@ -18,7 +18,6 @@ import json
 import random
 import secrets
 import shutil
-import signal
 import socket
 import ssl
 import tempfile
@@ -177,11 +176,11 @@ class ControlPlane:
 
     def pause_apiserver(self) -> None:
         """Freeze the API server (SIGSTOP): connections stay open and nothing answers."""
-        self._running_apiserver().send_signal(signal.SIGSTOP)
+        self._running_apiserver().pause()
 
     def resume_apiserver(self) -> None:
         """Let a frozen API server go on (SIGCONT)."""
-        self._running_apiserver().send_signal(signal.SIGCONT)
+        self._running_apiserver().resume()
 
     def compact_etcd(self) -> int:
         """Forget etcd's history up to now; the revision up to which it is gone.

@@ -14,13 +14,17 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tests.controlplane.binaries import ControlPlaneError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_PAUSE_DEADLINE_S: Final = 30.0
+_POLL_S: Final = 0.005
 
 _SUPERVISOR = """
 import os, select, signal, sys
@@ -110,6 +114,26 @@ class ServerProcess:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
+    def pause(self) -> None:
+        """Freeze the program (SIGSTOP), and wait until none of its threads goes on.
+
+        Raises
+        ------
+        ControlPlaneError
+            That takes longer than anything should.
+        """
+        self.send_signal(signal.SIGSTOP)
+        deadline_s = time.monotonic() + _PAUSE_DEADLINE_S
+        # Where there is no such folder, the signal has to do.
+        while not all(_is_still(thread) for thread in Path(f"/proc/{self.pid}/task").glob("*")):
+            if time.monotonic() > deadline_s:
+                raise ControlPlaneError(f"{self.name} does not stop")
+            time.sleep(_POLL_S)
+
+    def resume(self) -> None:
+        """Let a frozen program go on (SIGCONT)."""
+        self.send_signal(signal.SIGCONT)
+
     def kill(self) -> None:
         """End the program at once (SIGKILL, also a paused one) and wait until it is gone."""
         self.send_signal(signal.SIGKILL)
@@ -133,3 +157,11 @@ class ServerProcess:
         assert self._supervisor.stdin is not None
         self._supervisor.stdin.close()
         self._supervisor.wait()
+
+
+def _is_still(thread: Path) -> bool:
+    try:
+        state = (thread / "stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return True  # it has ended
+    return state in "TtZX"
