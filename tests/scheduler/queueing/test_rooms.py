@@ -16,7 +16,7 @@ LEGAL = {
     Room.GATED: {Room.ACTIVE, Room.BACKOFF, Room.NOWHERE},
     Room.IN_FLIGHT: {Room.ACTIVE, Room.BACKOFF, Room.UNSCHEDULABLE, Room.GATED, Room.NOWHERE},
 }
-MOVES = [(origin, target) for origin, targets in LEGAL.items() for target in targets]
+MOVES = [pair for pair in product(Room, Room) if pair[1] in LEGAL[pair[0]]]
 OTHERS = [pair for pair in product(Room, Room) if pair not in MOVES]
 
 
