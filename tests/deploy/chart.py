@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from tests.controlplane.binaries import find_or_build, module_version
+from tests.deploy.discovery_cache import without_traces
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +32,12 @@ def helm(*arguments: str | Path, given: str = "") -> str:
     """Return what helm prints."""
     program = find_or_build(["helm"])["helm"]
     answer = subprocess.run(
-        [program, *arguments], input=given, capture_output=True, text=True, check=False
+        [program, *arguments],
+        env=without_traces(),
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if answer.returncode:
         raise ChartError(answer.stdout + answer.stderr)

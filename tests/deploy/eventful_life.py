@@ -177,4 +177,4 @@ def _node_of(api: BlockingApi, name: str) -> str:
 
 def _events_of(api: BlockingApi, pod: str) -> list[dict[str, Any]]:
     events = api.list_all("/apis/events.k8s.io/v1/namespaces/default/events")
-    return [each for each in events if each["regarding"]["name"] == pod]
+    return [each for each in events if each["regarding"].get("name") == pod]

@@ -6,6 +6,7 @@ import subprocess
 from typing import TYPE_CHECKING, Final
 
 from tests.controlplane.binaries import find_or_build
+from tests.deploy.discovery_cache import without_traces
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +60,12 @@ def kubectl(
     program = find_or_build(["kubectl"])["kubectl"]
     where = [] if kubeconfig is None else [f"--kubeconfig={kubeconfig}"]
     answer = subprocess.run(
-        [program, *where, *arguments], input=given, capture_output=True, text=True, check=False
+        [program, *where, *arguments],
+        env=without_traces(),
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert may_fail or answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout, answer.stderr

@@ -150,7 +150,7 @@ class Scene:
 
     def events_of(self, pod: str) -> list[str]:
         events = self.api.list_all("/apis/events.k8s.io/v1/namespaces/default/events")
-        return [each.get("note", "") for each in events if each["regarding"]["name"] == pod]
+        return [each.get("note", "") for each in events if each["regarding"].get("name") == pod]
 
     def failures(self) -> dict[tuple[str, str], float]:
         """Scrape what is counted of failures."""
