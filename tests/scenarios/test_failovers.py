@@ -192,6 +192,8 @@ def read(stage: Stage) -> Any:
 def test_a_lease_deleted_under_its_holder_is_made_again_and_nobody_else_leads(stage):
     leader = stage.start(LEADS)
     standby = stage.start(STANDS_BY)
+    # Who has never seen the holder of a Lease that is gone makes it at once.
+    wait_until(lambda: standby.said("leader seen", "leader") == leader.identity, "it knows whose")
     before = stage.lease()["metadata"]["uid"]
     stage.api.delete(LEASE_PATH)
 
