@@ -127,7 +127,7 @@ def remove_dangling_images() -> None:
 
 def _build_base(folder: Path) -> None:
     """Make the base image, unless buildah has it."""
-    if _buildah(["images", "--quiet", _BASE], check=False).strip():
+    if image_ids(_BASE):
         return
     with tempfile.TemporaryDirectory(prefix="base-", dir=folder) as scratch:
         root = Path(scratch, "root")
@@ -145,7 +145,7 @@ def _build_base(folder: Path) -> None:
         (root / "etc/pip.conf").write_text(_PIP_CONF)
         for useless in _USELESS:
             shutil.rmtree(root / useless, ignore_errors=True)
-        _from_scratch(_BASE, {str(root): "/"}, [])
+        from_scratch(_BASE, {str(root): "/"})
 
 
 def _build_berth(version: str, archive: Path) -> None:
@@ -165,13 +165,14 @@ def _build_busybox(archive: Path) -> None:
         shutil.copy2("/bin/busybox", root / "bin/busybox")
         for applet in ("sh", "sleep", "true", "wget", "cat", "echo", "date", "ls", "id"):
             (root / "bin" / applet).symlink_to("busybox")
-        _from_scratch(
+        from_scratch(
             BUSYBOX, {str(root): "/"}, ["--entrypoint", '["/bin/sleep", "1000000"]', "--cmd", ""]
         )
         _push(BUSYBOX, archive)
 
 
-def _from_scratch(name: str, added: Mapping[str, str], settings: Sequence[str]) -> None:
+def from_scratch(name: str, added: Mapping[str, str], settings: Sequence[str] = ()) -> None:
+    """Make an image of one layer: what is added, from here to where, and what is configured."""
     container = _buildah(["from", "scratch"]).strip()
     try:
         for source, target in added.items():
@@ -191,11 +192,11 @@ def _push(name: str, archive: Path) -> None:
     partial.replace(archive)
 
 
-def _buildah(arguments: Sequence[str], *, check: bool = True) -> str:
-    return _run(["buildah", *arguments], check=check)
+def _buildah(arguments: Sequence[str]) -> str:
+    return _run(["buildah", *arguments])
 
 
-def _run(command: Sequence[str], *, cwd: Path | None = None, check: bool = True) -> str:
+def _run(command: Sequence[str], *, cwd: Path | None = None) -> str:
     done = subprocess.run(
         command,
         cwd=cwd,
@@ -205,7 +206,7 @@ def _run(command: Sequence[str], *, cwd: Path | None = None, check: bool = True)
         text=True,
         check=False,
     )
-    if check and done.returncode != 0:
+    if done.returncode != 0:
         tail = "\n".join((done.stdout + done.stderr).rstrip().splitlines()[-25:])
         raise ControlPlaneError(f"{' '.join(command)} failed:\n{tail}")
     return done.stdout
