@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
+from plugins.framework.attempt_budget import UNLIMITED
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.status import Code
 
 T = TypeVar("T")
@@ -43,6 +46,7 @@ class CycleState:
 
     __slots__ = (
         "_values",
+        "budget",
         "marks",
         "parallel_pre_bind",
         "skip_filter",
@@ -50,8 +54,10 @@ class CycleState:
         "skip_score",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, budget: AttemptBudget = UNLIMITED) -> None:
         self._values: dict[StateKey[Any], Any] = {}
+        self.budget = budget
+        """What is left for this attempt: asked between terms, constraints and keys of a pod."""
         self.skip_filter: set[str] = set()
         """Names of plugins whose PreFilter said Skip."""
         self.skip_score: set[str] = set()
@@ -99,7 +105,7 @@ class CycleState:
 
     def copy(self) -> CycleState:
         """Return a state for a what-if, in which each value is cloned by its key's rule."""
-        twin = CycleState()
+        twin = CycleState(self.budget)
         twin._values = {
             key: value if key.clone is None else key.clone(value)
             for key, value in self._values.items()
