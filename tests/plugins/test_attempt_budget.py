@@ -17,7 +17,7 @@ def test_a_budget_holds_until_it_is_used_up() -> None:
     clock.advance(0.24)
     budget.check()
     clock.advance(0.01)
-    with pytest.raises(AttemptBudgetExceededError, match="budget of 0.25 s") as raised:
+    with pytest.raises(AttemptBudgetExceededError, match=r"budget of 0\.25 s") as raised:
         budget.check()
     assert raised.value.limit_s == 0.25
 
