@@ -82,7 +82,8 @@ class KeptVerdicts:
     -----
     *Concurrency*: confined to the scheduling thread.
 
-    Invariant: after :meth:`follow` everything equals what a new object would hold.
+    Invariant: after :meth:`follow` everything equals what a new object would hold. After one that
+    raised it holds nothing of use, and nobody may keep it.
     """
 
     __slots__ = (
@@ -165,18 +166,24 @@ class KeptVerdicts:
     def follow(self) -> bool:
         """Ask again about the rows that changed; return False when all must be asked anew.
 
+        Raises
+        ------
+        BaseException
+            Whatever a plugin raises. Some rows have been judged anew then and others have not, so
+            the object must be dropped.
+
         *Cost*: some 15 us for a changed row, less when there are many.
         """
         columns = self.columns
         if self.epoch != columns.epoch:
             return False
         same_nodes = self._node_version == columns.node_version
-        if not same_nodes:
-            if self._facts_of and self._cluster_facts(NodesView(columns)) != self._facts:
-                return False
-            self._node_version = columns.node_version
-        position = columns.change_count
+        facts_hold = same_nodes or not self._facts_of
+        if not facts_hold and self._cluster_facts(NodesView(columns)) != self._facts:
+            return False
+        position, node_version = columns.change_count, columns.node_version
         if position == self._position:
+            self._node_version = node_version
             return True
         changed = columns.changed_since(self._position)
         if changed is None or len(changed) * 4 > len(columns) + MAX_ONE_BY_ONE:
@@ -186,7 +193,8 @@ class KeptVerdicts:
                 self._judge_row(row, same_nodes)
         else:
             self._judge_rows(np.fromiter(sorted(changed), np.intp, len(changed)), same_nodes)
-        self._position = position
+        # Only now: a plugin that fails on the way must not leave rows that count as judged.
+        self._position, self._node_version = position, node_version
         return True
 
     def _judge_rows(self, rows: RowArray, same_nodes: bool) -> None:
@@ -330,11 +338,12 @@ class KeptVerdicts:
     def _uniform_bonus(self) -> int:
         """Return what the normalising plugins give every node while their raw scores are equal."""
         if self._bonus is None:
-            self._bonus = 0
+            bonus = 0
             for each in self.normalized:
                 raw = np.array([each.uniform], dtype=np.int64)
                 score = int(each.plugin.normalize(self._state, self._info, raw)[0])
-                self._bonus += score * each.weight
+                bonus += score * each.weight
+            self._bonus = bonus
         return self._bonus
 
     # --- once ---------------------------------------------------------------------------------

@@ -248,12 +248,12 @@ class SignatureReuse:
         """Return the verdicts of a signature, up to date; None when they cannot be shared."""
         columns = self._snapshot.columns
         if key in self._kept:
-            kept = self._kept[key]
-            self._kept.move_to_end(key)
+            # Out while it follows: whatever a plugin raises there, nothing half followed is kept.
+            kept = self._kept.pop(key)
             if kept is None or kept.follow():
+                self._kept[key] = kept
                 self._had_verdicts = kept is not None
                 return kept
-            del self._kept[key]
         try:
             kept = KeptVerdicts(others.signing, weights, info, columns)
         except (NotShareableError, PluginError):

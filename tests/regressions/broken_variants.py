@@ -29,6 +29,7 @@ from scheduler.queueing.in_flight import InFlight
 from scheduler.queueing.nominator import Nominator
 from scheduler.queueing.scheduling_queue import SchedulingQueue
 from scheduler.queueing.wake_ups import Asker, Verdict, WakeUps
+from scheduler.reuse import SignatureReuse
 from scheduler.schedule_one import SchedulingLoop
 
 if TYPE_CHECKING:
@@ -151,6 +152,20 @@ def _failure_of_a_deleted_pod_is_passed_over(real: Any) -> Any:
             real(self, queued, failure)
 
     return handle
+
+
+@_variant(SignatureReuse, "_kept_verdicts")
+def _half_followed_verdicts_are_kept(real: Any) -> Any:
+    def kept_verdicts(self: Any, key: Any, *more: Any) -> Any:
+        before = self._kept.get(key)
+        try:
+            return real(self, key, *more)
+        except Exception:
+            before._node_version = before.columns.node_version
+            self._kept[key] = before
+            raise
+
+    return kept_verdicts
 
 
 # --- who is woken -----------------------------------------------------------------------------

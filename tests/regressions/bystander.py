@@ -1,11 +1,12 @@
-"""A plugin that a scenario tells what to do: somebody's own, beside all the default ones."""
+"""Plugins that a scenario tells what to do: somebody's own, beside all the default ones."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Hint, Resource
 from plugins.framework.interfaces import (
+    FilterPlugin,
     PermitPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
@@ -15,15 +16,26 @@ from plugins.framework.results import PROCEED
 from plugins.framework.status import SUCCESS, Code, Status, unschedulable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
     from typing import Any
 
     from cache.objects import Pod
+    from plugins.framework.interfaces import Plugin
     from scheduler.profiles import Profiles
 
 
 HELD_S = 900.0
 """Longer than any scenario takes: nobody waits for it."""
+
+P = TypeVar("P", bound="Plugin")
+
+
+def made_for(profiles: Profiles, kind: type[P]) -> P:
+    """Return the plugin of a kind that was made for the only profile."""
+    (framework,) = profiles
+    plugins = {each for point in framework.points.values() for each in point}
+    (found,) = (each for each in plugins if isinstance(each, kind))
+    return found
 
 
 class Bystander(PreEnqueuePlugin, PreFilterPlugin, ReservePlugin, PermitPlugin):
@@ -51,13 +63,6 @@ class Bystander(PreEnqueuePlugin, PreFilterPlugin, ReservePlugin, PermitPlugin):
         self.held: set[str] = set()
         self.fails_reserve = False
 
-    @classmethod
-    def of(cls, profiles: Profiles) -> Bystander:
-        """Return the one that was made for the only profile."""
-        (framework,) = profiles
-        (found,) = (each for each in framework.points["reserve"] if isinstance(each, cls))
-        return found
-
     def pre_enqueue(self, pod: Pod) -> Status:
         return unschedulable("kept out") if pod.metadata.name in self.kept_out else SUCCESS
 
@@ -80,3 +85,29 @@ class Bystander(PreEnqueuePlugin, PreFilterPlugin, ReservePlugin, PermitPlugin):
 
     def permit(self, state, info, node_name):
         return (Status(Code.WAIT), HELD_S) if info.name in self.held else (SUCCESS, 0.0)
+
+
+class Judge(FilterPlugin):
+    """Lets every pod onto every node and signs it, so that its answers are kept; fails on request.
+
+    Attributes
+    ----------
+    fails
+        The next question raises.
+    """
+
+    name = "Judge"
+    reads_pods = False
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        super().__init__(args, handle)
+        self.fails = False
+
+    def signature(self, info) -> Hashable:
+        return ()
+
+    def filter_one(self, state, info, node_info):
+        fails, self.fails = self.fails, False
+        if fails:
+            raise RuntimeError("no luck")
+        return SUCCESS

@@ -31,6 +31,9 @@ Action: TypeAlias = "Callable[[World], None]"
 _HEAD: Final = ("thread", "broken")
 _THREAD = re.compile(r"[\w.-]+/[\w.-]+#\d+")
 
+OUR_OWN: Final = "our own"
+"""In place of a thread: a mistake that was found in Berth before it hurt anybody."""
+
 
 class ScriptError(Exception):
     """A scenario that cannot be read; the message names file and line."""
@@ -56,7 +59,7 @@ class Script:
     Parameters
     ----------
     threads
-        Where somebody was hurt: ``owner/repository#number``.
+        Where somebody was hurt: ``owner/repository#number``; or ``our own``.
     broken
         The variant of the scheduler with which it must fail.
     """
@@ -102,7 +105,7 @@ def parse(text: str, name: str) -> Script:
     head = [_head(name, number, lines) for number in range(2, 2 + len(_HEAD))]
     threads = tuple(each.strip() for each in head[0].split(","))
     for each in threads:
-        if not _THREAD.fullmatch(each):
+        if each != OUR_OWN and not _THREAD.fullmatch(each):
             raise ScriptError(f"{name}:2: {each!r} is no owner/repository#number")
     if head[1] not in VARIANTS:
         known = ", ".join(sorted(VARIANTS))

@@ -90,6 +90,11 @@ def _node(world: World, name: str, options: Options) -> None:
         world.cluster.create("nodes", name, {"status": status})
 
 
+@_step("cordon node {name}")
+def _cordon_node(world: World, name: str) -> None:
+    world.cluster.change("nodes", name, {"spec": {"unschedulable": True}})
+
+
 @_step("delete node {name}")
 def _delete_node(world: World, name: str) -> None:
     world.cluster.remove("nodes", name)
@@ -215,6 +220,11 @@ def _hold_at_permit(world: World, name: str) -> None:
 @_step("plugin fails next reserve")
 def _fail_reserve(world: World) -> None:
     world.bystander.fails_reserve = True
+
+
+@_step("plugin fails next filter")
+def _fail_filter(world: World) -> None:
+    world.judge.fails = True
 
 
 @_step("count questions")

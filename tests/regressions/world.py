@@ -48,7 +48,7 @@ from scheduler.waiting_pods import WaitingPods
 from tests.fakes.clock import FakeClock
 from tests.fakes.object_api import FakeObjectApi
 from tests.fakes.write_api import FakeWriteApi
-from tests.regressions.bystander import Bystander
+from tests.regressions.bystander import Bystander, Judge, made_for
 from tests.regressions.cluster import Cluster
 
 if TYPE_CHECKING:
@@ -66,6 +66,10 @@ loop, and no chain of requests is as long as this."""
 
 EPOCH_S = 1_767_225_600.0
 """The time when a scenario starts: 2026-01-01."""
+
+
+def _named(plugin: type[Plugin], point: str) -> tuple[str, ...]:
+    return (plugin.name,) if point in points_of(plugin) else ()
 
 
 async def _no_wait(seconds: float) -> None:
@@ -118,12 +122,17 @@ class World:
         )
         (effective,) = effective_profiles(default_config("berth"))
         points = {
-            point: (*names, Bystander.name) if point in points_of(Bystander) else names
+            point: (*_named(Judge, point), *names, *_named(Bystander, point))
             for point, names in effective.points.items()
         }
-        known: dict[str, type[Plugin]] = {**PLUGINS, Bystander.name: Bystander}
+        known: dict[str, type[Plugin]] = {
+            **PLUGINS,
+            Bystander.name: Bystander,
+            Judge.name: Judge,
+        }
         profiles = build_profiles([replace(effective, points=points)], known, handle)
-        self.bystander = Bystander.of(profiles)
+        self.bystander = made_for(profiles, Bystander)
+        self.judge = made_for(profiles, Judge)
         self.queue = SchedulingQueue(
             clock=clock,
             sort_key=profiles.sort_key,

@@ -5,6 +5,7 @@ import pytest
 from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
 from plugins.default_binder import DefaultBinder
+from plugins.framework.attempt_budget import AttemptBudgetExceededError
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.interfaces import FilterPlugin, ReservePlugin, ScorePlugin
 from plugins.framework.status import SUCCESS, unschedulable
@@ -70,6 +71,27 @@ class Reserving(FilterPlugin, ReservePlugin):
 
     def unreserve(self, state, info, node_name):
         pass
+
+
+class FailsOnce(FilterPlugin):
+    """Signs, lets every pod in, and raises once when it is asked about the node that it is told."""
+
+    name = "FailsOnce"
+    reads_pods = False
+
+    def __init__(self):
+        super().__init__(None, NoBinding())
+        self.error = None
+        self.fails_at = ""
+
+    def signature(self, info):
+        return ()
+
+    def filter_one(self, state, info, node_info):
+        if self.error is not None and node_info.name == self.fails_at:
+            error, self.error = self.error, None
+            raise error
+        return SUCCESS
 
 
 def runner(*plugins):
@@ -251,6 +273,47 @@ def test_a_node_that_changes_is_asked_about_anew_by_those_who_read_no_pods(chang
         for name in ("next", "after"):
             found.append(cluster.place(wish(pod(f"{name}-{len(found)}")).info()).feasible_nodes)
     assert found == [60, 60 - changed, 60 - changed, 60, 60]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(RuntimeError("no luck"), id="a failure"),
+        pytest.param(AttemptBudgetExceededError(0.25), id="the end of the budget"),
+    ],
+)
+@pytest.mark.parametrize("changed", [pytest.param(FEW, id="few"), pytest.param(MANY, id="many")])
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize(
+    "worse",
+    [
+        pytest.param(lambda n: n.unschedulable(), id="cordoned"),
+        pytest.param(lambda n: n.taint("hard"), id="tainted"),
+    ],
+)
+def test_a_plugin_that_fails_once_leaves_no_verdict_half_followed(worse, at, changed, error):
+    def fresh(index):
+        return node(f"node-{index}").capacity(cpu="8", pods="20")
+
+    cache = SchedulerCache()
+    for index in range(60):
+        cache.add_node(fresh(index).build())
+    plugin = FailsOnce()
+    default = [
+        PLUGINS[name](None, NoBinding()) for name in ("NodeUnschedulable", "TaintToleration")
+    ]
+    cluster = Cluster(cache, runner(plugin, *default, SigningCounting()))
+    assert cluster.place(some_pod(0)).feasible_nodes == 60
+    for index in range(changed):
+        cache.add_node(worse(fresh(index)).build())
+    plugin.error, plugin.fails_at = error, f"node-{at}"
+    if isinstance(error, Exception):
+        assert cluster.place(some_pod(1)) is None
+    else:
+        with pytest.raises(AttemptBudgetExceededError):
+            cluster.place(some_pod(1))
+    assert plugin.error is None
+    assert cluster.place(some_pod(2)).feasible_nodes == 60 - changed
 
 
 @pytest.mark.parametrize("changed", [pytest.param(FEW, id="few"), pytest.param(MANY, id="many")])
