@@ -142,6 +142,8 @@ class Columns:
         self._nodes: list[Node | None] = []
         self._derived: OrderedDict[Hashable, _Derived] = OrderedDict()
         self._label_columns: dict[str, LabelColumn] = {}
+        self.label_keys: dict[str, int] = {}
+        """The label keys of the nodes, and how many nodes have each."""
         self.node_version = 0
         """Grows whenever a Node object came, went or changed."""
         self._changes: list[int] = []
@@ -207,6 +209,7 @@ class Columns:
         self._count_claims(self.node_infos[row].pvc_ref_counts, -1)
         self.terms.touch(row)
         self.terms.touch(last)
+        self._count_label_keys(self._nodes[row], None)
         self.taint_sets.release(int(self._taint_set_ids[row]))
         if row != last:
             moved = self.node_infos[last]
@@ -232,6 +235,24 @@ class Columns:
                 self.claim_ref_counts[claim] = now
             else:
                 del self.claim_ref_counts[claim]
+
+    def _count_label_keys(self, old: Node | None, new: Node | None) -> None:
+        before = () if old is None else old.metadata.labels
+        after = () if new is None else new.metadata.labels
+        if old is not None and new is not None and before == after:
+            return
+        counts = self.label_keys
+        for key in after:
+            counts[key] = counts.get(key, 0) + 1
+        for key in before:
+            if counts[key] == 1:
+                del counts[key]
+            else:
+                counts[key] -= 1
+
+    def has_label_key(self, key: str) -> bool:
+        """Tell whether any node has a label with this key."""
+        return key in self.label_keys
 
     @property
     def change_count(self) -> int:
@@ -275,6 +296,7 @@ class Columns:
                 derived.array[row] = derived.spec.fill(info)
 
     def _write_node(self, row: int, info: NodeInfo, node: Node) -> None:
+        self._count_label_keys(self._nodes[row], node)
         self._nodes[row] = node
         self.node_version += 1
         self._allocatable[:, row] = 0

@@ -106,6 +106,14 @@ def test_a_label_table_does_not_grow_with_nodes_that_came_and_went():
     assert len(table.values) < 100
 
 
+def test_the_label_keys_of_all_nodes_are_known():
+    columns = columns_of(info("a", labels={"rack": "r1"}), info("b", labels={"rack": "r2"}))
+    columns.put(info("b", labels={"gpu": "yes"}))
+    assert (columns.has_label_key("rack"), columns.has_label_key("gpu")) == (True, True)
+    columns.remove("a")
+    assert (columns.has_label_key("rack"), columns.label_keys) == (False, {"gpu": 1})
+
+
 def test_taint_sets_of_nodes_that_left_are_dropped():
     columns = columns_of(info("a", taints=(Taint("k", "v", "NoSchedule"),)), info("b"))
     columns.remove("a")
@@ -153,6 +161,7 @@ def test_columns_after_any_history_equal_columns_built_anew(history):
     rebuilt = columns_of(*truth.values())
     order = [columns.row_of[name] for name in rebuilt.row_of]
     assert sorted(order) == list(range(len(truth)))
+    assert columns.label_keys == rebuilt.label_keys
     np.testing.assert_array_equal(columns.allocatable[:, order], rebuilt.allocatable)
     np.testing.assert_array_equal(columns.requested[:, order], rebuilt.requested)
     np.testing.assert_array_equal(columns.unschedulable[order], rebuilt.unschedulable)
