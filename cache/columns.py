@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from cache.interning import Interner
-from cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from cache.quantity import INT64_MAX
+from cache.resource_table import ResourceTable
 from cache.term_index import TermIndex
 
 if TYPE_CHECKING:
@@ -32,13 +33,9 @@ if TYPE_CHECKING:
     from cache.node_info import NodeInfo
     from cache.objects import Node, Taint
 
-FIXED_RESOURCES: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
-"""The resources that always have a row, in this order; extended resources follow."""
-
 NONZERO_CPU: Final = 0
 NONZERO_MEMORY: Final = 1
 
-INT64_MAX: Final = 2**63 - 1
 MAX_DERIVED_COLUMNS: Final = 256
 """More than the distinct label keys, images and ports that pods ask for at one time."""
 
@@ -126,16 +123,15 @@ class Columns:
         self.row_of: dict[str, int] = {}
         self.epoch = 0
         """Grows whenever a row starts to mean another node: cached masks die with it."""
-        self.resource_row: dict[str, int] = {name: row for row, name in enumerate(FIXED_RESOURCES)}
         self.taint_sets: Interner[tuple[Taint, ...]] = Interner()
         self.followers: list[set[str]] = []
         """Sets that get the name of every node that is put or removed."""
         self.claim_ref_counts: dict[str, int] = {}
         """How often the nodes' pods mount a claim, by ``namespace/claim``."""
         self._capacity = _FIRST_CAPACITY
-        resources = len(FIXED_RESOURCES)
-        self._allocatable = np.zeros((resources, _FIRST_CAPACITY), dtype=np.int64)
-        self._requested = np.zeros((resources, _FIRST_CAPACITY), dtype=np.int64)
+        self._resources = ResourceTable(_FIRST_CAPACITY)
+        self.resource_row = self._resources.line_of
+        """The row of each resource that some node reports; what nobody reports has none."""
         self._nonzero = np.zeros((2, _FIRST_CAPACITY), dtype=np.int64)
         self._unschedulable = np.zeros(_FIRST_CAPACITY, dtype=np.bool_)
         self._taint_set_ids = np.zeros(_FIRST_CAPACITY, dtype=np.int32)
@@ -154,6 +150,11 @@ class Columns:
 
     def __len__(self) -> int:
         return len(self.node_infos)
+
+    @property
+    def memory_bytes(self) -> int:
+        """The bytes of all arrays, room for more nodes included."""
+        return self._resources.memory_bytes + sum(array.nbytes for array in self._arrays())
 
     # --- changing rows ------------------------------------------------------------------------
 
@@ -177,6 +178,7 @@ class Columns:
             self.row_of[info.name] = row
             self.node_infos.append(info)
             self._nodes.append(None)
+            self._resources.append()
             self._taint_set_ids[row] = self.taint_sets.acquire(())
             self.epoch += 1
             self._refresh_views()
@@ -218,10 +220,10 @@ class Columns:
             self.row_of[moved.name] = row
             for array in self._arrays():
                 array[..., row] = array[..., last]
+        self._resources.remove(row, last)
         self.node_infos.pop()
         self._nodes.pop()
-        for array in (self._allocatable, self._requested, self._nonzero):
-            array[:, last] = 0
+        self._nonzero[:, last] = 0
         self.epoch += 1
         self.node_version += 1
         self._refresh_views()
@@ -278,15 +280,7 @@ class Columns:
 
     def _write_row(self, row: int, info: NodeInfo) -> None:
         node_changed = self._nodes[row] is not info.node
-        requested = self._requested
-        requested[:, row] = 0
-        for name, amount in info.requested.items():
-            at = self.resource_row.get(name)
-            if at is None:
-                at = self._add_resource(name)
-                requested = self._requested
-            requested[at, row] = min(amount, INT64_MAX)
-        requested[3, row] = len(info.pods)
+        self._resources.write_requested(row, info)
         self._nonzero[NONZERO_CPU, row] = min(info.nonzero_milli_cpu, INT64_MAX)
         self._nonzero[NONZERO_MEMORY, row] = min(info.nonzero_memory_bytes, INT64_MAX)
         if node_changed and info.node is not None:
@@ -299,25 +293,12 @@ class Columns:
         self._count_label_keys(self._nodes[row], node)
         self._nodes[row] = node
         self.node_version += 1
-        self._allocatable[:, row] = 0
-        for name, amount in info.allocatable.items():
-            at = self.resource_row.get(name)
-            if at is None:
-                at = self._add_resource(name)
-            self._allocatable[at, row] = amount
+        if self._resources.write_allocatable(row, info.allocatable, self.node_infos):
+            self._refresh_views()
         self._unschedulable[row] = node.spec.unschedulable
         before = int(self._taint_set_ids[row])
         self._taint_set_ids[row] = self.taint_sets.acquire(node.spec.taints)
         self.taint_sets.release(before)
-
-    def _add_resource(self, name: str) -> int:
-        at = self._allocatable.shape[0]
-        self.resource_row[name] = at
-        more = np.zeros((1, self._capacity), dtype=np.int64)
-        self._allocatable = np.concatenate([self._allocatable, more])
-        self._requested = np.concatenate([self._requested, more])
-        self._refresh_views()
-        return at
 
     def _grow(self) -> None:
         extra = self._capacity
@@ -327,8 +308,7 @@ class Columns:
             return np.pad(array, width)
 
         self._capacity += extra
-        self._allocatable = longer(self._allocatable)
-        self._requested = longer(self._requested)
+        self._resources.grow(extra)
         self._nonzero = longer(self._nonzero)
         self._unschedulable = longer(self._unschedulable)
         self._taint_set_ids = longer(self._taint_set_ids)
@@ -337,8 +317,6 @@ class Columns:
 
     def _arrays(self) -> list[npt.NDArray[Any]]:
         fixed: list[npt.NDArray[Any]] = [
-            self._allocatable,
-            self._requested,
             self._nonzero,
             self._unschedulable,
             self._taint_set_ids,
@@ -353,10 +331,11 @@ class Columns:
             part.flags.writeable = False
             return part
 
-        self.allocatable: npt.NDArray[np.int64] = view(self._allocatable)
+        self.allocatable: npt.NDArray[np.int64]
         """int64 (n_resources, n_nodes), read-only."""
-        self.requested: npt.NDArray[np.int64] = view(self._requested)
+        self.requested: npt.NDArray[np.int64]
         """int64 (n_resources, n_nodes), read-only; the row of ``pods`` counts pods."""
+        self.allocatable, self.requested = self._resources.views(n)
         self.nonzero_requested: npt.NDArray[np.int64] = view(self._nonzero)
         """int64 (2, n_nodes), read-only: milli-CPU, then bytes of memory."""
         self.unschedulable: npt.NDArray[np.bool_] = view(self._unschedulable)
@@ -462,21 +441,25 @@ class NodesView:
 
     def allocatable(self, resource: str) -> npt.NDArray[np.int64]:
         """Return int64 (n,): what each node has of a resource (milli-CPU, bytes or counts)."""
-        return self._amounts(self.columns.allocatable, resource)
+        row = self.columns.resource_row.get(resource)
+        if row is None:
+            return np.zeros(len(self), dtype=np.int64)
+        return self.take(self.columns.allocatable[row])
 
     def requested(self, resource: str) -> npt.NDArray[np.int64]:
-        """Return int64 (n,): what the pods of each node have asked for."""
-        return self._amounts(self.columns.requested, resource)
+        """Return int64 (n,): what the pods of each node have asked for.
+
+        *Cost*: proportional to the nodes, in Python, for a resource that no node reports.
+        """
+        row = self.columns.resource_row.get(resource)
+        if row is not None:
+            return self.take(self.columns.requested[row])
+        amounts = (min(info.requested.get(resource, 0), INT64_MAX) for info in self.node_infos())
+        return np.fromiter(amounts, np.int64, len(self))
 
     def nonzero_requested(self, which: int) -> npt.NDArray[np.int64]:
         """Return int64 (n,): assumed use, ``NONZERO_CPU`` in milli, ``NONZERO_MEMORY`` in bytes."""
         return self.take(self.columns.nonzero_requested[which])
-
-    def _amounts(self, table: npt.NDArray[np.int64], resource: str) -> npt.NDArray[np.int64]:
-        row = self.columns.resource_row.get(resource)
-        if row is None:
-            return np.zeros(len(self), dtype=np.int64)
-        return self.take(table[row])
 
     @property
     def unschedulable(self) -> npt.NDArray[np.bool_]:

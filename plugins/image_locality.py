@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from cache.columns import INT64_MAX, ColumnSpec, NodesView
+from cache.columns import ColumnSpec, NodesView
 from cache.image_states import normalized_image_name
+from cache.quantity import INT64_MAX
 from plugins.framework.cycle_state import CycleState, StateKey
 from plugins.framework.interfaces import PreScorePlugin, ScorePlugin
 from plugins.framework.normalize import MAX_NODE_SCORE

@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 
-from cache.columns import FIXED_RESOURCES, INT64_MAX, NodesView
+from cache.columns import NodesView
+from cache.quantity import INT64_MAX
+from cache.resource_table import FIXED_RESOURCES
 from cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar_resource_name
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from cache.columns import INT64_MAX, Columns, ColumnSpec, NodesView
+from cache.columns import Columns, ColumnSpec, NodesView
+from cache.quantity import INT64_MAX
 from plugins.default_preemption.node_memory import NodeMemory
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from cache.columns import INT64_MAX
 from cache.objects import PodStatus
+from cache.quantity import INT64_MAX
 from cache.resources import (
     CPU,
     EPHEMERAL_STORAGE,

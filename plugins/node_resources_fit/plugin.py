@@ -116,6 +116,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         The reasons are found when they are asked for, from the columns: ask before those change.
         """
         needs = self._needs(state, info)
+        resource_row = nodes.columns.resource_row
+        if any(name not in resource_row for name, _ in needs):
+            # No node reports it.
+            passed = np.zeros(len(nodes), dtype=np.bool_)
+            return NodeVerdicts(passed, detail=lambda: _reasons(needs, nodes))
         view = widened(nodes)
         passed = view.allocatable(PODS) > view.requested(PODS)
         for name, amount in needs:
@@ -158,19 +163,24 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
 
 def _reasons(needs: Needs, nodes: NodesView) -> tuple[npt.NDArray[np.intp], list[Status]]:
-    """Group the nodes by what they lack: see :class:`NodeVerdicts`."""
+    """Group the nodes by what they lack: see :class:`NodeVerdicts`.
+
+    *Cost*: a few passes over columns for each resource that some node reports. What no node
+    reports is lacking on all of them.
+    """
+    resource_row = nodes.columns.resource_row
     lacks: list[BoolArray] = [nodes.requested(PODS) >= nodes.allocatable(PODS)]
-    too_small = np.zeros(len(nodes), dtype=np.bool_)
-    for name, amount in needs:
+    reported = [(name, amount) for name, amount in needs if name in resource_row]
+    too_small = np.full(len(nodes), len(reported) < len(needs))
+    for name, amount in reported:
         capacity = nodes.allocatable(name)
         lacks.append(capacity - nodes.requested(name) < amount)
         too_small |= capacity < amount
     patterns, which = distinct_patterns(np.array([*lacks, too_small]))
-    reasons = [reason_for(PODS), *(reason_for(name) for name, _ in needs)]
     statuses = []
-    for *lacking, hopeless in patterns:
+    for pods, *lacking, hopeless in patterns:
+        is_there = {name for (name, _), lack in zip(reported, lacking, strict=True) if not lack}
+        reasons = [reason_for(name) for name, _ in needs if name not in is_there]
         refuse = unresolvable if hopeless else unschedulable
-        statuses.append(
-            refuse(*(reason for reason, lack in zip(reasons, lacking, strict=True) if lack))
-        )
+        statuses.append(refuse(*([reason_for(PODS)] if pods else ()), *reasons))
     return which, statuses

@@ -8,17 +8,18 @@ from hypothesis import strategies as st
 from cache.columns import FEW_ROWS, MAX_DERIVED_COLUMNS, Columns, ColumnSpec, NodesView
 from cache.node_info import NodeInfo
 from cache.objects import Node, NodeMeta, NodeSpec, NodeStatus, Taint
+from cache.resource_table import FIXED_RESOURCES
 from tests.builders import node, pod
 
 
 def info(name: str, *, cpu: str = "4", labels: dict[str, str] | None = None, **spec) -> NodeInfo:
-    node = Node(
+    made_of = Node(
         metadata=NodeMeta(name=name, uid=f"uid-{name}", labels=labels or {}),
         spec=NodeSpec(**spec),
         status=NodeStatus(allocatable={"cpu": cpu, "memory": "8Gi", "pods": "110"}),
     )
     made = NodeInfo(name)
-    made.set_node(node)
+    made.set_node(made_of)
     return made
 
 
@@ -47,6 +48,94 @@ def test_an_extended_resource_gets_a_row_when_first_seen():
 def test_a_resource_that_nobody_has_is_zero_everywhere():
     view = NodesView(columns_of(info("a"), info("b")))
     assert view.requested("x/unheard-of").tolist() == [0, 0]
+
+
+def with_resources(name: str, *resources: str) -> NodeInfo:
+    return node(name).capacity(dict.fromkeys(resources, "8")).info()
+
+
+def with_requests(name: str, *resources: str) -> NodeInfo:
+    """Return a node whose one pod requests five of each of some resources that it lacks."""
+    made = info(name)
+    made.add_pod(pod("odd").request(dict.fromkeys(resources, "5")).info())
+    return made
+
+
+def test_what_only_pods_name_takes_no_column():
+    columns = columns_of(info("a"), info("b"))
+    before = columns.memory_bytes
+    columns.put(with_requests("a", *(f"x/r{index}" for index in range(1000))))
+    assert list(columns.resource_row) == list(FIXED_RESOURCES)
+    assert columns.memory_bytes == before
+    view = NodesView(columns)
+    assert view.requested("x/r7").tolist() == [5, 0]
+    assert view.allocatable("x/r7").tolist() == [0, 0]
+
+
+def test_a_resource_that_a_node_reports_later_finds_what_pods_requested_before():
+    columns = columns_of(info("a"), with_requests("b", "x/gpu"), info("c"))
+    columns.put(with_resources("c", "x/gpu"))
+    assert columns.requested[columns.resource_row["x/gpu"]].tolist() == [0, 5, 0]
+    assert columns.allocatable[columns.resource_row["x/gpu"]].tolist() == [0, 0, 8]
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        pytest.param(lambda c: c.remove("a"), id="the node leaves"),
+        pytest.param(lambda c: c.put(info("a")), id="the node has none any more"),
+    ],
+)
+def test_a_resource_that_no_node_reports_any_more_gives_its_column_back(leave):
+    columns = columns_of(with_resources("a", "x/gpu", "x/fpga"), with_resources("b", "x/fpga"))
+    columns.put(info("c"))
+    leave(columns)
+    assert list(columns.resource_row) == [*FIXED_RESOURCES, "x/fpga"]
+    fpga = NodesView(columns).allocatable("x/fpga").tolist()
+    assert fpga[columns.row_of["b"]] == 8
+    assert sum(fpga) == 8
+    assert len(columns.allocatable) == len(FIXED_RESOURCES) + 1
+
+
+def test_columns_of_resources_shrink_again():
+    columns = columns_of(info("a"), info("b"))
+    before = columns.memory_bytes
+    columns.put(with_resources("a", *(f"x/r{index}" for index in range(300))))
+    assert columns.memory_bytes > before
+    columns.put(info("a"))
+    assert columns.memory_bytes == before
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["report", "request", "remove"]),
+            st.sampled_from("abc"),
+            st.frozensets(st.sampled_from([f"x/r{index}" for index in range(12)])),
+        ),
+        max_size=30,
+    )
+)
+def test_amounts_of_resources_that_come_and_go_are_those_of_the_nodes(history):
+    columns = Columns()
+    truth: dict[str, NodeInfo] = {}
+    for action, name, resources in history:
+        if action != "remove":
+            make = with_resources if action == "report" else with_requests
+            truth[name] = make(name, *resources)
+            columns.put(truth[name])
+        elif name in truth:
+            columns.remove(name)
+            del truth[name]
+    view = NodesView(columns)
+    for resource in ("cpu", "pods", *(f"x/r{index}" for index in range(12))):
+        allocatable, requested = view.allocatable(resource), view.requested(resource)
+        for row, each in enumerate(columns.node_infos):
+            assert allocatable[row] == each.allocatable.get(resource, 0)
+            if resource != "pods":
+                assert requested[row] == each.requested.get(resource, 0)
+    reported = {name for each in truth.values() for name in each.allocatable}
+    assert columns.resource_row.keys() == reported | set(FIXED_RESOURCES)
 
 
 @pytest.mark.parametrize(

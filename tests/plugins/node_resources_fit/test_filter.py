@@ -262,3 +262,17 @@ def test_a_node_that_passes_is_never_overcommitted(
             after = built.info(*pods, incoming)
             wanted = incoming.info().requests
             assert all(after.free(name) >= 0 for name, amount in wanted.items() if amount)
+
+
+def test_resources_that_no_node_reports_are_insufficient_everywhere_in_their_order():
+    snapshot = Snapshot.of([node(f"n{i}").capacity({"cpu": str(i + 1)}).info() for i in range(2)])
+    wanted = pod().request({"cpu": "2", "a/none": "1", "z/none": "3"}).info()
+    plugin, state, nodes = _plugin(), CycleState(), snapshot.all_nodes()
+    plugin.pre_filter(state, wanted, nodes)
+    verdicts = plugin.filter(state, wanted, nodes)
+    assert [verdicts.status_of(row) for row in range(2)] == [
+        plugin.filter_one(state, wanted, each) for each in nodes.node_infos()
+    ]
+    assert verdicts.status_of(0) == unresolvable(
+        "Insufficient cpu", "Insufficient a/none", "Insufficient z/none"
+    )

@@ -1,0 +1,181 @@
+"""What each node has of every resource, and what its pods have asked for, as two matrices.
+
+A resource has a line in both as long as some node reports it in ``status.allocatable``. Whatever
+else pods request has none: anybody can put a pod with a thousand names of his own on a node, and
+a line takes room for every node. Such requests stand in the sums of the pod's NodeInfo alone, where
+the columns of a resource that appears on a node later find them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cache.quantity import INT64_MAX
+from cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from cache.node_info import NodeInfo
+
+FIXED_RESOURCES: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
+"""The resources that always have a line, in this order; extended resources follow."""
+
+_PODS_LINE: Final = FIXED_RESOURCES.index(PODS)
+_FIRST_LINES: Final = 8
+_NOTHING: Final[Mapping[str, int]] = {}
+
+
+class ResourceTable:
+    """Allocatable and requested amounts, by resource and by node.
+
+    Parameters
+    ----------
+    capacity
+        For how many nodes there is room.
+
+    Notes
+    -----
+    *Concurrency*: confined to the thread of the columns.
+
+    Invariant: the extended resources in ``line_of`` are those that some node reports, and their
+    lines follow the fixed ones without a gap.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.line_of: dict[str, int] = {name: line for line, name in enumerate(FIXED_RESOURCES)}
+        self._num_reporting: dict[str, int] = {}
+        """How many nodes report each extended resource."""
+        self._reported: list[Mapping[str, int]] = []
+        """The allocatable amounts of each node, as they stand in the matrix."""
+        self._allocatable = np.zeros((_FIRST_LINES, capacity), dtype=np.int64)
+        self._requested = np.zeros((_FIRST_LINES, capacity), dtype=np.int64)
+
+    @property
+    def memory_bytes(self) -> int:
+        """The bytes of both matrices: lines for at most four times the resources reported."""
+        return self._allocatable.nbytes + self._requested.nbytes
+
+    def views(self, num_nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return allocatable and requested, int64 (n_resources, n_nodes), read-only."""
+        lines = len(self.line_of)
+        allocatable = self._allocatable[:lines, :num_nodes]
+        requested = self._requested[:lines, :num_nodes]
+        allocatable.flags.writeable = False
+        requested.flags.writeable = False
+        return allocatable, requested
+
+    def append(self) -> None:
+        """Take in one more node, which has nothing yet."""
+        self._reported.append(_NOTHING)
+
+    def grow(self, extra: int) -> None:
+        """Make room for more nodes."""
+        self._allocatable = np.pad(self._allocatable, [(0, 0), (0, extra)])
+        self._requested = np.pad(self._requested, [(0, 0), (0, extra)])
+
+    def write_requested(self, row: int, info: NodeInfo) -> None:
+        """Take over what the pods of a node ask for.
+
+        *Cost*: a microsecond or two, and 40 ns for each resource that no node reports.
+        """
+        requested, line_of = self._requested, self.line_of
+        requested[:, row] = 0
+        for name, amount in info.requested.items():
+            line = line_of.get(name)
+            if line is not None:
+                requested[line, row] = min(amount, INT64_MAX)
+        requested[_PODS_LINE, row] = len(info.pods)
+
+    def write_allocatable(
+        self, row: int, amounts: Mapping[str, int], by_row: Sequence[NodeInfo]
+    ) -> bool:
+        """Take over what a node has, and return whether other resources have lines now.
+
+        Parameters
+        ----------
+        row
+            The node's.
+        amounts
+            What it has; kept, and so not to be changed.
+        by_row
+            All nodes: a resource that no other node reports may be requested on any.
+
+        *Cost*: a microsecond or two; for a resource that no node reported before, 60 ns a node.
+        """
+        before = self._reported[row]
+        self._reported[row] = amounts
+        changed = before.keys() != amounts.keys() and self._take_over(before, amounts, by_row)
+        self._allocatable[:, row] = 0
+        for name, amount in amounts.items():
+            self._allocatable[self.line_of[name], row] = amount
+        return changed
+
+    def remove(self, row: int, last: int) -> None:
+        """Drop a node; the last one moves into its place."""
+        self._take_over(self._reported[row], _NOTHING, ())
+        self._reported[row] = self._reported[last]
+        self._reported.pop()
+        for table in (self._allocatable, self._requested):
+            table[:, row] = table[:, last]
+            table[:, last] = 0
+
+    def _take_over(
+        self, before: Mapping[str, int], after: Mapping[str, int], by_row: Sequence[NodeInfo]
+    ) -> bool:
+        """Count who reports what, and return whether other resources have lines now."""
+        counts = self._num_reporting
+        changed = False
+        for name in after.keys() - before.keys():
+            if name in FIXED_RESOURCES:
+                continue
+            counts[name] = counts.get(name, 0) + 1
+            if counts[name] == 1:
+                self._add(name, by_row)
+                changed = True
+        for name in before.keys() - after.keys():
+            if name in FIXED_RESOURCES:
+                continue
+            counts[name] -= 1
+            if not counts[name]:
+                del counts[name]
+                self._drop(name)
+                changed = True
+        return changed
+
+    def _add(self, name: str, by_row: Sequence[NodeInfo]) -> None:
+        line = len(self.line_of)
+        if line == len(self._allocatable):
+            self._resize(2 * line)
+        self.line_of[name] = line
+        for row, info in enumerate(by_row):
+            amount = info.requested.get(name)
+            if amount is not None:
+                self._requested[line, row] = min(amount, INT64_MAX)
+
+    def _drop(self, name: str) -> None:
+        line = self.line_of.pop(name)
+        last = len(self.line_of)
+        for table in (self._allocatable, self._requested):
+            table[line] = table[last]
+            table[last] = 0
+        for other, at in self.line_of.items():
+            if at == last:
+                self.line_of[other] = line
+                break
+        if last * 4 <= len(self._allocatable) and len(self._allocatable) > _FIRST_LINES:
+            self._resize(len(self._allocatable) // 2)
+
+    def _resize(self, lines: int) -> None:
+        def resized(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            other = np.zeros((lines, table.shape[1]), dtype=table.dtype)
+            kept = min(lines, len(table))
+            other[:kept] = table[:kept]
+            return other
+
+        self._allocatable = resized(self._allocatable)
+        self._requested = resized(self._requested)
