@@ -19,7 +19,8 @@ from cache.snapshot import Snapshot
 from cache.storage import Storage
 from cache.workloads import Workloads
 from scheduler.binder import Binder
-from scheduler.binding_cycle import BindingCycles
+from scheduler.binding_cycle import MAX_BINDING, BindingCycles
+from scheduler.binding_slots import BindingSlots
 from scheduler.cache_debugger import CacheDebugger
 from scheduler.client.api import Api, Permission
 from scheduler.client.codec import (
@@ -264,7 +265,8 @@ class App:
     def _make_parts(self, transport: Transport, rng: random.Random) -> None:
         clock = time.monotonic
         loop, metrics = self.loop, self.metrics
-        binder = Binder(self.api, rng)
+        slots = BindingSlots(MAX_BINDING)
+        binder = Binder(self.api, rng, slots=slots, on_abandoned=metrics.binding_abandoned)
         namespaces, workloads, storage = Namespaces(), Workloads(), Storage()
         budgets = DisruptionBudgets()
         handle = PluginHandle(
@@ -337,6 +339,7 @@ class App:
             metrics,
             clock,
             self.status_writer,
+            slots,
         )
         self.preemptions = PreemptionExecutor(
             loop,

@@ -1,14 +1,26 @@
 """Binding a pod through the API, with every kind of answer settled.
 
 An answer that leaves open whether the binding was made is settled by asking for the pod, and
-the binding is sent again to the same node if it was not. It is never sent to a second node:
-the API server would take it, and two schedulers' worth of books would be wrong.
+the binding is sent again to the same node if it was not. It is never sent to a second node before
+that: the API server would take it, and two schedulers' worth of books would be wrong.
+
+    POST -> accepted                                            bound
+         -> in doubt, conflict, not found -> GET -> on our node   bound
+                                                 -> elsewhere, gone or another: nothing left to do
+                                                 -> unbound       POST again, or abandon it
+         -> not taken up                                          POST again, or abandon it
+         -> refused                                               abandon it
+
+An abandoned binding is undone, and its pod is tried again after its backoff. It is abandoned after
+a bounded number of attempts and a bounded time, whatever is answered: a webhook on
+``pods/binding`` may answer 500 for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol
+import time
+from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
 
@@ -22,13 +34,28 @@ if TYPE_CHECKING:
 
     from cache.objects import Pod
     from cache.pod_info import PodInfo
+    from scheduler.binding_slots import BindingSlots
+    from scheduler.client.errors import Verdict
 
-MAX_RETRIES = 6
-"""Attempts at a binding that the server refused to take up; about ten seconds in all. After
-that the pod goes back to the queue, so that it may find another node."""
+MAX_TRIES: Final = 6
+"""Requests for one binding, as long as none is accepted; about ten seconds in all. After that the
+pod goes back to the queue, so that it may find another node."""
 
-MIN_SETTLE_S = 0.1
+MAX_TRYING_S: Final = 20.0
+"""After so long since the first one no request is sent again; each may take its timeout."""
+
+MAX_PAUSE_S: Final = 5.0
+"""A pod whose binding shall wait for longer (Retry-After) waits in the queue: here it would hold
+its room on the node for so long."""
+
+MAX_PAUSING: Final = 512
+"""Bindings that pause between two attempts at one time; each holds room on a node. Whichever fails
+beyond that is abandoned at once."""
+
+MIN_SETTLE_S: Final = 0.1
 """Between two questions about one binding, whatever the error says of delays."""
+
+_MAX_FAILING: Final = 10_000
 
 log = structlog.get_logger(__name__)
 
@@ -68,6 +95,14 @@ class Binder:
         Jitter of the delays between attempts.
     sleep
         Waits between attempts.
+    slots
+        Where a binding that waits gives its slot back.
+    on_abandoned
+        Receives the reason of each binding that is abandoned while its pod is still there:
+        ``retries``, ``throttled``, ``crowded``, ``conflict``, ``not_found``, ``forbidden``,
+        ``namespace_terminating`` or ``refused``.
+    clock
+        Seconds of a monotonic clock.
 
     Notes
     -----
@@ -79,10 +114,21 @@ class Binder:
         api: BindingApi,
         rng: random.Random,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        *,
+        slots: BindingSlots,
+        on_abandoned: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._api = api
         self._rng = rng
         self._sleep = sleep
+        self._slots = slots
+        self._on_abandoned = on_abandoned
+        self._clock = clock
+        self._pausing = 0
+        # Namespaces whose last binding was abandoned after all its attempts. Until one is
+        # accepted each binding there is sent once: what fails is not about the one pod.
+        self._failing: set[str] = set()
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
         """Bind a pod; return once it is known what became of it.
@@ -91,33 +137,28 @@ class Binder:
         -------
         Success when the API server holds the binding to ``node_name``. Else an Error status,
         whose ``error`` is a :class:`PodGoneError`, a :class:`BoundElsewhereError`, or the
-        ApiError of the last attempt.
+        ApiError of the last attempt: then the pod is still there and has no node.
         """
         metadata = info.pod.metadata
-        attempt = 0
-        while True:
+        began_s = self._clock()
+        for attempt in range(MAX_TRIES):
             try:
                 await self._api.bind_pod(metadata.namespace, metadata.name, metadata.uid, node_name)
             except ApiError as error:
                 verdict = classify(error, attempt, self._rng)
-                attempt += 1
-                if verdict.action is Action.GONE:
-                    return _failed(PodGoneError(str(error)), node_name)
-                if verdict.action in (Action.SETTLE, Action.CONFLICT):
-                    await self._sleep(verdict.delay_s)
+                why = self._why_abandoned(info, error, verdict, attempt, began_s)
+                if not why or verdict.action is Action.SETTLE:
+                    await self._pause(info, min(verdict.delay_s, MAX_PAUSE_S))
+                if verdict.action in (Action.SETTLE, Action.CONFLICT, Action.GONE):
                     settled = await self.settle(info, node_name)
                     if settled is not None:
                         return settled
-                    if verdict.action is Action.CONFLICT:
-                        return _failed(error, node_name)
-                elif verdict.action is Action.RETRY and attempt <= MAX_RETRIES:
-                    await self._sleep(verdict.delay_s)
-                else:
-                    if verdict.action is Action.FORBIDDEN:
-                        log.error("binding pods is forbidden", pod=info.key, error=str(error))
-                    return _failed(error, node_name)
+                if why:
+                    return self._abandon(info, node_name, error, why, attempt + 1)
             else:
+                self._failing.discard(metadata.namespace)
                 return SUCCESS
+        raise AssertionError("the last attempt is abandoned")
 
     async def settle(self, info: PodInfo, node_name: str) -> Status | None:
         """Ask what became of a binding to a node; None means that the pod is still unbound.
@@ -133,11 +174,11 @@ class Binder:
                 verdict = classify(error, attempt, self._rng)
                 attempt += 1
                 log.warning("cannot settle a binding yet", pod=info.key, error=str(error))
-                await self._sleep(max(verdict.delay_s, MIN_SETTLE_S))
+                await self._pause(info, max(verdict.delay_s, MIN_SETTLE_S))
                 continue
             except MalformedObjectError as error:
                 log.error("the pod of a binding cannot be read", pod=info.key, error=str(error))
-                await self._sleep(backoff_s(attempt, self._rng))
+                await self._pause(info, backoff_s(attempt, self._rng))
                 attempt += 1
                 continue
             if pod is None or pod.metadata.uid != info.uid:
@@ -149,6 +190,59 @@ class Binder:
             if pod.metadata.deletion_timestamp is not None:
                 return _failed(PodGoneError("the pod is being deleted"), node_name)
             return None
+
+    def _why_abandoned(
+        self, info: PodInfo, error: ApiError, verdict: Verdict, attempt: int, began_s: float
+    ) -> str:
+        """Return why a binding is not sent again unless it was made; empty when it is."""
+        action = verdict.action
+        if action not in (Action.RETRY, Action.SETTLE):
+            if action is Action.FORBIDDEN and error.is_namespace_terminating:
+                return "namespace_terminating"
+            return _REFUSALS.get(action, "refused")
+        if verdict.delay_s > MAX_PAUSE_S:
+            return "throttled"
+        is_last = attempt + 1 >= MAX_TRIES or info.namespace in self._failing
+        if is_last or self._clock() - began_s >= MAX_TRYING_S:
+            return "retries"
+        return "crowded" if self._pausing >= MAX_PAUSING else ""
+
+    def _abandon(
+        self, info: PodInfo, node_name: str, error: ApiError, why: str, tries: int
+    ) -> Status:
+        if why == "retries":
+            if len(self._failing) >= _MAX_FAILING:
+                self._failing.clear()  # of namespaces that are gone long since
+            self._failing.add(info.namespace)
+        if why == "forbidden" and not error.is_from_admission:
+            log.error("binding pods is forbidden", pod=info.key, error=str(error))
+        else:
+            log.info(
+                "binding abandoned",
+                pod=info.key,
+                node=node_name,
+                why=why,
+                tries=tries,
+                error=str(error),
+            )
+        self._on_abandoned(why)
+        return _failed(error, node_name)
+
+    async def _pause(self, info: PodInfo, seconds: float) -> None:
+        """Wait without a slot: what only waits holds up nobody."""
+        self._slots.release(info.uid)
+        self._pausing += 1
+        try:
+            await self._sleep(seconds)
+        finally:
+            self._pausing -= 1
+
+
+_REFUSALS: Final = {
+    Action.GONE: "not_found",
+    Action.CONFLICT: "conflict",
+    Action.FORBIDDEN: "forbidden",
+}
 
 
 def _failed(error: Exception, node_name: str) -> Status:

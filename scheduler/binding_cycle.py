@@ -10,7 +10,6 @@ Source: pkg/scheduler/schedule_one.go, bindingCycle and handleBindingCycleError 
 from __future__ import annotations
 
 import asyncio
-import threading
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, Protocol
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from cache.objects import Pod
     from cache.scheduler_cache import SchedulerCache
     from plugins.framework.cycle_state import CycleState, Mark
+    from scheduler.binding_slots import BindingSlots
     from scheduler.decision import Decision
     from scheduler.event_recorder import EventRecorder
     from scheduler.failure_handler import FailureHandler
@@ -40,9 +40,10 @@ if TYPE_CHECKING:
     from scheduler.waiting_pods import WaitingPod, WaitingPods
 
 MAX_BINDING = 512
-"""Bindings under way at one time. Beyond it the scheduling thread waits: decisions made on top of
-more unanswered ones than that are worth less, and each holds room on a node. A pod that waits for
-a plugin's leave or for its volumes is not counted: it may wait for minutes, and for other pods."""
+"""Slots for bindings. Beyond it the scheduling thread waits: decisions made on top of more
+unanswered ones than that are worth less, and each holds room on a node. A pod that waits for a
+plugin's leave, for its volumes or between two attempts has none: it may wait for minutes, and for
+other pods."""
 
 log = structlog.get_logger(__name__)
 
@@ -79,8 +80,6 @@ class BindingJob:
     waiting: WaitingPod | None = None
     is_permitted: bool = False
     """No plugin holds it back any more: what fails from here on says nothing about the pod."""
-    is_held: bool = False
-    """It waits for a plugin, and other bindings may begin in its place."""
 
 
 class BindingCycles:
@@ -92,6 +91,8 @@ class BindingCycles:
         Seconds of a monotonic clock.
     nominations
         Tells the world where a pod is going whose binding may take a while.
+    slots
+        What each binding needs until it waits for something else than its request.
 
     Notes
     -----
@@ -110,6 +111,7 @@ class BindingCycles:
         metrics: Metrics,
         clock: Callable[[], float],
         nominations: Nominations,
+        slots: BindingSlots,
     ) -> None:
         self._nominations = nominations
         self._pre_bindings = PreBindings(loop)
@@ -120,18 +122,17 @@ class BindingCycles:
         self._recorder = recorder
         self._metrics = metrics
         self._clock = clock
-        self._slots = threading.Semaphore(MAX_BINDING)
+        self._slots = slots
         self._inbox: LoopInbox[BindingJob] = LoopInbox(loop, self._receive)
         self._loop = loop
         self._tasks: set[asyncio.Task[None]] = set()
         self._started = 0
         self._ended = 0
-        self._held = 0
         self._pre_binds_no_more = False
 
     def start(self, job: BindingJob) -> None:
         """Hand an assumed pod over. Waits while too many bindings are under way."""
-        self._slots.acquire()
+        self._slots.acquire(job.decision.info.uid)
         self._started += 1
         self._inbox.put(job)
 
@@ -142,8 +143,8 @@ class BindingCycles:
 
     @property
     def pressing(self) -> int:
-        """How many bindings are under way without waiting for a plugin."""
-        return self.in_flight - self._held
+        """How many bindings are under way without waiting for anything but their request."""
+        return len(self._slots)
 
     def turn_back(self, uid: str, plugin: str) -> bool:
         """Let go of a pod that a more important one wants to evict, if it is not bound yet.
@@ -201,7 +202,11 @@ class BindingCycles:
         marks: list[Mark] = []
         job.state.marks, began = marks, perf_counter()
         try:
-            status = await self._bind(job)
+            try:
+                status = await self._bind(job)
+            finally:
+                # Before the pod can be popped again.
+                self._slots.release(job.decision.info.uid)
             if status.is_success:
                 self._bound(job)
             else:
@@ -213,16 +218,6 @@ class BindingCycles:
         finally:
             self._metrics.cycles.binding(job.decision.profile, marks, began)
             self._ended += 1
-            if job.is_held:
-                self._held -= 1
-            else:
-                self._slots.release()
-
-    def _hold(self, job: BindingJob) -> None:
-        """Let another binding begin in place of a pod that waits; it keeps no place for later."""
-        job.is_held = True
-        self._held += 1
-        self._slots.release()
 
     async def _bind(self, job: BindingJob) -> Status:
         info, node_name, framework = job.decision.info, job.decision.node_name, job.framework
@@ -231,7 +226,7 @@ class BindingCycles:
             self._waiting_pods.remove(info.uid)
             return ahead
         if job.waiting is not None or ahead.is_success:
-            self._hold(job)
+            self._slots.release(info.uid)
             # The node is taken for longer than a moment: autoscalers should know by whom.
             await self._nominations.nominate_now(info.pod, node_name)
         if job.waiting is not None:

@@ -24,6 +24,9 @@ MESSAGE_LIMIT: Final = 2048
 """Characters of a server's message that are kept: it may quote a whole object."""
 
 
+_FROM_ADMISSION: Final = ("admission webhook ", "failed calling webhook ", "AdmissionPolicy '")
+
+
 class ClientConfigError(Exception):
     """The way to the API server is wrong or missing; the message is one sentence for a person."""
 
@@ -47,6 +50,10 @@ class ApiError(Exception):
         True for a write that may or may not have been carried out. Always False for a read.
     method, path
         The request, without its query.
+    causes
+        Machine-readable reasons of the details (``"NamespaceTerminating"``), at most a few.
+    is_explained
+        Whether the answer was a Status object: the API server made it, or what it asked did.
     """
 
     def __init__(
@@ -59,6 +66,8 @@ class ApiError(Exception):
         ambiguous: bool = False,
         method: str = "",
         path: str = "",
+        causes: tuple[str, ...] = (),
+        is_explained: bool = False,
     ) -> None:
         if len(message) > MESSAGE_LIMIT:
             message = message[:MESSAGE_LIMIT] + "..."
@@ -70,6 +79,25 @@ class ApiError(Exception):
         self.ambiguous = ambiguous
         self.method = method
         self.path = path
+        self.causes = causes
+        self.is_explained = is_explained
+
+    @property
+    def is_namespace_terminating(self) -> bool:
+        """Whether it was refused because the namespace is being deleted.
+
+        Source: k8s.io/api/core/v1/types.go, NamespaceTerminatingCause (1.36).
+        """
+        return "NamespaceTerminating" in self.causes
+
+    @property
+    def is_from_admission(self) -> bool:
+        """Whether an admission webhook or policy refused it, or could not be asked.
+
+        Then a 403 says nothing of our rights. Source: k8s.io/apiserver/pkg/admission/plugin (0.36),
+        webhook/errors/statuserror.go and policy/validating.
+        """
+        return any(each in self.message for each in _FROM_ADMISSION)
 
     def __str__(self) -> str:
         request = f"{self.method} {self.path}: " if self.method else ""

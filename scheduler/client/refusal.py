@@ -22,15 +22,23 @@ if TYPE_CHECKING:
 MAX_REFUSAL_BYTES: Final = 64 << 10
 """What is looked at of the body."""
 
+_MAX_CAUSES: Final = 8
+
 READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that change nothing, so that their outcome cannot be in doubt."""
 
 
+class _StatusCause(msgspec.Struct, frozen=True):
+    reason: str | None = None
+
+
 class _StatusDetails(msgspec.Struct, frozen=True):
+    causes: tuple[_StatusCause, ...] | None = None
     retry_after_seconds: int | None = msgspec.field(default=None, name="retryAfterSeconds")
 
 
 class _Status(msgspec.Struct, frozen=True):
+    kind: str | None = None
     message: str | None = None
     reason: str | None = None
     details: _StatusDetails | None = None
@@ -53,6 +61,7 @@ def read_refusal(
     if retry_after_s is None and stated.details is not None:
         seconds = stated.details.retry_after_seconds
         retry_after_s = float(seconds) if seconds is not None and seconds > 0 else None
+    causes = () if stated.details is None else stated.details.causes or ()
     return ApiError(
         status,
         stated.reason or _REASONS.get(status, "Unknown"),
@@ -62,6 +71,8 @@ def read_refusal(
         ambiguous=status >= 500 and method not in READS,
         method=method,
         path=path,
+        causes=tuple(each.reason for each in causes[:_MAX_CAUSES] if each.reason),
+        is_explained=stated.kind == "Status",
     )
 
 

@@ -201,6 +201,12 @@ class Metrics:
         self._bind_conflicts = counter(
             "berth_bind_conflicts_total", "Pods that another scheduler bound before us."
         )
+        self._abandoned = counter(
+            "berth_bindings_abandoned_total",
+            "Bindings given up although their pod is still there and has no node, by reason; the "
+            "pod is tried again after its backoff.",
+            "reason",
+        )
         self._expired = counter(
             "berth_assumed_pods_expired_total",
             "Assumed pods whose binding was never confirmed in time, by what became of them.",
@@ -333,6 +339,10 @@ class Metrics:
     def bind_conflict(self) -> None:
         """Count a pod that another scheduler bound."""
         self._bind_conflicts.of().inc()
+
+    def binding_abandoned(self, reason: str) -> None:
+        """Count a binding that was undone, by one of the reasons of the binder."""
+        self._abandoned.of(reason).inc()
 
     def preemption(self, victims: int) -> None:
         """Count a preemption that begins."""

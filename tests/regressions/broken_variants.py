@@ -15,8 +15,10 @@ from unittest.mock import patch
 from cache.pod_info import PodInfo
 from cache.scheduler_cache import SchedulerCache
 from plugins.default_preemption import eligibility
-from plugins.framework.status import SUCCESS
+from plugins.framework.status import SUCCESS, Code, Status
+from scheduler.binder import Binder, PodGoneError
 from scheduler.binding_cycle import BindingCycles
+from scheduler.client.errors import Action
 from scheduler.event_handlers import EventHandlers
 from scheduler.eviction import Evictor
 from scheduler.failure_handler import FailureHandler
@@ -166,6 +168,26 @@ def _half_followed_verdicts_are_kept(real: Any) -> Any:
             raise
 
     return kept_verdicts
+
+
+@_variant(Binder, "_why_abandoned")
+def _bindings_are_sent_for_ever(real: Any) -> Any:
+    def why(self: Any, info: Any, error: Any, verdict: Any, attempt: int, began_s: float) -> str:
+        return (
+            ""
+            if verdict.action is Action.SETTLE
+            else real(self, info, error, verdict, attempt, began_s)
+        )
+
+    return why
+
+
+@_variant(Binder, "settle")
+def _not_found_means_gone(real: Any) -> Any:
+    async def settle(self: Any, info: Any, node_name: str) -> Any:
+        return Status(Code.ERROR, ("gone",), error=PodGoneError("gone"))
+
+    return settle
 
 
 # --- who is woken -----------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from scheduler.client.codec import Decoder
 from scheduler.client.errors import ApiError
 from scheduler.informers.watch_events import EventType
 from tests.fakes.api_objects import ApiProblemError, ObjectLog, merge
+from tests.fakes.refusals import refusal as refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,6 +63,7 @@ class Cluster:
         self._held: dict[str, set[str]] = {verb: set() for verb in _VERBS}
         self._gates: list[tuple[str, asyncio.Future[int]]] = []
         self._refusals: dict[str, deque[int]] = {verb: deque() for verb in _VERBS}
+        self._always_refused: dict[str, dict[str, int]] = {verb: {} for verb in _VERBS}
         self.binds: list[tuple[str, str]] = []
         self.deletes: list[str] = []
 
@@ -149,6 +151,10 @@ class Cluster:
         """Refuse one request with an HTTP status."""
         self._refusals[verb].append(status)
 
+    def refuse(self, verb: str, name: str, status: int) -> None:
+        """Refuse all requests about a pod with an HTTP status; 0 for no longer."""
+        self._always_refused[verb][name] = status
+
     async def _take_up(self, verb: str, name: str) -> None:
         refusal = 0
         await asyncio.sleep(0)
@@ -158,8 +164,9 @@ class Cluster:
             refusal = await gate
         elif self._refusals[verb]:
             refusal = self._refusals[verb].popleft()
+        refusal = refusal or self._always_refused[verb].get(name, 0)
         if refusal:
-            raise ApiError(refusal, "Refused", "as the scenario wants it")
+            raise refused("POST", refusal, "as the scenario wants it", reason="Refused")
 
     # --- the scheduler's requests -------------------------------------------------------------
 

@@ -12,6 +12,7 @@
     expect tried: <pod>               by the last cycle
     expect free on <node>: <cpu>      by the scheduler's books
     expect at most <n> questions
+    expect at most <n> bind requests
     expect rest                       nothing is assumed, nominated, in flight, held or kept
 
 ``nobody`` stands for none, ``1000 pods`` for a number; of the pods that had one name, the second
@@ -160,6 +161,14 @@ def _questions(count: str) -> Action:
     return check
 
 
+def _few_bind_requests(count: str) -> Action:
+    def check(world: World) -> None:
+        if len(world.cluster.binds) > int(count):
+            raise Unmet(f"found {len(world.cluster.binds)}")
+
+    return check
+
+
 def _rest() -> Action:
     def check(world: World) -> None:
         in_flight = world.queue._rooms.in_flight
@@ -192,5 +201,6 @@ _FORMS: Final[dict[str, Callable[..., Action]]] = {
     rf"tried: {_NAMES}": _tried,
     r"free on (?P<node>\S+): (?P<cpu>-?\d+)": _free,
     r"at most (?P<count>\d+) questions": _questions,
+    r"at most (?P<count>\d+) bind requests": _few_bind_requests,
     r"rest": _rest,
 }

@@ -189,6 +189,16 @@ def _refuse(world: World, verb: str, status: str) -> None:
     world.cluster.refuse_next(verb, int(status))
 
 
+@_step("refuse (?P<verb>binds|statuses|deletes) of {name} with (?P<status>\\d+)")
+def _refuse_all(world: World, verb: str, name: str, status: str) -> None:
+    world.cluster.refuse(verb, name, int(status))
+
+
+@_step("refuse (?P<verb>binds|statuses|deletes) of {name} no longer")
+def _refuse_no_longer(world: World, verb: str, name: str) -> None:
+    world.cluster.refuse(verb, name, 0)
+
+
 # --- the scheduler ----------------------------------------------------------------------------
 
 

@@ -24,7 +24,8 @@ from cache.storage import Storage
 from cache.workloads import Workloads
 from plugins.registry import PLUGINS
 from scheduler.binder import Binder
-from scheduler.binding_cycle import BindingCycles
+from scheduler.binding_cycle import MAX_BINDING, BindingCycles
+from scheduler.binding_slots import BindingSlots
 from scheduler.config import default_config, effective_profiles
 from scheduler.event_handlers import EventHandlers
 from scheduler.event_recorder import EventRecorder
@@ -110,8 +111,16 @@ class World:
         self.cache = SchedulerCache()
         self.waiting_pods = WaitingPods()
         budgets = DisruptionBudgets()
+        slots = BindingSlots(MAX_BINDING)
         handle = PluginHandle(
-            binder=Binder(cluster, rng, _no_wait),
+            binder=Binder(
+                cluster,
+                rng,
+                _no_wait,
+                slots=slots,
+                on_abandoned=metrics.binding_abandoned,
+                clock=clock,
+            ),
             namespaces=Namespaces(),
             workloads=Workloads(),
             disruption_budgets=budgets,
@@ -165,6 +174,7 @@ class World:
             metrics,
             clock,
             self._writer,
+            slots,
         )
         evictor = Evictor(
             cluster,

@@ -2,14 +2,24 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pytest
+import structlog
 
 from cache.resources import MalformedObjectError
-from scheduler.binder import MAX_RETRIES, Binder, BoundElsewhereError, PodGoneError
+from scheduler import binder
+from scheduler.binder import MAX_PAUSE_S, MAX_TRIES, Binder, BoundElsewhereError, PodGoneError
+from scheduler.binding_slots import BindingSlots
 from scheduler.client.errors import ApiError
 from tests.builders import pod
 from tests.fakes.binding_api import FakeBindingApi
+from tests.fakes.clock import FakeClock
+from tests.fakes.refusals import lost, refusal
+
+if TYPE_CHECKING:
+    from plugins.framework.status import Status
 
 INFO = pod("a").uid("uid-a").info()
 
@@ -19,22 +29,56 @@ THEIRS = pod("a").uid("uid-a").on("n2").build()
 AGAIN = pod("a").uid("uid-b").build()
 DYING = pod("a").uid("uid-a").terminating().build()
 
-
-def error(status: int | None, *, ambiguous: bool = False) -> ApiError:
-    return ApiError(status, "Why", "because", ambiguous=ambiguous)
-
-
 UNREADABLE = MalformedObjectError("spec.priority", "too large")
-LOST = error(None, ambiguous=True)
+LOST = lost("POST")
 
 
-def bind(api: FakeBindingApi):
-    slept: list[float] = []
+def post(status: int | None, **more) -> ApiError:
+    return refusal("POST", status, **more)
 
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
 
-    return asyncio.run(Binder(api, random.Random(1), sleep).bind_pod(INFO, "n1")), slept
+def get(status: int | None) -> ApiError:
+    return refusal("GET", status)
+
+
+@dataclass
+class Scene:
+    """A binder whose pauses take no time but that of its clock."""
+
+    api: FakeBindingApi
+    clock: FakeClock = field(default_factory=FakeClock)
+    slots: BindingSlots = field(default_factory=lambda: BindingSlots(1))
+    slept: list[float] = field(default_factory=list)
+    abandoned: list[str] = field(default_factory=list)
+    taken_while_asleep: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.binder = Binder(
+            self.api,
+            random.Random(1),
+            self._sleep,
+            slots=self.slots,
+            on_abandoned=self.abandoned.append,
+            clock=self.clock,
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.taken_while_asleep.append(len(self.slots))
+        self.clock.advance(seconds)
+        await asyncio.sleep(0)
+
+    def bind(self, info=INFO) -> Status:
+        self.slots.acquire(info.uid)
+        try:
+            return asyncio.run(self.binder.bind_pod(info, "n1"))
+        finally:
+            self.slots.release(info.uid)
+
+
+def bind(api: FakeBindingApi) -> tuple[Status, Scene]:
+    scene = Scene(api)
+    return scene.bind(), scene
 
 
 def test_an_accepted_binding_is_a_success():
@@ -48,51 +92,173 @@ def test_an_accepted_binding_is_a_success():
         pytest.param([LOST], [OURS], id="it was made although no answer came"),
         pytest.param([LOST, None], [UNBOUND], id="it was not made and is sent again"),
         pytest.param([LOST, LOST, None], [UNBOUND, UNBOUND], id="lost twice"),
-        pytest.param([LOST], [error(503), error(None), OURS], id="the GET fails at first"),
+        pytest.param([LOST], [get(503), get(None), OURS], id="the GET fails at first"),
         pytest.param([LOST], [UNREADABLE, OURS], id="the pod cannot be read at first"),
-        pytest.param([LOST, error(409)], [UNBOUND, OURS], id="the first one came through late"),
-        pytest.param([error(409)], [OURS], id="made by an earlier attempt of ours"),
-        pytest.param([error(429), None], [], id="too many requests"),
-        pytest.param([error(503), None], [], id="server is not available"),
+        pytest.param([LOST, post(409)], [UNBOUND, OURS], id="the first one came through late"),
+        pytest.param([post(409)], [OURS], id="made by an earlier attempt of ours"),
+        pytest.param([post(404)], [OURS], id="made by an earlier attempt, says a webhook's 404"),
+        pytest.param([post(429), None], [], id="too many requests"),
+        pytest.param([post(None), None], [], id="unreachable"),
+        pytest.param([post(503), None], [UNBOUND], id="server is not available"),
+        pytest.param([post(503)], [OURS], id="made in spite of a 503"),
+        pytest.param([*[post(500)] * (MAX_TRIES - 1), None], [UNBOUND] * 9, id="the last attempt"),
+        pytest.param([post(500)] * MAX_TRIES, [*[UNBOUND] * (MAX_TRIES - 1), OURS], id="late"),
     ],
 )
 def test_a_binding_is_settled_as_made(binds, pods):
     api = FakeBindingApi(binds, pods)
-    status, _ = bind(api)
+    status, scene = bind(api)
     assert status.is_success
     assert set(api.bound_to) == {"n1"}
+    assert scene.abandoned == []
+
+
+TERMINATING = {"causes": [{"reason": "NamespaceTerminating", "message": "it is being deleted"}]}
 
 
 @pytest.mark.parametrize(
-    ("binds", "pods", "expected"),
+    ("binds", "pods", "expected", "abandoned"),
     [
-        pytest.param([error(404)], [], PodGoneError, id="deleted"),
-        pytest.param([error(409)], [AGAIN], PodGoneError, id="made again under its name"),
-        pytest.param([error(409)], [None], PodGoneError, id="deleted meanwhile"),
-        pytest.param([error(409)], [DYING], PodGoneError, id="being deleted"),
-        pytest.param([error(409)], [THEIRS], BoundElsewhereError, id="bound by somebody else"),
-        pytest.param([LOST], [THEIRS], BoundElsewhereError, id="lost, then bound elsewhere"),
-        pytest.param([error(409)], [UNBOUND], ApiError, id="a conflict that explains itself not"),
-        pytest.param([error(403)], [], ApiError, id="forbidden"),
-        pytest.param([error(422)], [], ApiError, id="invalid"),
-        pytest.param([error(503)] * (MAX_RETRIES + 1), [], ApiError, id="refused to the end"),
+        pytest.param([post(404)], [None], PodGoneError, [], id="deleted"),
+        pytest.param([post(404)], [AGAIN], PodGoneError, [], id="404: made again under its name"),
+        pytest.param([post(404)], [THEIRS], BoundElsewhereError, [], id="404: bound elsewhere"),
+        pytest.param([post(404)], [UNBOUND], ApiError, ["not_found"], id="404: it is still there"),
+        pytest.param([post(410)], [UNBOUND], ApiError, ["not_found"], id="410: it is still there"),
+        pytest.param([post(409)], [AGAIN], PodGoneError, [], id="made again under its name"),
+        pytest.param([post(409)], [None], PodGoneError, [], id="deleted meanwhile"),
+        pytest.param([post(409)], [DYING], PodGoneError, [], id="being deleted"),
+        pytest.param([post(409)], [THEIRS], BoundElsewhereError, [], id="bound by somebody else"),
+        pytest.param([LOST], [THEIRS], BoundElsewhereError, [], id="lost, then bound elsewhere"),
+        pytest.param([post(409)], [UNBOUND], ApiError, ["conflict"], id="an unexplained conflict"),
+        pytest.param([post(403)], [], ApiError, ["forbidden"], id="forbidden"),
+        pytest.param(
+            [post(403, details=TERMINATING)],
+            [],
+            ApiError,
+            ["namespace_terminating"],
+            id="its namespace is being deleted",
+        ),
+        pytest.param([post(422)], [], ApiError, ["refused"], id="invalid"),
+        pytest.param([post(429)] * MAX_TRIES, [], ApiError, ["retries"], id="refused to the end"),
+        pytest.param(
+            [post(500)] * MAX_TRIES, [UNBOUND] * MAX_TRIES, ApiError, ["retries"], id="failing"
+        ),
+        pytest.param(
+            [LOST] * MAX_TRIES, [UNBOUND] * MAX_TRIES, ApiError, ["retries"], id="lost each time"
+        ),
+        pytest.param(
+            [post(429, details={"retryAfterSeconds": 60})],
+            [],
+            ApiError,
+            ["throttled"],
+            id="to be left alone for longer than a pod may hold its room",
+        ),
+        pytest.param(
+            [post(503, details={"retryAfterSeconds": 60})],
+            [UNBOUND],
+            ApiError,
+            ["throttled"],
+            id="in doubt, and to be left alone",
+        ),
     ],
 )
-def test_a_binding_that_failed_says_how(binds, pods, expected):
+def test_a_binding_that_failed_says_how(binds, pods, expected, abandoned):
     api = FakeBindingApi(binds, pods)
-    status, _ = bind(api)
+    status, scene = bind(api)
     assert isinstance(status.error, expected)
     assert set(api.bound_to) == {"n1"}
+    assert scene.abandoned == abandoned
+    assert all(seconds <= MAX_PAUSE_S for seconds in scene.slept)
 
 
 def test_an_unclear_binding_is_never_given_up_before_it_is_settled():
-    api = FakeBindingApi([LOST], [*[error(503)] * 50, OURS])
-    status, slept = bind(api)
+    api = FakeBindingApi([LOST], [*[get(503)] * 50, OURS])
+    status, scene = bind(api)
     assert status.is_success
-    assert min(slept) > 0
+    assert min(scene.slept) > 0
 
 
 def test_the_node_of_another_scheduler_is_named():
-    status, _ = bind(FakeBindingApi([error(409)], [THEIRS]))
+    status, _ = bind(FakeBindingApi([post(409)], [THEIRS]))
     assert isinstance(status.error, BoundElsewhereError)
     assert status.error.node_name == "n2"
+
+
+@pytest.mark.parametrize(
+    ("error", "is_missing_right"),
+    [
+        pytest.param(
+            post(403, message='User "berth" cannot create resource "pods/binding"'), True, id="rbac"
+        ),
+        pytest.param(
+            post(403, message='admission webhook "a.b" denied the request: no'), False, id="webhook"
+        ),
+        pytest.param(post(403, details=TERMINATING), False, id="the namespace is being deleted"),
+    ],
+)
+def test_only_a_missing_right_is_logged_as_one(error, is_missing_right):
+    with structlog.testing.capture_logs() as logs:
+        bind(FakeBindingApi([error]))
+    told = [each["event"] for each in logs if each["log_level"] == "error"]
+    assert told == (["binding pods is forbidden"] if is_missing_right else [])
+
+
+def test_a_binding_that_waits_has_no_slot():
+    binds = [post(500), post(429), LOST, None]
+    _, scene = bind(FakeBindingApi(binds, [UNBOUND, get(503), UNBOUND]))
+    assert scene.taken_while_asleep == [0] * 4
+
+
+def test_no_request_is_sent_after_too_long(monkeypatch):
+    monkeypatch.setattr(binder, "MAX_TRYING_S", 0.0)
+    api = FakeBindingApi([post(500)], [UNBOUND])
+    _, scene = bind(api)
+    assert scene.abandoned == ["retries"]
+
+
+def test_where_bindings_fail_for_ever_each_is_sent_once_until_one_is_accepted():
+    refused = [post(500)] * (MAX_TRIES + 2)
+    scene = Scene(FakeBindingApi([*refused, None, post(500), None], [UNBOUND] * 99))
+    requests: list[int] = []
+    for _ in range(5):
+        before = len(scene.api.bound_to)
+        scene.bind()
+        requests.append(len(scene.api.bound_to) - before)
+    assert requests == [MAX_TRIES, 1, 1, 1, 2]
+    assert scene.abandoned == ["retries"] * 3
+
+
+def test_one_namespace_that_fails_costs_another_nothing():
+    elsewhere = pod("b", namespace="other").uid("uid-b").info()
+    refused = [post(500)] * MAX_TRIES
+    scene = Scene(FakeBindingApi([*refused, post(500), None], [UNBOUND] * MAX_TRIES + [AGAIN]))
+    scene.bind()
+    scene.api._pods[0] = pod("b", namespace="other").uid("uid-b").build()
+    assert scene.bind(elsewhere).is_success
+
+
+def test_only_so_many_bindings_pause_at_a_time(monkeypatch):
+    monkeypatch.setattr(binder, "MAX_PAUSING", 2)
+
+    async def play() -> tuple[list[str], int]:
+        forever = asyncio.Event()
+        api = FakeBindingApi([post(429)] * 3)
+        slots, abandoned = BindingSlots(3), []
+
+        async def sleep(seconds: float) -> None:
+            await forever.wait()
+
+        made = Binder(api, random.Random(1), sleep, slots=slots, on_abandoned=abandoned.append)
+        infos = [pod(name).uid(name).info() for name in ("a", "b", "c")]
+        async with asyncio.TaskGroup() as group:
+            tasks = []
+            for info in infos:
+                slots.acquire(info.uid)
+                tasks.append(group.create_task(made.bind_pod(info, "n1")))
+                await asyncio.sleep(0)
+            await tasks[-1]
+            for task in tasks:
+                task.cancel()
+        return abandoned, len(api.bound_to)
+
+    assert asyncio.run(play()) == (["crowded"], 3)

@@ -11,8 +11,8 @@ from plugins.framework.interfaces import PreBindPlugin
 from plugins.framework.results import PRE_BIND, SKIP_PRE_BIND, PreFlight
 from plugins.framework.status import SUCCESS, Status
 from plugins.priority_sort import PrioritySort
-from scheduler import binding_cycle
 from scheduler.binding_cycle import BindingCycles, BindingJob
+from scheduler.binding_slots import BindingSlots
 from scheduler.decision import Decision
 from scheduler.event_recorder import EventRecorder
 from scheduler.failure_handler import FailureHandler
@@ -24,8 +24,6 @@ from tests.plugins.conformance import RecordingHandle
 from tests.scheduler.parts import Parts
 
 if TYPE_CHECKING:
-    import pytest
-
     from cache.pod_info import PodInfo
     from plugins.framework.handle import Handle
 
@@ -100,6 +98,7 @@ class Scene:
             self.parts.metrics,
             self.parts.clock,
             writer,
+            BindingSlots(1),
         )
 
     def start(self, name: str) -> None:
@@ -114,10 +113,7 @@ class Scene:
         self.bindings.start(BindingJob(queued, decision, CycleState(), self.framework))
 
 
-def test_a_pod_that_waits_in_pre_bind_leaves_its_place_to_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(binding_cycle, "MAX_BINDING", 1)
+def test_a_pod_that_waits_in_pre_bind_leaves_its_place_to_others() -> None:
 
     async def play() -> tuple[list[str], int]:
         scene = Scene()
@@ -138,8 +134,7 @@ def test_a_pod_that_waits_in_pre_bind_leaves_its_place_to_others(
     assert pressing <= 1
 
 
-def test_places_are_given_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binding_cycle, "MAX_BINDING", 1)
+def test_places_are_given_back_once() -> None:
 
     async def play() -> tuple[int, int]:
         scene = Scene()

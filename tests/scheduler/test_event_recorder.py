@@ -3,24 +3,27 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+from typing import TYPE_CHECKING
 
 import pytest
 import structlog
 
-from scheduler.client.errors import ApiError
 from scheduler.event_recorder import MAX_TRIES, EventRecorder
 from scheduler.event_series import FINISH_S, REFRESH_S
 from tests.builders import pod
 from tests.fakes.clock import FakeClock
+from tests.fakes.refusals import lost, refusal
 from tests.fakes.write_api import FakeWriteApi
+
+if TYPE_CHECKING:
+    from scheduler.client.errors import ApiError
 
 POD = pod("web-0", namespace="shop").uid("u-1").build()
 REFUSED = ("Warning", "FailedScheduling", "Scheduling")
 
 
 def error(status: int | None, *, ambiguous: bool = False) -> ApiError:
-    reason = "Timeout" if status is None else "Why"
-    return ApiError(status, reason, "because", ambiguous=ambiguous)
+    return lost("POST") if ambiguous else refusal("POST", status)
 
 
 async def pause(_: float) -> None:

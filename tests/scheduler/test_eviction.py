@@ -13,6 +13,7 @@ from scheduler.client.errors import ApiError
 from scheduler.eviction import MAX_TRIES, Evicted, Evictor
 from tests.builders import pod
 from tests.fakes.eviction_api import FakeEvictionApi
+from tests.fakes.refusals import lost, refusal
 
 if TYPE_CHECKING:
     from cache.objects import Pod
@@ -22,7 +23,7 @@ MESSAGE = "berth: preempting to accommodate a higher priority pod"
 
 
 def error(status: int | None, message: str = "because", *, ambiguous: bool = False) -> ApiError:
-    return ApiError(status, "Why", message, ambiguous=ambiguous)
+    return lost("DELETE") if ambiguous else refusal("DELETE", status, message)
 
 
 class Scene:
@@ -142,7 +143,9 @@ def test_a_pod_that_is_gone_when_it_is_deleted_is_gone(status):
 
 
 def test_a_busy_server_is_asked_again():
-    outcome, scene = evict(FakeEvictionApi(deletes=[error(503), error(429)]))
+    outcome, scene = evict(
+        FakeEvictionApi(deletes=[error(503), error(429)], stored={"victim": VICTIM})
+    )
     assert (outcome, scene.api.deleted) == (Evicted.DELETED, ["victim"] * 3)
 
 
@@ -168,7 +171,7 @@ def test_a_delete_that_was_not_carried_out_is_sent_again():
 )
 def test_a_refusal_for_good_is_told(answers):
     with pytest.raises(ApiError):
-        evict(FakeEvictionApi(deletes=answers))
+        evict(FakeEvictionApi(deletes=answers, stored={"victim": VICTIM}))
 
 
 def test_two_preemptors_delete_a_victim_once():
@@ -200,7 +203,7 @@ def test_a_pod_whose_room_nobody_needs_is_left_alone():
 )
 def test_a_pod_whose_room_nobody_needs_any_more_is_spared(answers):
     async def scene() -> tuple[Evicted, list[str]]:
-        made = Scene(FakeEvictionApi(deletes=answers))
+        made = Scene(FakeEvictionApi(deletes=answers, stored={"victim": VICTIM}))
         asked = iter([True, True, *[True for _ in answers]])
         info = PodInfo(VICTIM)
         outcome = await made.evictor.evict(info, "P", MESSAGE, lambda: next(asked, False))
@@ -223,8 +226,8 @@ class TestSpared:
                 return await made.evictor.evict(
                     info, "P", MESSAGE, lambda: next(asked, False)
                 ), made
-            except ApiError as refusal:
-                return refusal.status, made
+            except ApiError as refused:
+                return refused.status, made
 
         return asyncio.run(scene())
 
@@ -251,9 +254,9 @@ class TestSpared:
         assert (outcome, self.statuses(scene)) == (403, ["True", "False"])
 
     def test_not_when_the_delete_may_be_carried_out_yet(self):
-        lost = [error(None, ambiguous=True)] * MAX_TRIES
+        unanswered = [error(None, ambiguous=True)] * MAX_TRIES
         outcome, scene = self.spare(
-            FakeEvictionApi(deletes=lost, stored={"victim": stored(MARKED)}), 99
+            FakeEvictionApi(deletes=unanswered, stored={"victim": stored(MARKED)}), 99
         )
         assert (outcome, self.statuses(scene)) == (None, ["True"])
 

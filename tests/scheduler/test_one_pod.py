@@ -20,7 +20,8 @@ from plugins.framework.results import PreFlight
 from plugins.framework.status import SUCCESS, Code, Status, unschedulable
 from plugins.registry import PLUGINS
 from scheduler.binder import Binder
-from scheduler.binding_cycle import BindingCycles
+from scheduler.binding_cycle import MAX_BINDING, BindingCycles
+from scheduler.binding_slots import BindingSlots
 from scheduler.client.errors import ApiError
 from scheduler.config import default_config, effective_profiles
 from scheduler.event_recorder import EventRecorder
@@ -38,6 +39,7 @@ from scheduler.storage_writer import StorageWriter
 from tests.builders import node, pod
 from tests.fakes.binding_api import FakeBindingApi
 from tests.fakes.object_api import FakeObjectApi
+from tests.fakes.refusals import refusal
 from tests.fakes.write_api import FakeWriteApi
 from tests.plugins.conformance import IdlePreemption
 from tests.scheduler.parts import Parts
@@ -77,7 +79,14 @@ class Stage:
         async def no_wait(seconds: float) -> None:
             await asyncio.sleep(0)
 
-        binder = Binder(self.api, random.Random(1), no_wait)
+        slots = BindingSlots(MAX_BINDING)
+        binder = Binder(
+            self.api,
+            random.Random(1),
+            no_wait,
+            slots=slots,
+            on_abandoned=parts.metrics.binding_abandoned,
+        )
         handle = PluginHandle(
             binder=binder,
             namespaces=Namespaces(),
@@ -115,6 +124,7 @@ class Stage:
             parts.metrics,
             self.clock,
             writer,
+            slots,
         )
         self.scheduling = SchedulingLoop(
             loop,
@@ -243,8 +253,18 @@ def test_the_room_of_a_failed_binding_wakes_who_waits_for_it():
     assert queue.counts().unschedulable == 0
 
 
+def test_a_pod_that_is_still_there_after_a_404_is_tried_again():
+    stage = play(FITS.build(), [refusal("POST", 404)])
+    assert stage.events == ["FailedScheduling"]
+    counts = stage.parts.queue.counts()
+    assert (counts.backoff, counts.in_flight) == (1, 0)
+    assert stage.parts.milli_cpu_on("n1") == 0
+
+
 def test_a_pod_that_is_gone_goes_nowhere():
-    stage = play(FITS.build(), [ApiError(404, "NotFound", "no such pod")])
+    stage = Stage(FITS.build(), [refusal("POST", 404)])
+    stage.api = FakeBindingApi([refusal("POST", 404)], [None])
+    asyncio.run(stage.play())
     assert stage.events == []
     assert stage.parts.milli_cpu_on("n1") == 0
     counts = stage.parts.queue.counts()

@@ -13,6 +13,7 @@ from scheduler.pod_condition import TRUST_S
 from scheduler.pod_status_writer import MAX_TRIES, PodStatusWriter
 from tests.builders import pod
 from tests.fakes.clock import FakeClock
+from tests.fakes.refusals import lost, refusal
 from tests.fakes.write_api import FakeWriteApi
 
 if TYPE_CHECKING:
@@ -22,8 +23,7 @@ POD = pod("web-0", namespace="shop").uid("u-1").build()
 
 
 def error(status: int | None, *, ambiguous: bool = False) -> ApiError:
-    reason = "Timeout" if status is None else "Why"
-    return ApiError(status, reason, "because", ambiguous=ambiguous)
+    return lost("PATCH") if ambiguous else refusal("PATCH", status)
 
 
 class Scene:
