@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cache.host_ports import host_ports
-from cache.resources import pod_amounts
+from cache.resources import MalformedObjectError, pod_amounts, with_readable_amounts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,6 +93,14 @@ class PodInfo:
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key}, uid={self.uid})"
+
+
+def readable_info(pod: Pod) -> PodInfo:
+    """Return the derived facts of any pod; amounts that cannot be read count as large as can be."""
+    try:
+        return PodInfo(pod)
+    except MalformedObjectError:
+        return PodInfo(with_readable_amounts(pod))
 
 
 def is_terminal(pod: Pod) -> bool:

@@ -23,7 +23,10 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+import msgspec
+
 from cache.quantity import (
+    INT64_MAX,
     QuantityError,
     exact_milli_value,
     exact_value,
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from fractions import Fraction
 
-    from cache.objects import Container, ContainerStatus, Pod, Quantity
+    from cache.objects import Container, ContainerStatus, Pod, Quantity, ResourceRequirements
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -439,6 +442,68 @@ def _raise_to(total: _Exact, other: _Exact) -> None:
     for name, amount in other.items():
         if name not in total or amount > total[name]:
             total[name] = amount
+
+
+# --- what cannot be read ----------------------------------------------------------------------
+
+_LARGEST = str(INT64_MAX)
+_LARGEST_CPU = f"{INT64_MAX}m"
+
+
+def with_readable_amounts(pod: Pod) -> Pod:
+    """Return the pod with the largest amount there is in place of each that cannot be read.
+
+    Notes
+    -----
+    Nobody knows how much a pod holds that asks for such an amount: all of it, to be safe. What
+    else the pod asks for counts as it is.
+    """
+    spec, status = pod.spec, pod.status
+    spec = msgspec.structs.replace(
+        spec,
+        containers=tuple(map(_readable_container, spec.containers)),
+        init_containers=tuple(map(_readable_container, spec.init_containers)),
+        overhead=_readable(spec.overhead),
+        resources=_readable_resources(spec.resources),
+    )
+    status = msgspec.structs.replace(
+        status,
+        container_statuses=tuple(map(_readable_status, status.container_statuses)),
+        init_container_statuses=tuple(map(_readable_status, status.init_container_statuses)),
+        allocated_resources=_readable(status.allocated_resources),
+        resources=_readable_resources(status.resources),
+    )
+    return msgspec.structs.replace(pod, spec=spec, status=status)
+
+
+def _readable_container(container: Container) -> Container:
+    requests = _readable(container.resources.requests)
+    resources = msgspec.structs.replace(container.resources, requests=requests)
+    return msgspec.structs.replace(container, resources=resources)
+
+
+def _readable_status(status: ContainerStatus) -> ContainerStatus:
+    return msgspec.structs.replace(
+        status,
+        allocated_resources=_readable(status.allocated_resources),
+        resources=_readable_resources(status.resources),
+    )
+
+
+def _readable_resources(resources: ResourceRequirements | None) -> ResourceRequirements | None:
+    if resources is None:
+        return None
+    return msgspec.structs.replace(resources, requests=_readable(resources.requests))
+
+
+def _readable(quantities: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    readable = dict(quantities)
+    for name, text in quantities.items():
+        try:
+            parse_quantity(text)
+        except QuantityError:
+            readable[name] = _LARGEST_CPU if name == CPU else _LARGEST
+    return readable
 
 
 # --- errors -----------------------------------------------------------------------------------

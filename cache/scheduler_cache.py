@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cache.expiry import Expiry
 from cache.image_states import ImageStates
@@ -37,6 +37,13 @@ _generations = itertools.count(1)
 
 class CacheConflictError(Exception):
     """A stimulus that the pod's state does not allow; the message tells both."""
+
+
+class PlacedPod(NamedTuple):
+    """A pod and the node that it has by the cache's word."""
+
+    info: PodInfo
+    node_name: str
 
 
 @dataclass(slots=True)
@@ -188,9 +195,21 @@ class SchedulerCache:
         -------
         Whether the pod was known.
         """
+        return self.remove_uid(info.uid) is not None
+
+    def remove_uid(self, uid: str) -> PlacedPod | None:
+        """Drop the pod with that UID, whatever its state; nothing of it need be readable any more.
+
+        Returns
+        -------
+        What was known of the pod, and so what leaves its node; None for one that was not known.
+        """
         with self._lock:
-            effect = self._stimulate_locked(Stimulus.REMOVE, info, "")
-            return effect is not Effect.REJECT
+            known = self._pods.get(uid)
+            if known is None:
+                return None
+            self._stimulate_locked(Stimulus.REMOVE, known.info, "")
+            return PlacedPod(known.info, known.node_name)
 
     def overdue(self, now_s: float) -> list[tuple[PodInfo, str]]:
         """Return the assumed pods past their time limit, each with its node. Changes nothing."""

@@ -381,7 +381,13 @@ class App:
             self.server.answer,
         )
         self.reaper = Reaper(
-            self.cache, self.queue, self._get_pod, self._pods_are_stale, metrics, clock
+            self.cache,
+            self.queue,
+            self._get_pod,
+            self._pods_are_stale,
+            metrics,
+            clock,
+            on_loop=loop.call_soon_threadsafe,
         )
         self.debugger = debugger = CacheDebugger(
             self.cache, self.queue, self.nodes.list, self.pods.list, clock
@@ -398,6 +404,7 @@ class App:
                 informer.kind.name: max(informer.statistics().reflector.lists - 1, 0)
                 for informer in self._watched()
             },
+            unreadable_objects=handlers.unreadable,
             unschedulable_pods=self.queue.refusals,
             inflight_events=self.queue.in_flight_events,
             tasks=lambda: {"binding": self.bindings.in_flight},

@@ -13,9 +13,10 @@ from enum import Enum
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+import msgspec
 import structlog
 
-from cache.pod_info import PodInfo, is_terminal, on_node
+from cache.pod_info import PodInfo, is_terminal, on_node, readable_info
 from cache.resources import MalformedObjectError
 from plugins.framework.cluster_events import (
     ASSIGNED_POD_ADD,
@@ -82,6 +83,7 @@ class EventHandlers:
         self._profiles = profiles
         self._waiting_pods = waiting_pods
         self._metrics = metrics
+        self._unreadable: dict[str, set[str]] = {"pods": set(), "nodes": set()}
 
     def land(self, pod: Pod | None) -> Land:
         """Tell where a pod belongs; an absent one is foreign."""
@@ -90,6 +92,10 @@ class EventHandlers:
         if pod.spec.node_name:
             return Land.ASSIGNED
         return Land.OURS if self._profiles.is_ours(pod) else Land.FOREIGN
+
+    def unreadable(self) -> dict[str, float]:
+        """Return how many objects of each resource cannot be read as they are now."""
+        return {resource: float(len(uids)) for resource, uids in self._unreadable.items()}
 
     def on_pods(self, deltas: Sequence[Delta[Pod]]) -> None:
         """Take in changes of pods."""
@@ -100,13 +106,7 @@ class EventHandlers:
                 if event:
                     self._metrics.handled(event, perf_counter() - started)
             except MalformedObjectError as error:
-                pod = delta.new or delta.old
-                self._metrics.malformed("pods")
-                log.warning(
-                    "pod cannot be read and is left as it was known",
-                    pod="" if pod is None else f"{pod.metadata.namespace}/{pod.metadata.name}",
-                    error=str(error),
-                )
+                self._malformed("pods", delta.new, error, "pod cannot be read and is not queued")
 
     def on_nodes(self, deltas: Sequence[Delta[Node]]) -> None:
         """Take in changes of nodes."""
@@ -117,13 +117,19 @@ class EventHandlers:
                 if event:
                     self._metrics.handled(event, perf_counter() - started)
             except MalformedObjectError as error:
-                self._metrics.malformed("nodes")
-                node = delta.new or delta.old
-                log.warning(
-                    "node cannot be read and is left as it was known",
-                    node="" if node is None else node.metadata.name,
-                    error=str(error),
-                )
+                note = "node cannot be read and is left as it was known"
+                self._malformed("nodes", delta.new, error, note)
+
+    def _malformed(
+        self, resource: str, obj: Pod | Node | None, error: MalformedObjectError, note: str
+    ) -> None:
+        self._metrics.malformed(resource)
+        name = ""
+        if obj is not None:
+            namespace = getattr(obj.metadata, "namespace", "")
+            name = f"{namespace}/{obj.metadata.name}" if namespace else obj.metadata.name
+            self._unreadable[resource].add(obj.metadata.uid)
+        log.warning(note, resource=resource, object=name, error=str(error))
 
     def take_in(self, pods: Iterable[Pod], scheduler_names: frozenset[str]) -> int:
         """Queue the pods that wait for profiles which have not been ours until now.
@@ -159,30 +165,69 @@ class EventHandlers:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> str:
         """Take in a change; return the label of what happened, or the empty string."""
+        if self._unreadable["pods"]:
+            subject = new if new is not None else old
+            self._unreadable["pods"].discard("" if subject is None else subject.metadata.uid)
         was, now = self.land(old), self.land(new)
-        info = None if new is None or now is Land.FOREIGN else PodInfo(new)
+        if new is None or is_terminal(new):
+            return self._left(old if old is not None else new, was)
         if was is now:
-            if info is not None and now is Land.ASSIGNED:
-                self._assigned_updated(old, info)
-            elif info is not None and old is not None:
-                self._waiting_updated(old, info)
+            if now is Land.ASSIGNED:
+                self._assigned_updated(old, self._read(new))
+            elif now is Land.OURS and old is not None:
+                self._waiting_updated(old, PodInfo(new))
             return _UPDATED.get(now, "")
         if was is Land.ASSIGNED and old is not None:
             self._unassigned(old)
         elif was is Land.OURS and old is not None:
             nominated = self._nominated_node(old)
             self._queue.delete(old.metadata.uid)
-            if info is not None:
-                self._bound(old, info, nominated)
+            if now is Land.ASSIGNED:
+                self._bound(old, self._read(new), nominated)
                 return _ARRIVED[now]
             if not self._given_up(old) and nominated:
                 self._left_nomination(old, nominated)
-        if info is not None:
-            if now is Land.ASSIGNED:
-                self._assigned(info)
-            else:
-                self._queue.add(info)
-        return _ARRIVED[now] if info is not None else _LEFT.get(was, "")
+        if now is Land.ASSIGNED:
+            self._assigned(self._read(new))
+        elif now is Land.OURS:
+            self._queue.add(PodInfo(new))
+        return _ARRIVED[now] if now in _ARRIVED else _LEFT.get(was, "")
+
+    def _left(self, pod: Pod | None, was: Land) -> str:
+        """Take in that a pod is gone or has ended: whatever it holds, it holds no longer.
+
+        By its UID alone, whatever the cache and the watch make of its state: the reaper may have
+        confirmed a pod that the watch has never shown with a node, and a last version that cannot
+        be read leaves as well.
+        """
+        if pod is None:
+            return ""
+        nominated = ""
+        if was is Land.OURS:
+            nominated = self._nominated_node(pod)
+            self._queue.delete(pod.metadata.uid)
+        if not self._given_up(pod) and nominated:
+            self._left_nomination(pod, nominated)
+        return _LEFT.get(was, "")
+
+    def _read(self, pod: Pod) -> PodInfo:
+        """Return the facts of an assigned pod, which holds room even if it cannot be read.
+
+        What was known of it before stands, on the node that it has now. Where nothing was, amounts
+        that cannot be read count as all that there can be: the node is not chosen for their sake.
+        """
+        try:
+            return PodInfo(pod)
+        except MalformedObjectError as error:
+            known = self._cache.get_pod(pod.metadata.uid)
+            note = "pod cannot be read and counts as it was known"
+            if known is None:
+                note = "pod cannot be read and counts as if it held all of its node"
+            self._malformed("pods", pod, error, note)
+        if known is None:
+            return readable_info(pod)
+        spec = msgspec.structs.replace(known.pod.spec, node_name=pod.spec.node_name)
+        return PodInfo(msgspec.structs.replace(known.pod, metadata=pod.metadata, spec=spec))
 
     def _assigned(self, info: PodInfo) -> None:
         self._cache.add_pod(info)
@@ -211,14 +256,20 @@ class EventHandlers:
             for event in update_events(Resource.ASSIGNED_POD, pod_update(old, info)):
                 self._queue.move_all(event, old, info.pod)
 
-    def _unassigned(self, old: Pod) -> None:
-        if self._cache.remove_pod(PodInfo(old)):
-            self._queue.move_all(ASSIGNED_POD_DELETE, old, None)
+    def _unassigned(self, old: Pod) -> bool:
+        """Free what a pod holds, if it holds anything; return whether it did."""
+        left = self._cache.remove_uid(old.metadata.uid)
+        if left is None:
+            return False
+        self._queue.move_all(ASSIGNED_POD_DELETE, on_node(left.info.pod, left.node_name), None)
+        return True
 
     def _waiting_updated(self, old: Pod, info: PodInfo) -> None:
-        """Take in an update of a pod that waits for us."""
-        if self._cache.is_assumed_pod(info.uid):
-            if info.is_terminating and old.metadata.deletion_timestamp is None:
+        """Take in an update of a pod that waits for us, by all that the watch has shown."""
+        if self._cache.is_placed_pod(info.uid):
+            # One that the reaper has confirmed meanwhile runs, and keeps its room until it ends.
+            asked_to_go = info.is_terminating and old.metadata.deletion_timestamp is None
+            if asked_to_go and self._cache.is_assumed_pod(info.uid):
                 self._given_up(old)
             return
         self._queue.update(old, info)
@@ -227,18 +278,11 @@ class EventHandlers:
             self._left_nomination(old, told)
 
     def _given_up(self, old: Pod) -> bool:
-        """Free whatever is assumed for a pod that waited for us and is gone, or going.
-
-        Returns whether there was anything.
-        """
+        """Free whatever a pod holds that is gone, or going, and return whether it held anything."""
         waiting = self._waiting_pods.get(old.metadata.uid)
         if waiting is not None:
             waiting.reject("", "removed")
-        node_name = self._cache.assumed_node(old.metadata.uid)
-        if node_name is None:
-            return False
-        self._unassigned(on_node(old, node_name))
-        return True
+        return self._unassigned(old)
 
     def _nominated_node(self, pod: Pod) -> str:
         """Return the node that a pod counts on; it does so before the API has heard of it."""
@@ -257,6 +301,9 @@ class EventHandlers:
 
     def _node_changed(self, old: Node | None, new: Node | None) -> str:
         """Take in a change; return the label of what happened, or the empty string."""
+        if self._unreadable["nodes"]:
+            subject = new if new is not None else old
+            self._unreadable["nodes"].discard("" if subject is None else subject.metadata.uid)
         if new is None:
             if old is not None and self._cache.remove_node(old.metadata.name):
                 self._queue.move_all(NODE_DELETE, old, None)
@@ -311,7 +358,7 @@ def pod_update(old: Pod, new: PodInfo) -> Action:
     if old.spec == new.pod.spec and _held(old) == _held(new.pod):
         labels = old.metadata.labels != new.pod.metadata.labels
         return Action.UPDATE_POD_LABEL if labels else Action(0)
-    return pod_changes(PodInfo(old), new)
+    return pod_changes(readable_info(old), new)
 
 
 def _held(pod: Pod) -> tuple[object, ...]:

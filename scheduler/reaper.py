@@ -7,11 +7,12 @@ what is true and only then frees anything.
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
-from cache.pod_info import PodInfo, is_terminal, on_node
+from cache.pod_info import is_terminal, on_node, readable_info
 from cache.resources import MalformedObjectError
 from plugins.framework.cluster_events import ASSIGNED_POD_DELETE
 from scheduler.client.errors import ApiError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cache.objects import Pod
+    from cache.pod_info import PodInfo
     from cache.scheduler_cache import SchedulerCache
     from scheduler.metrics import Metrics
     from scheduler.queueing import SchedulingQueue
@@ -28,6 +30,10 @@ DEFAULT_PERIOD_S = 1.0
 """kube-scheduler's cleanAssumedPeriod."""
 
 log = structlog.get_logger(__name__)
+
+
+def _at_once(call: Callable[[], None]) -> None:
+    call()
 
 
 class Reaper:
@@ -42,10 +48,14 @@ class Reaper:
     is_stale
         Whether the pod watch has been silent for too long. Then nothing is settled: the
         confirmation may be on its way.
+    on_loop
+        Has a function called on the I/O loop, where the watches fill the cache. By default it is
+        called at once: for who has no other thread.
 
     Notes
     -----
-    *Concurrency*: a thread of its own; the cache and the queue bring their locks.
+    *Concurrency*: a thread of its own, which asks; what follows from the answer is done on the
+    I/O loop. The cache and the queue bring their locks.
     """
 
     def __init__(
@@ -58,6 +68,7 @@ class Reaper:
         clock: Callable[[], float],
         *,
         period_s: float = DEFAULT_PERIOD_S,
+        on_loop: Callable[[Callable[[], None]], object] = _at_once,
     ) -> None:
         self._cache = cache
         self._queue = queue
@@ -66,6 +77,7 @@ class Reaper:
         self._metrics = metrics
         self._clock = clock
         self._period_s = period_s
+        self._on_loop = on_loop
         self.rounds = 0
         """Rounds done since the start."""
         self.paused_rounds = 0
@@ -110,15 +122,19 @@ class Reaper:
             except (ApiError, MalformedObjectError) as error:
                 log.warning("cannot settle an overdue pod yet", pod=info.key, error=str(error))
                 continue
-            self._settle(info, node_name, pod)
+            self._on_loop(partial(self._settle, info, node_name, pod))
 
     def _settle(self, info: PodInfo, node_name: str, pod: Pod | None) -> None:
+        """Take in what the API has answered, unless the watch has told more meanwhile.
+
+        *Concurrency*: on the I/O loop, so that no event of the watch comes in between. A pod that
+        is no longer assumed has been confirmed, deleted or undone since the question; the answer
+        is older than that.
+        """
+        if self._cache.assumed_node(info.uid) != node_name:
+            return
         if pod is not None and pod.metadata.uid == info.uid and not is_terminal(pod):
-            try:
-                live = PodInfo(pod)
-            except MalformedObjectError as error:
-                log.warning("overdue pod cannot be read", pod=info.key, error=str(error))
-                return
+            live = readable_info(pod)
             if live.node_name:
                 log.warning("overdue pod is bound after all", pod=info.key, node=live.node_name)
                 self._cache.add_pod(live)

@@ -67,6 +67,18 @@ _WATCH_RELISTS: Final[_Heading] = (
     "Lists that were needed because a watch could not be resumed.",
     "resource",
 )
+_UNREADABLE: Final[_Heading] = (
+    "gauge",
+    "berth_unreadable_objects",
+    "Objects of the API that cannot be read as they are now.",
+    "resource",
+)
+_RESTORES: Final[_Heading] = (
+    "counter",
+    "berth_restores_total",
+    "Lists that were older than what was known and were believed: etcd was restored.",
+    "resource",
+)
 _INFLIGHT_EVENTS: Final[_Heading] = (
     "gauge",
     "scheduler_inflight_events",
@@ -214,7 +226,7 @@ class Metrics:
         )
         self._malformed = counter(
             "berth_malformed_objects_total",
-            "Objects of the API that could not be read and were left as they were known.",
+            "Versions of objects of the API that could not be read.",
             "resource",
         )
         self._config_reloads = counter(
@@ -374,6 +386,8 @@ class Metrics:
         cache_size: Numbers | None = None,
         watch_staleness_s: Numbers | None = None,
         watch_relists: Numbers | None = None,
+        unreadable_objects: Numbers | None = None,
+        restores: Numbers | None = None,
         unschedulable_pods: Callable[[], Mapping[tuple[str, ...], float]] | None = None,
         inflight_events: Numbers | None = None,
         tasks: Numbers | None = None,
@@ -392,6 +406,10 @@ class Metrics:
             Counts by type: nodes, pods, assumed_pods.
         watch_staleness_s, watch_relists
             By resource: seconds since the watch last said anything, and lists after the first.
+        unreadable_objects
+            By resource: those that cannot be read as they are now.
+        restores
+            By resource: lists from before what was known that were believed.
         unschedulable_pods
             By plugin and profile.
         inflight_events
@@ -410,6 +428,8 @@ class Metrics:
             (_CACHE_SIZE, cache_size),
             (_WATCH_STALENESS, watch_staleness_s),
             (_WATCH_RELISTS, watch_relists),
+            (_UNREADABLE, unreadable_objects),
+            (_RESTORES, restores),
             (_INFLIGHT_EVENTS, inflight_events),
             (_TASKS, tasks),
         ):

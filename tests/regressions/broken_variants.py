@@ -31,6 +31,7 @@ from scheduler.queueing.in_flight import InFlight
 from scheduler.queueing.nominator import Nominator
 from scheduler.queueing.scheduling_queue import SchedulingQueue
 from scheduler.queueing.wake_ups import Asker, Verdict, WakeUps
+from scheduler.reaper import Reaper
 from scheduler.reuse import SignatureReuse
 from scheduler.schedule_one import SchedulingLoop
 
@@ -231,6 +232,39 @@ def _bound_elsewhere_is_no_news(real: Any) -> Any:
 @_variant(EventHandlers, "_nominated_node")
 def _nominations_end_only_if_the_api_has_told_of_them(real: Any) -> Any:
     return lambda self, pod: pod.status.nominated_node_name
+
+
+# --- what leaves the API leaves the cache -----------------------------------------------------
+
+
+@_variant(EventHandlers, "_given_up")
+def _only_what_is_assumed_is_given_back(real: Any) -> Any:
+    return lambda self, old: (
+        self._cache.assumed_node(old.metadata.uid) is not None and real(self, old)
+    )
+
+
+@_variant(Reaper, "_settle")
+def _answers_count_whatever_has_happened_since(real: Any) -> Any:
+    def settle(self: Any, info: Any, node_name: str, pod: Any) -> None:
+        with patch.object(self._cache, "assumed_node", lambda uid: node_name):
+            real(self, info, node_name, pod)
+
+    return settle
+
+
+@_variant(EventHandlers, "_unassigned")
+def _what_leaves_has_to_be_readable(real: Any) -> Any:
+    def unassigned(self: Any, old: Any) -> Any:
+        PodInfo(old)
+        return real(self, old)
+
+    return unassigned
+
+
+@_variant(EventHandlers, "_read")
+def _what_cannot_be_read_holds_nothing(real: Any) -> Any:
+    return lambda self, pod: PodInfo(pod)
 
 
 # --- nominations and victims ------------------------------------------------------------------

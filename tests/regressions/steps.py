@@ -19,6 +19,8 @@ Options: TypeAlias = "dict[str, str]"
 _NODE_OPTIONS: Final = frozenset({"cpu"})
 _POD_OPTIONS: Final = frozenset({"cpu", "priority", "on", "gate", "finalizer", "copies"})
 
+_NUMBERS: Final = {"cpu": r"\d+(e\d+)?", "priority": r"\d+", "copies": r"\d+"}
+
 
 class _Form(NamedTuple):
     pattern: re.Pattern[str]
@@ -61,7 +63,7 @@ def _options(text: str, known: frozenset[str]) -> Options:
         key, equals, value = word.partition("=")
         if key not in known or not equals or not value:
             raise ValueError(f"{word!r} is none of {', '.join(f'{k}=' for k in sorted(known))}")
-        if key in ("cpu", "priority", "copies") and not value.isdecimal():
+        if key in _NUMBERS and not re.fullmatch(_NUMBERS[key], value):
             raise ValueError(f"{word!r}: {value!r} is no number")
         options[key] = value
     return options
@@ -131,6 +133,17 @@ def _delete_pod(world: World, name: str) -> None:
 @_step("end pod {name}")
 def _end_pod(world: World, name: str) -> None:
     world.cluster.remove("pods", name)
+
+
+@_step("finish pod {name}")
+def _finish_pod(world: World, name: str) -> None:
+    world.cluster.change("pods", name, {"status": {"phase": "Succeeded"}})
+
+
+@_step("resize pod {name}", frozenset({"cpu"}))
+def _resize_pod(world: World, name: str, options: Options) -> None:
+    containers = _pod_object(options)["spec"]["containers"]
+    world.cluster.change("pods", name, {"spec": {"containers": containers}})
 
 
 @_step("recreate pod {name}")
@@ -210,6 +223,16 @@ def _cycle(world: World) -> None:
 @_step("advance (?P<seconds>\\d+)s")
 def _advance(world: World, seconds: str) -> None:
     world.advance(float(seconds))
+
+
+@_step("loop is busy")
+def _busy_loop(world: World) -> None:
+    world.busy_loop = True
+
+
+@_step("loop is free")
+def _free_loop(world: World) -> None:
+    world.free_loop()
 
 
 @_step("plugin keeps {name} out")

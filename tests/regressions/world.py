@@ -86,6 +86,8 @@ class World:
         UID of the pod of the last cycle; None when there was no pod to try.
     questions
         How often a plugin was asked about a gate or an event since this was set to 0.
+    busy_loop
+        Whether what other threads hand to the loop has to wait.
 
     Notes
     -----
@@ -95,6 +97,8 @@ class World:
     def __init__(self) -> None:
         self.tried: str | None = None
         self.questions = 0
+        self.busy_loop = False
+        self._handed_over: list[Callable[[], None]] = []
         self._patches = ExitStack()
         self.clock = FakeClock()
         self.cluster = Cluster(self.wall_clock)
@@ -201,7 +205,15 @@ class World:
             self._recorder,
             metrics,
         )
-        self.reaper = Reaper(self.cache, self.queue, cluster.pod, lambda: False, metrics, clock)
+        self.reaper = Reaper(
+            self.cache,
+            self.queue,
+            cluster.pod,
+            lambda: False,
+            metrics,
+            clock,
+            on_loop=self._when_the_loop_is_free,
+        )
 
     async def __aenter__(self) -> Self:
         self._recorder.start()
@@ -233,6 +245,19 @@ class World:
         """Let time pass, and the reaper have a round at its end."""
         self.clock.advance(seconds)
         self.reaper.round()
+
+    def free_loop(self) -> None:
+        """Do what other threads have handed to the loop, and what they hand to it from now on."""
+        self.busy_loop = False
+        calls, self._handed_over = self._handed_over, []
+        for call in calls:
+            call()
+
+    def _when_the_loop_is_free(self, call: Callable[[], None]) -> None:
+        if self.busy_loop:
+            self._handed_over.append(call)
+        else:
+            call()
 
     def hear(self) -> bool:
         """Hand over what the watches tell; return whether there was anything."""

@@ -20,10 +20,12 @@ FOREIGN = pod("a").scheduler("somebody-else").request(cpu="1")
 
 
 def ended(builder):
-    made = builder.build()
-    return msgspec.structs.replace(
-        made, status=msgspec.structs.replace(made.status, phase="Failed")
-    )
+    return with_end(builder.build())
+
+
+def with_end(made):
+    status = msgspec.structs.replace(made.status, phase="Failed")
+    return msgspec.structs.replace(made, status=status)
 
 
 @pytest.fixture
@@ -228,6 +230,42 @@ class TestWakeUps:
         assert parts.milli_cpu_on("n1") == 0
 
 
+class TestWhatTheReaperConfirmed:
+    """The watch has shown the pod without a node; the reaper has asked and confirmed it."""
+
+    @pytest.fixture
+    def confirmed(self, parts) -> Parts:
+        parts.handlers.on_pods([added(ours().build())])
+        queued = parts.queue.pop(timeout_s=0)
+        assert queued is not None
+        parts.queue.done(queued.info.uid)
+        parts.cache.add_pod(ours().on("n1").info())
+        return parts
+
+    @pytest.mark.parametrize(
+        "end",
+        [
+            pytest.param(deleted, id="gone"),
+            pytest.param(lambda o: changed(o, with_end(o)), id="ended"),
+        ],
+    )
+    def test_its_end_gives_its_room_back(self, confirmed, end):
+        confirmed.handlers.on_pods([end(ours().build())])
+        assert confirmed.milli_cpu_on("n1") == 0
+
+    @pytest.mark.parametrize(
+        "late",
+        [
+            pytest.param(ours().label("a", "b"), id="relabelled"),
+            pytest.param(ours().terminating(), id="asked to go"),
+        ],
+    )
+    def test_a_late_word_from_before_it_was_bound_changes_nothing(self, confirmed, late):
+        confirmed.handlers.on_pods([changed(ours().build(), late.build())])
+        assert confirmed.milli_cpu_on("n1") == 1000
+        assert confirmed.queue.counts().active == 0
+
+
 class TestMalformedObjects:
     def test_a_malformed_pod_costs_only_itself(self, parts):
         broken = ours("broken").request(cpu="lots").build()
@@ -240,6 +278,47 @@ class TestMalformedObjects:
         parts.handlers.on_pods([added(good.build())])
         broken = good.request(cpu="?").build()
         parts.handlers.on_pods([changed(good.build(), broken)])
+        assert parts.milli_cpu_on("n1") == 1000
+
+    @pytest.mark.parametrize(
+        "end",
+        [
+            pytest.param(deleted, id="gone"),
+            pytest.param(lambda o: changed(o, with_end(o)), id="ended"),
+        ],
+    )
+    @pytest.mark.parametrize("known", [True, False], ids=["known before", "never read"])
+    def test_what_cannot_be_read_leaves_all_the_same(self, parts, known, end):
+        broken = ours().on("n1").request(cpu="1e102")
+        if known:
+            parts.handlers.on_pods([added(ours().on("n1").build())])
+            parts.handlers.on_pods([changed(ours().on("n1").build(), broken.build())])
+        else:
+            parts.handlers.on_pods([added(broken.build())])
+        assert parts.milli_cpu_on("n1") > 0
+        assert parts.handlers.unreadable() == {"pods": 1, "nodes": 0}
+        parts.handlers.on_pods([end(broken.build())])
+        assert parts.milli_cpu_on("n1") == 0
+        assert parts.cache.counts().pods == 0
+        assert parts.handlers.unreadable() == {"pods": 0, "nodes": 0}
+
+    def test_what_can_be_read_of_an_assigned_pod_is_counted(self, parts):
+        odd = ours().on("n1").request(cpu="1", memory="lots")
+        parts.handlers.on_pods([added(odd.build())])
+        held = parts.cache.dump().nodes["n1"]
+        assert held.requested["cpu"] == 1000
+        assert held.free("memory") < 0
+        parts.handlers.on_pods([changed(odd.build(), ours().on("n1").build())])
+        assert parts.cache.dump().nodes["n1"].requested == {"cpu": 1000}
+
+    def test_an_assumed_pod_whose_confirmation_cannot_be_read_is_confirmed_as_assumed(self, parts):
+        made = ours()
+        parts.handlers.on_pods([added(made.build())])
+        queued = parts.queue.pop(timeout_s=0)
+        assert queued is not None
+        parts.cache.assume_pod(queued.info, "n1")
+        parts.handlers.on_pods([changed(made.build(), made.on("n1").request(cpu="?").build())])
+        assert parts.cache.counts().assumed_pods == 0
         assert parts.milli_cpu_on("n1") == 1000
 
     def test_a_malformed_node_costs_only_itself(self, parts):

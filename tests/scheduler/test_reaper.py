@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from scheduler.client.errors import ApiError
 from scheduler.reaper import Reaper
 from tests.builders import node, pod
 from tests.scheduler.parts import Parts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PENDING = pod("a").scheduler("berth").request(cpu="1")
 
@@ -22,6 +27,7 @@ class Scene:
         self.parts.clock.advance(31)
         self.stale = False
         self.api_says = api_says
+        self.handed_over: list[Callable[[], None]] | None = None
         self.reaper = Reaper(
             self.parts.cache,
             self.parts.queue,
@@ -29,7 +35,14 @@ class Scene:
             lambda: self.stale,
             self.parts.metrics,
             self.parts.clock,
+            on_loop=self._on_loop,
         )
+
+    def _on_loop(self, call: Callable[[], None]) -> None:
+        if self.handed_over is None:
+            call()
+        else:
+            self.handed_over.append(call)
 
     def _get_pod(self, namespace, name):
         if isinstance(self.api_says, Exception):
@@ -98,3 +111,21 @@ def test_before_its_time_limit_nobody_is_asked_about():
     scene.parts.cache.add_pod(PENDING.on("n1").info())
     scene.reaper.round()
     assert scene.parts.milli_cpu_on("n1") == 1000
+
+
+def test_what_the_watch_has_told_since_the_question_counts_more_than_the_answer():
+    scene = Scene(PENDING.on("n1").build())
+    scene.handed_over = []
+    scene.reaper.round()
+    scene.parts.cache.remove_pod(PENDING.info())
+    (settle,) = scene.handed_over
+    settle()
+    assert scene.parts.milli_cpu_on("n1") == 0
+    assert scene.counted("bound") == 0
+
+
+def test_a_bound_pod_that_cannot_be_read_is_confirmed():
+    scene = Scene(PENDING.on("n1").request(cpu="1e102").build())
+    scene.reaper.round()
+    assert scene.counted("bound") == 1
+    assert scene.parts.cache.counts().assumed_pods == 0
