@@ -1,8 +1,9 @@
 """Takes connections, with TLS or without, and no more of them than are good for us.
 
 A connection counts from its first byte, handshake included, so that neither many of them nor slow
-ones can use up what the binds need: file descriptors. Where there are too many, the oldest goes:
-whoever holds on to connections shall not keep out the kubelet, which would end a healthy process.
+ones can use up what the binds need: file descriptors. Where there are too many, whoever holds most
+of them loses its oldest: a client that opens connections and leaves them idle shall not keep out
+the kubelet, which would end a healthy process.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
 MAX_CONNECTIONS: Final = 100
 """Each costs a file descriptor, of which the binds need some too."""
 
+_IPV6_HOST_BITS: Final = 64
+"""One client has a whole network of IPv6 addresses, so that network counts as one address."""
+
 _HANDSHAKE_S: Final = 5.0
 _NO_DESCRIPTOR_S: Final = 1.0
 
@@ -35,6 +41,39 @@ log = structlog.get_logger(__name__)
 
 class ServerError(Exception):
     """The server cannot start; the message is one sentence for a person."""
+
+
+@dataclass(slots=True, eq=False)
+class _Connection:
+    """A connection, from its acceptance to its end.
+
+    Parameters
+    ----------
+    client
+        The address that it comes from.
+    arriving
+        The task that performs the handshake.
+    transport
+        None until the handshake is done.
+    """
+
+    client: str
+    arriving: asyncio.Task[None] | None = None
+    transport: asyncio.Transport | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        if self.transport is not None:
+            return self.transport.is_closing()
+        return self.arriving is not None and self.arriving.done()
+
+    def end(self) -> None:
+        """Close it without a word."""
+        if self.transport is not None:
+            self.transport.abort()
+        elif self.arriving is not None:
+            self.arriving.cancel()
 
 
 class Listener:
@@ -69,8 +108,7 @@ class Listener:
         self._bind_address = bind_address
         self._socket: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
-        self._arriving: dict[asyncio.Task[None], None] = {}
-        self._arrived: list[asyncio.Transport] = []
+        self._connections: list[_Connection] = []
 
     @property
     def url(self) -> str:
@@ -117,7 +155,7 @@ class Listener:
 
     async def stop(self) -> None:
         """Listen no more, and drop connections that have not arrived."""
-        tasks = [*self._arriving]
+        tasks = [each.arriving for each in self._connections if each.arriving is not None]
         if self._accepting is not None:
             tasks.append(self._accepting)
         for task in tasks:
@@ -132,48 +170,72 @@ class Listener:
         assert listening is not None  # noqa: S101 - listen() has been called
         while True:
             try:
-                connection, _ = await loop.sock_accept(listening)
+                accepted, address = await loop.sock_accept(listening)
             except ConnectionError:
                 continue  # it went away while it waited
             except OSError as error:
                 log.error("cannot take a connection", error=_reason(error))
                 await asyncio.sleep(_NO_DESCRIPTOR_S)
                 continue
-            if len(self._arriving) + len(self._arrived) >= MAX_CONNECTIONS:
+            is_full = len(self._connections) >= MAX_CONNECTIONS
+            if is_full:
                 self._make_room()
-            task = asyncio.create_task(self._arrive(connection, server))
-            self._arriving[task] = None
-            task.add_done_callback(self._arriving.pop)
+            connection = _Connection(_client(address[0]))
+            connection.arriving = asyncio.create_task(self._arrive(connection, accepted, server))
+            self._connections.append(connection)
+            if is_full:
+                # sock_accept does not wait while there is a queue, and those accepted before have
+                # to be served before they are the oldest.
+                await asyncio.sleep(0)
 
     def _make_room(self) -> None:
-        """Forget connections that have ended; if that is not enough, end the oldest."""
-        self._arrived = [each for each in self._arrived if not each.is_closing()]
-        if len(self._arriving) + len(self._arrived) < MAX_CONNECTIONS:
+        """Forget connections that have ended; if that is not enough, end the oldest of a group.
+
+        A group is what one client holds, handshakes that are under way apart from connections that
+        are established: idle sockets of whoever shares its address do not evict the kubelet.
+        """
+        self._connections = [each for each in self._connections if not each.is_over]
+        if len(self._connections) < MAX_CONNECTIONS:
             return
-        if self._arrived:
-            self._arrived.pop(0).abort()
-        else:
-            next(iter(self._arriving)).cancel()
+        groups: dict[tuple[str, bool], list[_Connection]] = {}
+        for each in self._connections:
+            groups.setdefault((each.client, each.transport is None), []).append(each)
+        # Of groups that are alike the first is the one with the oldest connection.
+        oldest = max(groups.values(), key=len)[0]
+        self._connections.remove(oldest)
+        oldest.end()
 
     async def _arrive(
-        self, connection: socket.socket, server: Callable[[], asyncio.Protocol]
+        self,
+        connection: _Connection,
+        accepted: socket.socket,
+        server: Callable[[], asyncio.Protocol],
     ) -> None:
         context = None if self.certificate is None else self.certificate.context()
         try:
-            connection.setblocking(False)
-            transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+            accepted.setblocking(False)
+            connection.transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
                 server,
-                connection,
+                accepted,
                 ssl=context,
                 ssl_handshake_timeout=None if context is None else _HANDSHAKE_S,
             )
-            self._arrived.append(transport)
         except OSError as error:  # ssl.SSLError and time-outs are, too
             log.debug("connection refused", error=str(error))
-            connection.close()
+            accepted.close()
         except asyncio.CancelledError:
-            connection.close()
+            accepted.close()
             raise
+
+
+def _client(address: str) -> str:
+    """Return what counts as one client: an IPv4 address, or a network of IPv6 addresses."""
+    found = ip_address(address.partition("%")[0])
+    if found.version == 4:
+        return address
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return f"{int(found) >> _IPV6_HOST_BITS:x}"
 
 
 def listeners(options: ServingOptions) -> tuple[Listener, ...]:
