@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 MAX_REFUSAL_BYTES: Final = 1 << 16
 """How much is read of an answer that is none; the rest is left."""
+
+MAX_REDIRECTS: Final = 10
+"""As many as Go's client follows."""
 
 _CHUNK_BYTES: Final = 1 << 16
 
@@ -96,7 +100,9 @@ class HttpPoster:
         again
             Whether to send once more when a kept connection proves dead: for questions only.
         follows_redirects
-            Whether headers may go elsewhere, too; otherwise a redirect is an answer.
+            Whether a redirect within the same origin is followed that asks for the same request
+            (307 and 308). Any other redirect is an answer, so that neither body nor headers go to
+            a server that nobody has named.
 
         Raises
         ------
@@ -105,11 +111,11 @@ class HttpPoster:
         """
         try:
             try:
-                return await self._exchange(url, body, headers, max_bytes, follows_redirects)
+                return await self._follow(url, body, headers, max_bytes, follows_redirects)
             except self._http.ServerDisconnectedError:
                 if not again:
                     raise
-                return await self._exchange(url, body, headers, max_bytes, follows_redirects)
+                return await self._follow(url, body, headers, max_bytes, follows_redirects)
         except TimeoutError as error:
             raise PostError(f"no answer within {self.timeout_s:g} s") from error
         except (self._http.ClientError, OSError, ValueError) as error:
@@ -121,7 +127,7 @@ class HttpPoster:
             await self._session.close()
             self._session = None
 
-    async def _exchange(
+    async def _follow(
         self,
         url: str,
         body: bytes | Mapping[str, str],
@@ -129,6 +135,19 @@ class HttpPoster:
         max_bytes: int,
         follows_redirects: bool,
     ) -> Answer:
+        # One time-out for all of it: aiohttp's own counts for each request.
+        async with asyncio.timeout(self.timeout_s):
+            for _ in range(MAX_REDIRECTS if follows_redirects else 0):
+                answer, target = await self._exchange(url, body, headers, max_bytes)
+                if target is None:
+                    return answer
+                url = target
+            return (await self._exchange(url, body, headers, max_bytes))[0]
+
+    async def _exchange(
+        self, url: str, body: bytes | Mapping[str, str], headers: Mapping[str, str], max_bytes: int
+    ) -> tuple[Answer, str | None]:
+        """Return the answer, and where in the same origin it says that the request belongs."""
         if self._session is None:
             self._session = self._http.ClientSession(
                 connector=self._http.TCPConnector(ssl=self._tls, limit=self._max_connections),
@@ -141,7 +160,7 @@ class HttpPoster:
             headers=headers,
             proxy=self._proxy,
             server_hostname=self._server_name,
-            allow_redirects=follows_redirects,
+            allow_redirects=False,
         ) as response:
             is_answer = response.status == 200
             limit = max_bytes if is_answer else MAX_REFUSAL_BYTES
@@ -153,4 +172,12 @@ class HttpPoster:
                     if is_answer:
                         raise PostError(f"the answer has more than {limit} bytes")
                     break
-            return Answer(response.status, bytes(read[:limit]))
+            answer = Answer(response.status, bytes(read[:limit]))
+            return answer, _target(response) if response.status in (307, 308) else None
+
+
+def _target(response: aiohttp.ClientResponse) -> str | None:
+    """Return the Location of an answer; None if there is none, or it is of another origin."""
+    location = response.headers.get("Location", "")
+    target = response.url.join(type(response.url)(location))
+    return str(target) if location and target.origin() == response.url.origin() else None

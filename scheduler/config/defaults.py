@@ -64,7 +64,7 @@ def defaulted(
         "leader_election": _election(config.leader_election),
         "client_connection": _connection(config.client_connection),
         "profiles": profiles,
-        "extenders": tuple(_extender(each) for each in config.extenders),
+        "extenders": tuple(defaulted_extender(each) for each in config.extenders),
     }
     if "enableContentionProfiling" not in data:
         fields["enable_contention_profiling"] = config.enable_profiling
@@ -134,7 +134,8 @@ def _connection(connection: ClientConnection) -> ClientConnection:
     )
 
 
-def _extender(extender: Extender) -> Extender:
+def defaulted_extender(extender: Extender) -> Extender:
+    """Return an extender whose time-out is the default where it says 0."""
     if extender.http_timeout.ns:
         return extender
     return msgspec.structs.replace(extender, http_timeout=DEFAULT_TIMEOUT)

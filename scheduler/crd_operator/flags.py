@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from scheduler.client.credential_search import own_namespace
+from scheduler.crd_operator.extender_limits import why_no_prefix
 from scheduler.crd_operator.options import OperatorOptions
 
 if TYPE_CHECKING:
@@ -31,6 +32,20 @@ def add_operator_flags(parser: argparse.ArgumentParser) -> None:
         help="only those with these labels, where several berths share a cluster",
     )
     group.add_argument(
+        "--scheduling-profiles-names",
+        metavar="NAME,...",
+        type=_names,
+        help="the only schedulerNames that they may serve (any)",
+    )
+    group.add_argument(
+        "--scheduling-profiles-extenders",
+        metavar="URL,...",
+        type=_urls,
+        default=(),
+        help="where their extenders may be: at one of these URLs or below it; without this "
+        "flag they have none",
+    )
+    group.add_argument(
         "--allow-python-profiles",
         action="store_true",
         help="run Python that a SchedulingProfile names in a ConfigMap: whoever can write that "
@@ -50,7 +65,23 @@ def operator_options(options: argparse.Namespace) -> OperatorOptions:
         allow_python=options.allow_python_profiles,
         namespace=options.python_profiles_namespace or own_namespace() or "",
         selector=options.scheduling_profiles_selector,
+        scheduler_names=options.scheduling_profiles_names,
+        extender_urls=options.scheduling_profiles_extenders,
     )
+
+
+def _names(text: str) -> frozenset[str]:
+    """Read ``a,b``."""
+    return frozenset(filter(None, map(str.strip, text.split(","))))
+
+
+def _urls(text: str) -> tuple[str, ...]:
+    """Read ``https://a,https://b/c``."""
+    urls = tuple(filter(None, map(str.strip, text.split(","))))
+    for each in urls:
+        if (why := why_no_prefix(each)) is not None:
+            raise argparse.ArgumentTypeError(why)
+    return urls
 
 
 def _selector(text: str) -> Mapping[str, str]:

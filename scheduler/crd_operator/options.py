@@ -23,6 +23,10 @@ class OperatorOptions:
         Where such ConfigMaps have to be; empty for nowhere.
     selector
         Labels that a SchedulingProfile must have to be ours, for clusters with several berths.
+    scheduler_names
+        The only names that they may serve; None for any.
+    extender_urls
+        Where their extenders may be: these URLs and what is below. None of them, no extenders.
     kopf_kubeconfig
         Another way to the API server for kopf alone; None for that of everything else.
     """
@@ -31,4 +35,6 @@ class OperatorOptions:
     allow_python: bool = False
     namespace: str = ""
     selector: Mapping[str, str] = field(default_factory=dict)
+    scheduler_names: frozenset[str] | None = None
+    extender_urls: tuple[str, ...] = ()
     kopf_kubeconfig: str | None = None

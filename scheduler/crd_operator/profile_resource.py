@@ -15,7 +15,8 @@ import msgspec
 
 from cache.resource_versions import parse_resource_version
 from scheduler.config import Extender, Mistake, Profile
-from scheduler.config.config_error import child, item
+from scheduler.config.config_error import child, item, shown
+from scheduler.config.defaults import defaulted_extender
 from scheduler.config.file_profile import (
     NO_PLUGINS,
     FileStruct,
@@ -24,6 +25,7 @@ from scheduler.config.file_profile import (
     Plugins,
 )
 from scheduler.config.strict_decoding import decode
+from scheduler.crd_operator.extender_limits import check_own_extenders
 from scheduler.crd_operator.options import OperatorOptions
 from scheduler.policy import Mode, PolicySpec, PythonSource, ShadowOptions
 
@@ -121,6 +123,12 @@ def decode_spec(
         return None, mistakes
     if not spec.scheduler_name:
         mistakes.append(Mistake("spec.schedulerName", "must not be empty"))
+    elif options.scheduler_names is not None and (
+        spec.scheduler_name not in options.scheduler_names
+    ):
+        why = f"{shown(spec.scheduler_name)} is not allowed; see --scheduling-profiles-names"
+        mistakes.append(Mistake("spec.schedulerName", why))
+    mistakes += check_own_extenders(spec.extenders or (), options.extender_urls, "spec.extenders")
     for index, entry in enumerate(spec.python):
         path = item("spec.python", index)
         if (entry.config_map is None) == (entry.entry_point is None):
@@ -149,6 +157,9 @@ def policy_spec(
     texts
         ``data`` of each ConfigMap that the spec names; None for one that does not exist.
     """
+    extenders = spec.extenders
+    if extenders is not None:
+        extenders = tuple(map(defaulted_extender, extenders))
     return PolicySpec(
         name=found.name,
         uid=found.uid,
@@ -163,7 +174,7 @@ def policy_spec(
         mode=spec.mode,
         python=tuple(_source(entry, namespace, texts) for entry in spec.python),
         shadow=ShadowOptions(spec.shadow.decisions, spec.shadow.budget),
-        extenders=spec.extenders,
+        extenders=extenders,
     )
 
 

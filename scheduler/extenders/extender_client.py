@@ -51,7 +51,8 @@ class ExtenderClient:
 
     *Source*: kube-scheduler 1.36, pkg/scheduler/extender.go, send.
 
-    # Differs: an answer is bounded in size, and certificate files are read once.
+    # Differs: an answer is bounded in size, certificate files are read once, and no redirect leads
+    to another origin.
     """
 
     def __init__(self, extender: Extender, where: str) -> None:

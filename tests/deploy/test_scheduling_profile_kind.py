@@ -174,7 +174,7 @@ EXTENDER = {"urlPrefix": "http://extender"}
         pytest.param(
             {
                 "schedulerName": "a",
-                "extenders": [{**EXTENDER, "tlsConfig": {"insecure": True, "caFile": "/ca"}}],
+                "extenders": [{**EXTENDER, "tlsConfig": {"insecure": True, "caData": "YQ=="}}],
             },
             "insecure must not be set together with a CA",
             id="insecure-with-a-ca",
@@ -183,6 +183,19 @@ EXTENDER = {"urlPrefix": "http://extender"}
             {"schedulerName": "a", "extenders": [{**EXTENDER, "httpTimeout": "5"}]},
             "spec.extenders[0].httpTimeout",
             id="no-unit",
+        ),
+        pytest.param(
+            {"schedulerName": "a", "extenders": [{**EXTENDER, "httpTimeout": "1m"}]},
+            "httpTimeout must be at most 10s",
+            id="thinks-for-a-minute",
+        ),
+        pytest.param(
+            {
+                "schedulerName": "a",
+                "extenders": [{**EXTENDER, "tlsConfig": {"caFile": "/etc/passwd"}}],
+            },
+            "a SchedulingProfile names no files",
+            id="names-a-file",
         ),
     ],
 )
@@ -204,7 +217,7 @@ def test_a_spec_with_everything_is_taken(plane: ControlPlane) -> None:
         "plugins": dict.fromkeys(points, sets),
         "pluginConfig": [{"name": "A", "args": {"any": [{"thing": 1}]}}],
         "python": [{"configMap": {"name": "a", "key": "b"}, "args": {"any": 1}}],
-        "extenders": [{**EXTENDER, "filterVerb": "filter", "httpTimeout": "1m30s", "weight": 1}],
+        "extenders": [{**EXTENDER, "filterVerb": "filter", "httpTimeout": "1s500ms", "weight": 1}],
     }
     assert refusal(plane, "POST", PATH, manifest("everything", spec)) == ""
 

@@ -262,8 +262,10 @@ class Changing:
 # --- a run ----------------------------------------------------------------------------------------
 
 
-def start_berth(plane: ControlPlane, log: Path) -> ServerProcess:
-    """Start berth with a profile of the same name in its file."""
+def start_berth(
+    plane: ControlPlane, log: Path, *, extenders: tuple[str, ...] = ()
+) -> ServerProcess:
+    """Start berth with a profile of the same name in its file, and allow extenders at URLs."""
     kubeconfig = plane.berth_kubeconfig()
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -276,6 +278,7 @@ def start_berth(plane: ControlPlane, log: Path) -> ServerProcess:
     path.write_text(yaml.safe_dump(config))
     command = [sys.executable, "-m", "scheduler", "run", "--config", str(path)]
     command += ["--scheduling-profiles", "--log-level", "debug"]
+    command += ["--scheduling-profiles-extenders", ",".join(extenders)]
     command += ["--allow-python-profiles", "--python-profiles-namespace", NAMESPACE]
     command += ["--secure-port", "0", "--insecure-bind-address", "127.0.0.1:0"]
     return ServerProcess(command, log)

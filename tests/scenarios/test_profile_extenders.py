@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from scheduler.crd_operator import OperatorOptions
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.objects import make_node, make_pod
 from tests.controlplane.scheduling_profiles import PATH, SchedulingProfiles
@@ -63,9 +64,15 @@ def entry(server: ScriptedExtender, **more: Any) -> dict[str, Any]:
         "prioritizeVerb": "prioritize",
         "weight": 100,
         "nodeCacheCapable": True,
-        "httpTimeout": "60s",
+        "httpTimeout": "10s",
         **more,
     }
+
+
+def allowing(*servers: ScriptedExtender) -> OperatorOptions:
+    """Return what lets SchedulingProfiles have these extenders and no others."""
+    urls = tuple(each.url for each in servers)
+    return OperatorOptions(enabled=True, extender_urls=urls)
 
 
 def asked_about(server: ScriptedExtender) -> set[str]:
@@ -91,7 +98,7 @@ def test_its_extender_filters_and_scores_its_pods_and_no_others(
 ) -> None:
     name = f"asks-{by_name}".lower()
     extender = serve(stage, "n1", "n2")
-    with world.berth() as berth:
+    with world.berth(operator=allowing(extender)) as berth:
         wait_watched(berth)
         settle(world, name, extenders=[entry(extender, nodeCacheCapable=by_name)])
         world.place(5, name)
@@ -103,7 +110,7 @@ def test_its_extender_filters_and_scores_its_pods_and_no_others(
 
 def test_another_extender_takes_over(world: World, stage: Stage) -> None:
     first, second = serve(stage, "n0", "n1"), serve(stage, "n2", "n3")
-    with world.berth() as berth:
+    with world.berth(operator=allowing(first, second)) as berth:
         wait_watched(berth)
         settle(world, "exchanged", extenders=[entry(first)])
         world.place(5, "exchanged")
@@ -121,7 +128,7 @@ def test_an_extender_that_is_taken_out_is_asked_no_more(
 ) -> None:
     name = "without" if left is None else "with-none"
     extender = serve(stage, "n0", "n1")
-    with world.berth() as berth:
+    with world.berth(operator=allowing(extender)) as berth:
         wait_watched(berth)
         settle(world, name, extenders=[entry(extender)])
         world.place(3, name)
@@ -134,7 +141,7 @@ def test_an_extender_that_is_taken_out_is_asked_no_more(
 
 def test_the_extender_of_a_deleted_profile_is_asked_no_more(world: World, stage: Stage) -> None:
     extender = serve(stage, "n0", "n1")
-    with world.berth() as berth:
+    with world.berth(operator=allowing(extender)) as berth:
         wait_watched(berth)
         world.profiles.create("passing", {"schedulerName": "berth", "extenders": [entry(extender)]})
         world.profiles.wait_settled("passing")
@@ -149,18 +156,32 @@ def test_the_extender_of_a_deleted_profile_is_asked_no_more(world: World, stage:
 
 def test_extenders_that_cannot_be_used_leave_those_before_them(world: World, stage: Stage) -> None:
     extender = serve(stage, "n0", "n1")
-    with world.berth() as berth:
+    with world.berth(operator=allowing(extender)) as berth:
         wait_watched(berth)
         settle(world, "kept", extenders=[entry(extender)])
-        tls = {"tlsConfig": {"caFile": "/no/such/file"}, "urlPrefix": "https://127.0.0.1:1"}
+        tls = {"tlsConfig": {"caData": "Z2FyYmFnZQ=="}}
         status = settle(world, "kept", extenders=[entry(extender, **tls)])
         assert status["activeGeneration"] == 1
         message = world.profiles.condition("kept", "Accepted")["message"]
         assert message.startswith("spec.extenders: ")
-        assert "/no/such/file" in message
+        assert "certificate authority" in message
         world.place(3, "kept")
     assert asked_about(extender) == world.names_of("kept")
     assert world.nodes_of("kept") == {"n1"}
+
+
+def test_an_extender_that_is_not_allowed_is_never_asked(world: World, stage: Stage) -> None:
+    extender, stranger = serve(stage, "n0", "n1"), serve(stage, "n2", "n3")
+    with world.berth(operator=allowing(extender)) as berth:
+        wait_watched(berth)
+        settle(world, "limited", extenders=[entry(extender)])
+        status = settle(world, "limited", extenders=[entry(stranger)])
+        assert status["activeGeneration"] == 1
+        message = world.profiles.condition("limited", "Accepted")["message"]
+        assert message.startswith("spec.extenders[0].urlPrefix: ")
+        world.place(3, "limited")
+    assert asked_about(extender) == world.names_of("limited")
+    assert stranger.asked == []
 
 
 def test_a_cycle_and_its_binding_end_with_the_extender_that_they_began_with(
@@ -175,7 +196,7 @@ def test_a_cycle_and_its_binding_end_with_the_extender_that_they_began_with(
         return says({})(asked)
 
     before, after = serve(stage, "n0", "n1", bind=bind), serve(stage, "n2", "n3")
-    with world.berth() as berth:
+    with world.berth(operator=allowing(before, after)) as berth:
         wait_watched(berth)
         settle(world, "turning", extenders=[entry(before, bindVerb="bind")])
         world.api.create_many([make_pod(HELD, cpu="1m", scheduler_name="turning")])
@@ -204,7 +225,7 @@ def test_while_pods_come_no_extender_is_asked_that_was_not_in_force_when_a_cycle
         profiles.install()
         api.create_many(make_node(f"n{i}", cpu="64", pods="10000") for i in range(5))
         log = plane.folder / "berth.log"
-        berth = live_policies.start_berth(plane, log)
+        berth = live_policies.start_berth(plane, log, extenders=(first.url, second.url))
         created = 0
 
         def create_some() -> None:

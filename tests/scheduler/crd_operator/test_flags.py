@@ -28,6 +28,11 @@ def parsed(*arguments: str) -> OperatorOptions:
             id="selected",
         ),
         pytest.param(
+            ["--scheduling-profiles-names=a,b", "--scheduling-profiles-extenders=https://c/d"],
+            OperatorOptions(scheduler_names=frozenset({"a", "b"}), extender_urls=("https://c/d",)),
+            id="limited",
+        ),
+        pytest.param(
             ["--allow-python-profiles", "--python-profiles-namespace=here"],
             OperatorOptions(allow_python=True, namespace="here"),
             id="with-python",
@@ -42,6 +47,23 @@ def test_what_flags_mean(arguments: list[str], expected: OperatorOptions) -> Non
 def test_what_is_no_label_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentError, match="is not LABEL=VALUE"):
         parsed(f"--scheduling-profiles-selector={text}")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "extender:80",
+        "ftp://a",
+        "http://",
+        "http://me@a",
+        "http://a/../b",
+        "http://a?b",
+        "http://a:b",
+    ],
+)
+def test_what_is_no_place_for_extenders_is_refused(url: str) -> None:
+    with pytest.raises(argparse.ArgumentError, match="is no http:// or https:// URL"):
+        parsed(f"--scheduling-profiles-extenders={url}")
 
 
 def test_kopf_is_not_imported_before_it_is_needed() -> None:

@@ -11,7 +11,12 @@ from scheduler.crd_operator.profile_resource import decode_spec, policy_spec
 from scheduler.policy import Mode, PythonSource, ShadowOptions
 from tests.scheduler.crd_operator.objects import profile
 
-ALLOWED = OperatorOptions(enabled=True, allow_python=True, namespace="berth-system")
+ALLOWED = OperatorOptions(
+    enabled=True,
+    allow_python=True,
+    namespace="berth-system",
+    extender_urls=("http://extender",),
+)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from plugins.framework.status import Code
 from scheduler.client.errors import ClientConfigError
+from scheduler.client.http_poster import MAX_REDIRECTS
 from scheduler.config import Extender, ExtenderTLS
 from scheduler.config.go_duration import GoDuration
 from scheduler.extenders import extender_client
@@ -62,6 +63,31 @@ def test_an_answer_without_end_is_cut(stage, headers, monkeypatch):
 def test_slashes_at_the_end_of_the_prefix_do_not_count(stage):
     server = stage.serve(filter=says(PASS_B))
     assert stage.decide(Extender(f"{server.url}//", **BY_NAME)).node_name == "b"
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_redirect_within_the_origin_is_followed_with_the_question(stage, status):
+    script = {"filter": Reply(status=status, headers={"Location": "elsewhere"})}
+    server = stage.serve(filter=lambda asked: script["filter"], elsewhere=says(PASS_B))
+    assert stage.decide(Extender(server.url, **BY_NAME)).node_name == "b"
+    (_, asked), (verb, again) = server.asked
+    assert (verb, again) == ("elsewhere", asked)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_leads_to_another_origin(stage, status):
+    stranger = stage.serve(filter=says(PASS_B))
+    headers = {"Location": f"{stranger.url}/filter"}
+    server = stage.serve(filter=lambda asked: Reply(status=status, headers=headers))
+    decision = stage.decide(Extender(server.url, **BY_NAME))
+    assert f"code {status}" in decision.message()
+    assert stranger.asked == []
+
+
+def test_redirects_without_end_are_given_up(stage):
+    server = stage.serve(filter=lambda asked: Reply(status=307, headers={"Location": "filter"}))
+    assert "code 307" in stage.decide(Extender(server.url, **BY_NAME)).message()
+    assert len(server.asked) == 1 + MAX_REDIRECTS
 
 
 @pytest.fixture
