@@ -14,7 +14,7 @@ from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError
 from scheduler.client.paths import segment
 from scheduler.client.transport import Transport
-from scheduler.crd_operator.history import entries_of
+from scheduler.crd_operator.history import entries_of_raw
 from scheduler.crd_operator.profile_resource import KIND, PATH
 from scheduler.crd_operator.profile_table import details, table
 from scheduler.version import VERSION
@@ -132,8 +132,7 @@ async def roll_back(transport: Transport, name: str, generation: int | None) -> 
 def _entry(found: Mapping[str, Any], generation: int | None) -> Mapping[str, Any]:
     """Return the entry of the history to go back to."""
     name, present = found["metadata"]["name"], found["metadata"]["generation"]
-    status = found.get("status")
-    entries = entries_of(status if isinstance(status, dict) else {})
+    entries = entries_of_raw(found)
     known = ", ".join(str(each["generation"]) for each in entries) or "none"
     if generation is None:
         before = [each for each in entries if each["generation"] != present]

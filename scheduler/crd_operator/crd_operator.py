@@ -80,7 +80,7 @@ class CrdOperator:
         self.worker = Worker("policies")
         self.writer = ProfileStatusWriter(
             loop,
-            self._write_status,
+            self._write,
             policies.status,
             lambda: leadership is None or leadership.is_leading,
             shadow_report,
@@ -128,15 +128,16 @@ class CrdOperator:
 
     # --- the API server -----------------------------------------------------------------------
 
-    async def _write_status(self, name: str, patch: Mapping[str, Any]) -> None:
+    async def _write(self, name: str, subresource: str, patch: Mapping[str, Any]) -> None:
+        below = f"/{subresource}" if subresource else ""
         await self._transport.request(
             "PATCH",
-            f"{PATH}/{segment(name)}/status",
+            f"{PATH}/{segment(name)}{below}",
             body=msgspec.json.encode(patch),
             content_type=MERGE_PATCH,
             timeout_s=_WRITE_S,
             discard_body=True,
-            resource=f"{PLURAL}/status",
+            resource=f"{PLURAL}{below}",
         )
 
     def _config_map(self, name: str) -> Mapping[str, str] | None:

@@ -3,10 +3,16 @@
 Kept in the object, so that a replica that has never seen them can run the last one, and anybody
 can go back to one. The same spec under a later generation replaces the earlier entry, as with
 rollouts of a Deployment.
+
+A status is no place for what decides: the right to write ``schedulingprofiles/status`` is not the
+right to write SchedulingProfiles. So an annotation has a digest of each entry, the newest first,
+and what has none there is no entry. Whoever can write the annotation can write the spec as well; a
+write to the status subresource changes no metadata.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +23,9 @@ if TYPE_CHECKING:
 
     from scheduler.crd_operator.profile_resource import ProfileObject
 
+GOOD: Final = "scheduling.berth.dev/good-generations"
+"""The annotation: for each good generation its number, a colon and a digest."""
+
 KEPT: Final = 10
 """As many ReplicaSets as a Deployment keeps."""
 
@@ -24,8 +33,55 @@ KEPT_BYTES: Final = 256 << 10
 """Of JSON; an object may have 1.5 MB in etcd, and its own spec is in it too."""
 
 
-def entries_of(status: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the entries of a status, the newest first; what cannot be one is left out."""
+def seal_of(entry: Mapping[str, Any]) -> str:
+    """Return what the annotation says of an entry."""
+    # Sorted: the API server hands out keys in an order of its own.
+    text = msgspec.json.encode(entry["spec"], order="sorted")
+    return f"{entry['generation']}:{hashlib.sha256(text).hexdigest()}"
+
+
+def seals_of(annotations: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what the annotation of an object says, the newest generation first."""
+    return tuple(str(annotations.get(GOOD, "")).split()[:KEPT])
+
+
+def entries_of(status: Mapping[str, Any], seals: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the entries of a status that the annotation vouches for, in the annotation's order."""
+    by_seal = {seal_of(each): each for each in _possible_entries(status)}
+    return [by_seal[seal] for seal in seals if seal in by_seal]
+
+
+def entries_of_raw(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the entries of an object as the API server has it."""
+    status = raw.get("status")
+    annotations = raw["metadata"].get("annotations") or {}
+    return entries_of(status if isinstance(status, dict) else {}, seals_of(annotations))
+
+
+def present_entry(found: ProfileObject) -> dict[str, Any] | None:
+    """Return the entry that the status has of the present generation; None if there is none.
+
+    Needs no seal: what it says is in the object itself, but for its time.
+    """
+    for each in _possible_entries(found.status):
+        if each["generation"] == found.generation and each["spec"] == found.spec:
+            return each
+    return None
+
+
+def last_good(found: ProfileObject) -> ProfileObject | None:
+    """Return the object as it was at its last good generation; None if it is now, or never was.
+
+    None as well where the status has lost that entry: an older one is not for a status to choose.
+    """
+    entries = entries_of(found.status, found.seals[:1])
+    if not entries or entries[0]["generation"] == found.generation:
+        return None
+    return replace(found, generation=entries[0]["generation"], spec=entries[0]["spec"])
+
+
+def _possible_entries(status: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what a status has that could be an entry."""
     found = status.get("history")
     return [
         each
@@ -34,14 +90,6 @@ def entries_of(status: Mapping[str, Any]) -> list[dict[str, Any]]:
         and isinstance(each.get("generation"), int)
         and isinstance(each.get("spec"), dict)
     ]
-
-
-def last_good(found: ProfileObject) -> ProfileObject | None:
-    """Return the object as it was at its last good generation; None if it is now, or never was."""
-    entries = entries_of(found.status)
-    if not entries or entries[0]["generation"] == found.generation:
-        return None
-    return replace(found, generation=entries[0]["generation"], spec=entries[0]["spec"])
 
 
 def with_entry(

@@ -26,6 +26,7 @@ from scheduler.config.file_profile import (
 )
 from scheduler.config.strict_decoding import decode
 from scheduler.crd_operator.extender_limits import check_own_extenders
+from scheduler.crd_operator.history import seals_of
 from scheduler.crd_operator.options import OperatorOptions
 from scheduler.policy import Mode, PolicySpec, PythonSource, ShadowOptions
 
@@ -83,6 +84,9 @@ class ProfileObject:
         Its resourceVersion as a number, 0 if it is none.
     spec, status
         As they stand there; never changed.
+    seals
+        What the annotation says of its good generations, see
+        :mod:`~scheduler.crd_operator.history`.
     """
 
     name: str
@@ -93,6 +97,7 @@ class ProfileObject:
     labels: Mapping[str, str]
     spec: Any
     status: Mapping[str, Any]
+    seals: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> "ProfileObject":
@@ -108,6 +113,7 @@ class ProfileObject:
             labels=metadata.get("labels") or {},
             spec=raw.get("spec"),
             status=status if isinstance(status, dict) else {},
+            seals=seals_of(metadata.get("annotations") or {}),
         )
 
 

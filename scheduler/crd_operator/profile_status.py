@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from scheduler.crd_operator.history import entries_of, with_entry
+from scheduler.crd_operator.history import entries_of, present_entry, seal_of, with_entry
 from scheduler.policy import Condition, Mode
 from scheduler.policy.policy_status import (
     INVALID,
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scheduler.crd_operator.intake import Taken
+    from scheduler.crd_operator.profile_resource import ProfileObject
     from scheduler.policy import PolicyStatus
 
 _MAX_MESSAGE: Final = 4096
@@ -52,9 +53,11 @@ def wanted_status(
             "Degraded": policy.degraded,
         }
     active = policy.active_generation if policy is not None and policy.uid == found.uid else None
-    history: Sequence[Mapping[str, Any]] = entries_of(found.status)
+    history: Sequence[Mapping[str, Any]] = entries_of(found.status, found.seals)
     if taken.mode is Mode.ACTIVE and active == found.generation and not taken.mistakes:
-        history = with_entry(history, found.generation, found.spec, now)
+        present = present_entry(found)
+        since = now if present is None else str(present.get("activeSince", now))
+        history = with_entry(history, found.generation, found.spec, since)
     status: dict[str, Any] = {
         "observedGeneration": found.generation,
         "conditions": _rendered(conditions, found.status, found.generation, now),
@@ -66,6 +69,17 @@ def wanted_status(
     if shadow_report is not None:
         status["shadow"] = dict(shadow_report)
     return status
+
+
+def wanted_seals(found: ProfileObject, status: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what the annotation of an object should say beside a status that it should have.
+
+    It changes only with a new good generation: what the status has lost since leaves it as it is.
+    """
+    history = status["history"]
+    if not history or history[0]["generation"] != found.generation:
+        return found.seals
+    return tuple(map(seal_of, history))
 
 
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

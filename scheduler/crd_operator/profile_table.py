@@ -6,7 +6,7 @@ import calendar
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from scheduler.crd_operator.history import entries_of
+from scheduler.crd_operator.history import entries_of_raw
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ def details(profile: Mapping[str, Any], now_s: float) -> str:
         text += "\n" + _aligned(conditions)
     if status.get("runningPlugins"):
         text += f"\nPlugins: {', '.join(map(str, status['runningPlugins']))}\n"
-    entries = entries_of(status)
+    entries = entries_of_raw(profile)
     if entries:
         present = profile["metadata"].get("generation")
         rows = [("GOOD GENERATION", "SINCE", "")]
@@ -89,7 +89,7 @@ def _line(profile: Mapping[str, Any], now_s: float) -> Sequence[str]:
     elif state != "Active":
         message = _message(conditions.get("Active", {}))
     since = conditions.get("Active", {}).get("lastTransitionTime")
-    entries = entries_of(status)
+    entries = entries_of_raw(profile)
     if entries and entries[0]["generation"] == status.get("activeGeneration"):
         since = entries[0].get("activeSince")
     return (

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from scheduler.client.errors import Action, ApiError, classify
-from scheduler.crd_operator.profile_status import merge_patch, wanted_status
+from scheduler.crd_operator.history import GOOD
+from scheduler.crd_operator.profile_status import merge_patch, wanted_seals, wanted_status
 from scheduler.handover import LoopInbox
 from scheduler.timestamps import api_time
 
@@ -49,7 +50,8 @@ class ProfileStatusWriter:
     loop
         The I/O loop.
     write
-        Patches ``status`` of the object with a name by a merge patch; raises ApiError.
+        Patches the object with a name by a merge patch, or with ``status`` that subresource of
+        it; raises ApiError.
     policy_status
         What the policies say of a SchedulingProfile; never waits.
     may_write
@@ -65,7 +67,7 @@ class ProfileStatusWriter:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        write: Callable[[str, Mapping[str, Any]], Awaitable[None]],
+        write: Callable[[str, str, Mapping[str, Any]], Awaitable[None]],
         policy_status: Callable[[str], PolicyStatus | None],
         may_write: Callable[[], bool],
         shadow_report: Callable[[str], Mapping[str, object] | None],
@@ -174,10 +176,18 @@ class ProfileStatusWriter:
         now = api_time(self._wall_clock())
         wanted = wanted_status(taken, self._policy_status(name), report, now)
         patch = {} if wanted is None else merge_patch(found.status, wanted)
-        if wanted is None or not patch:
+        if wanted is None:
             return
+        seals = wanted_seals(found, wanted)
+        if not patch and seals == found.seals:
+            return
+        same = {"uid": found.uid}
+        annotations = {GOOD: " ".join(seals)}
         try:
-            await self._write(name, {"metadata": {"uid": found.uid}, "status": patch})
+            if patch:
+                await self._write(name, "status", {"metadata": same, "status": patch})
+            if seals != found.seals:
+                await self._write(name, "", {"metadata": {**same, "annotations": annotations}})
         except ApiError as error:
             self._failed(name, error)
             return
@@ -186,7 +196,8 @@ class ProfileStatusWriter:
         self._written_s[name] = self._clock()
         newest = self._taken.get(name)
         if newest is taken:
-            self._taken[name] = replace(taken, found=replace(found, status=wanted))
+            written = replace(found, status=wanted, seals=seals)
+            self._taken[name] = replace(taken, found=written)
 
     def _failed(self, name: str, error: ApiError) -> None:
         self.failed += 1

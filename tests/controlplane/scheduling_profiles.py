@@ -101,6 +101,20 @@ class SchedulingProfiles:
         """Merge something into the spec of one, and return it."""
         return self._plane.call("PATCH", f"{PATH}/{name}", {"spec": spec}, **_MERGE)
 
+    def patch_status(self, name: str, patch: dict[str, Any]) -> dict[str, Any]:
+        """Merge something into one as whoever may only write its status, and return it."""
+        return self._plane.call("PATCH", f"{PATH}/{name}/status", patch, **_MERGE)
+
+    def wait_sealed(self, name: str, generation: int) -> None:
+        """Wait until its annotation vouches for a generation."""
+
+        def is_sealed() -> bool:
+            annotations = self.get(name)["metadata"].get("annotations", {})
+            seals = annotations.get("scheduling.berth.dev/good-generations", "")
+            return any(each.startswith(f"{generation}:") for each in seals.split())
+
+        _wait(is_sealed, f"the annotation of {name}")
+
     def delete(self, name: str) -> None:
         """Delete one."""
         self._plane.call("DELETE", f"{PATH}/{name}")

@@ -29,6 +29,7 @@ REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 GRANTED: Final = {
     ("list", GROUP, "schedulingprofiles"),
     ("watch", GROUP, "schedulingprofiles"),
+    ("patch", GROUP, "schedulingprofiles"),
     ("patch", GROUP, "schedulingprofiles/status"),
 }
 

@@ -13,6 +13,7 @@ import yaml
 from scheduler.cli import main
 from scheduler.config import GoDuration, default_config
 from scheduler.crd_operator import OperatorOptions
+from scheduler.crd_operator.history import GOOD, seal_of
 from scheduler.policy.config_reload import ConfigSource
 from scheduler.policy.plugin_supply import PluginSupply, SupplyOptions
 from tests.controlplane.access import NAMESPACE
@@ -107,6 +108,33 @@ def test_the_last_good_generation_outlives_a_restart(world: World) -> None:
         wait_until(lambda: berth.is_ready, "berth is ready again")
         assert known(berth) == {"kept": 1}
         world.place(1, "kept")
+
+
+def test_whoever_writes_statuses_cannot_choose_what_runs(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forged = {"schedulerName": "chosen", "percentageOfNodesToScore": 7}
+    with world.berth() as berth:
+        wait_watched(berth)
+        world.profiles.create("chosen", {"schedulerName": "chosen"})
+        world.profiles.wait_settled("chosen")
+        world.profiles.wait_sealed("chosen", 1)
+        world.profiles.patch("chosen", WITHOUT_A_NODE)
+        history = world.profiles.wait_settled("chosen")["history"]
+    entries = [{**history[0], "generation": 0, "spec": forged}, {**history[0], "spec": forged}]
+    for entry in entries:
+        status = {"history": [entry, *history]}
+        seals = {"annotations": {GOOD: seal_of(entry)}}
+        world.profiles.patch_status("chosen", {"metadata": seals, "status": status})
+        with world.berth() as berth:
+            wait_until(lambda: berth.is_ready, "berth is ready again")
+            assert known(berth) == {"chosen": 1}
+            running = berth.app.policies.policies.frameworks()
+            assert [each.percentage_of_nodes_to_score for each in running] == [0, 0]
+    admin = str(world.plane.admin_kubeconfig)
+    world.profiles.patch_status("chosen", {"status": {"history": entries}})
+    assert main(["rollback", "chosen", "--kubeconfig", admin]) == 1
+    assert "has no good generation" in capsys.readouterr().err
 
 
 def test_what_is_deleted_gives_way_to_the_file(world: World) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scheduler.crd_operator.history import GOOD, seal_of
 from scheduler.crd_operator.profile_resource import ProfileObject
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 def raw(
@@ -19,8 +20,11 @@ def raw(
     spec: Any = None,
     status: Mapping[str, Any] | None = None,
     labels: Mapping[str, str] | None = None,
+    sealed: Sequence[Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Return an object as it comes from the API server."""
+    """Return an object as it comes from the API server; `sealed` are those of its history."""
+    history = (status or {}).get("history", [])
+    seals = [seal_of(each) for each in (history if sealed is None else sealed)]
     found: dict[str, Any] = {
         "apiVersion": "scheduling.berth.dev/v1alpha1",
         "kind": "SchedulingProfile",
@@ -31,6 +35,7 @@ def raw(
             "resourceVersion": str(version),
             "creationTimestamp": "2026-01-01T00:00:00Z",
             "labels": dict(labels or {}),
+            "annotations": {GOOD: " ".join(seals)} if seals else {},
         },
         "spec": {"schedulerName": name} if spec is None else spec,
     }

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.crd_operator.history import KEPT, KEPT_BYTES, entries_of, last_good, with_entry
+from scheduler.crd_operator.history import (
+    KEPT,
+    KEPT_BYTES,
+    entries_of,
+    last_good,
+    seal_of,
+    with_entry,
+)
 from tests.scheduler.crd_operator.objects import profile
 
 NOW = "2026-01-01T00:00:00Z"
@@ -63,7 +70,7 @@ def test_large_specs_are_fewer() -> None:
     ],
 )
 def test_what_is_no_entry_is_left_out(history: Any) -> None:
-    assert entries_of({"history": history}) == []
+    assert entries_of({"history": history}, ["1:none"]) == []
 
 
 def test_the_last_good_generation_is_the_object_as_it_was() -> None:
@@ -75,3 +82,49 @@ def test_the_last_good_generation_is_the_object_as_it_was() -> None:
 
 def test_there_is_none_but_the_present_one() -> None:
     assert last_good(profile(generation=4, status={"history": [entry(4, {"a": 4})]})) is None
+
+
+FORGED = entry(4, {"a": "evil"})
+
+
+@pytest.mark.parametrize(
+    ("history", "sealed", "kept"),
+    [
+        pytest.param([FORGED, entry(2, {"a": 2})], [entry(2, {"a": 2})], [2], id="one-put-before"),
+        pytest.param([FORGED], [entry(4, {"a": 4})], [], id="another-spec"),
+        pytest.param([entry(5, {"a": 4})], [entry(4, {"a": 4})], [], id="another-generation"),
+        pytest.param([FORGED], [], [], id="nothing-was-ever-good"),
+        pytest.param(
+            [entry(2, {"a": 2}), entry(4, {"a": 4})],
+            [entry(4, {"a": 4}), entry(2, {"a": 2})],
+            [4, 2],
+            id="another-order",
+        ),
+    ],
+)
+def test_an_entry_counts_as_far_as_the_annotation_has_its_digest(
+    history: list[Any], sealed: list[Any], kept: list[int]
+) -> None:
+    entries = entries_of({"history": history}, [seal_of(each) for each in sealed])
+    assert [each["generation"] for each in entries] == kept
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        pytest.param([FORGED, entry(2, {"a": 2})], id="a-forged-one"),
+        pytest.param([entry(2, {"a": 2})], id="an-older-good-one"),
+        pytest.param([entry(2, {"a": 2}), FORGED], id="both"),
+    ],
+)
+def test_a_status_that_lost_the_last_good_generation_brings_back_no_other(
+    history: list[Any],
+) -> None:
+    sealed = [entry(4, {"a": 4}), entry(2, {"a": 2})]
+    assert last_good(profile(generation=5, status={"history": history}, sealed=sealed)) is None
+
+
+def test_the_order_of_keys_does_not_matter() -> None:
+    assert seal_of(entry(1, {"a": 1, "b": {"c": 2, "d": 3}})) == seal_of(
+        entry(1, {"b": {"d": 3, "c": 2}, "a": 1})
+    )

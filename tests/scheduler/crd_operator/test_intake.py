@@ -145,6 +145,16 @@ def test_a_process_that_sees_a_bad_version_first_runs_the_last_good_one(
     assert world.running["gpu"] == "schedulingprofile/gpu@4"
 
 
+def test_a_status_cannot_choose_what_runs() -> None:
+    world = World()
+    history = [{"generation": 4, "spec": BETTER}, {"generation": 1, "spec": GOOD}]
+    world.seen(generation=5, spec=BAD, status={"history": history}, sealed=history[1:])
+    assert world.running["gpu"] == "schedulingprofile/gpu@1"
+    world = World()
+    world.seen(generation=5, spec=BAD, status={"history": history}, sealed=[])
+    assert "gpu" not in world.running
+
+
 def test_a_good_version_that_is_seen_first_decides() -> None:
     world = World()
     history = [{"generation": 4, "spec": BETTER}]

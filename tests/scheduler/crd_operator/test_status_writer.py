@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scheduler.client.errors import ApiError
+from scheduler.crd_operator.history import GOOD, seal_of
 from scheduler.crd_operator.intake import Taken
 from scheduler.crd_operator.status_writer import ProfileStatusWriter
 from scheduler.policy import Mode
@@ -23,12 +24,14 @@ class ApiServer:
 
     def __init__(self) -> None:
         self.written: list[tuple[str, Mapping[str, Any]]] = []
+        """Statuses, by name of their object."""
+        self.annotated: list[tuple[str, Mapping[str, Any]]] = []
         self.refusals: list[ApiError] = []
 
-    async def write(self, name: str, patch: Mapping[str, Any]) -> None:
+    async def write(self, name: str, subresource: str, patch: Mapping[str, Any]) -> None:
         if self.refusals:
             raise self.refusals.pop(0)
-        self.written.append((name, patch))
+        (self.written if subresource == "status" else self.annotated).append((name, patch))
 
 
 class World:
@@ -79,6 +82,36 @@ def test_a_version_that_was_taken_in_gets_its_status() -> None:
     ((name, patch),) = play(scene).api.written
     assert (name, patch["metadata"]) == ("gpu", {"uid": "uid-gpu"})
     assert patch["status"]["activeGeneration"] == 2
+
+
+def test_a_good_generation_is_vouched_for_where_a_status_cannot_reach() -> None:
+    async def scene(world: World) -> None:
+        world.writer.take(taken())
+        await world.until(lambda: bool(world.api.annotated))
+
+    api = play(scene).api
+    ((name, patch),) = api.annotated
+    (entry,) = api.written[0][1]["status"]["history"]
+    assert name == "gpu"
+    assert patch == {"metadata": {"uid": "uid-gpu", "annotations": {GOOD: seal_of(entry)}}}
+
+
+def test_a_history_that_was_tampered_with_is_put_right_and_not_vouched_for() -> None:
+    forged = {"generation": 1, "activeSince": "", "spec": {"schedulerName": "evil"}}
+
+    async def scene(world: World) -> None:
+        world.writer.take(taken())
+        await world.until(lambda: bool(world.api.annotated))
+        status = world.api.written[0][1]["status"]
+        history = [forged, *status["history"]]
+        world.writer.take(
+            taken(version=2, status={**status, "history": history}, sealed=status["history"])
+        )
+        await world.until(lambda: len(world.api.written) == 2)
+
+    api = play(scene).api
+    assert api.written[1][1]["status"] == {"history": api.written[0][1]["status"]["history"]}
+    assert len(api.annotated) == 1
 
 
 def test_what_it_has_written_is_not_written_again() -> None:
