@@ -303,6 +303,7 @@ class App:
             initial_backoff_s=float(self.config.pod_initial_backoff_seconds),
             max_backoff_s=float(self.config.pod_max_backoff_seconds),
             on_incoming=metrics.incoming,
+            attempt_budget_s=self.options.attempt_budget_s or float("inf"),
         )
         self.informers = InformerFactory(transport)
         self.pods = self.informers.informer(PODS, transform=PodTemplates().share)

@@ -107,6 +107,14 @@ def _parser() -> argparse.ArgumentParser:
         "(%(default)s; 0: none)",
     )
     run.add_argument(
+        "--attempt-budget",
+        metavar="SECONDS",
+        type=float,
+        default=_DEFAULTS.attempt_budget_s,
+        help="CPU time that an attempt to place a pod may use; one that needs more is broken off "
+        "and tried again later with twice as much (%(default)s; 0: no limit)",
+    )
+    run.add_argument(
         "--cache-comparison-period",
         metavar="SECONDS",
         type=float,
@@ -179,6 +187,7 @@ def _run(options: argparse.Namespace) -> int:
             seed=options.seed,
             ttl_s=options.assumed_pod_ttl,
             slow_cycle_s=options.slow_cycle_threshold,
+            attempt_budget_s=options.attempt_budget,
             comparison_period_s=options.cache_comparison_period,
         ),
     )

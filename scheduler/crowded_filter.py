@@ -73,6 +73,7 @@ class CrowdedFilter:
         for plugin in filters:
             if plugin.name in state.skip_filter:
                 continue
+            state.budget.check()
             verdicts = run_vector_filter(plugin, state, info, nodes, self._counting(outcome))
             go_on = outcome.add(plugin.name, verdicts)
             for crowd, alive in self._crowds:
@@ -142,6 +143,7 @@ class CrowdedFilter:
         beside: CycleState | None = None
         try:
             for index in np.flatnonzero(alive).tolist():
+                state.budget.check()
                 added = crowd.added_to(index)
                 if not any(plugin.is_concerned_by(state, info, each) for each in added):
                     continue

@@ -173,8 +173,21 @@ class Decision:
     post_filtered: bool = False
     """Whether PostFilter plugins were asked for a way out: preemption."""
     duration_s: float = 0.0
+    budget_s: float = float("inf")
+    """CPU seconds that the attempt might use."""
+    ran_out_at: int | None = None
+    """At which look at its budget that was used up; None when it was not. With ``budget_s`` all
+    that a replay needs to end alike: see :class:`~plugins.framework.attempt_budget.ReplayedBudget`.
+    """
+    used_s: float = 0.0
+    """CPU seconds used until the budget ran out; 0 when it did not."""
     policy: PolicyOrigin = DEFAULT_ORIGIN
     """What the profile was made of that decided."""
+
+    @property
+    def is_over_budget(self) -> bool:
+        """Whether the attempt was broken off: there is no verdict."""
+        return self.ran_out_at is not None
 
     @property
     def is_placed(self) -> bool:

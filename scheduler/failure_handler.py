@@ -12,6 +12,7 @@ import structlog
 
 from cache.pod_info import PodInfo
 from cache.resources import MalformedObjectError
+from plugins import names
 from plugins.framework.status import Code
 from scheduler.policy.policy_origin import DEFAULT_ORIGIN, PolicyOrigin
 
@@ -47,6 +48,21 @@ class Failure:
     """The node to nominate the pod for; the empty string clears a nomination, None leaves it."""
     policy: PolicyOrigin = DEFAULT_ORIGIN
     """What decided."""
+    is_over_budget: bool = False
+    """Whether the attempt was broken off because it took too much of the thread."""
+
+    @property
+    def condition_reason(self) -> str:
+        """The reason of the condition ``PodScheduled``.
+
+        ``Unschedulable`` has autoscalers buy nodes. So it is only said of a pod that other nodes
+        may help: not after a failure of our own, nor where there is no verdict yet, nor where the
+        pod asks for what is not supported here.
+        """
+        status = self.status
+        if status.is_rejection and status.plugin != names.UNSUPPORTED_REQUESTS:
+            return REASON_UNSCHEDULABLE
+        return REASON_SCHEDULER_ERROR
 
     @classmethod
     def of_decision(cls, decision: Decision) -> Failure:
@@ -61,6 +77,7 @@ class Failure:
             diagnosis.pending_plugins if rejected else frozenset(),
             decision.nominated_node_name,
             decision.policy,
+            decision.is_over_budget,
         )
 
     @classmethod
@@ -129,6 +146,13 @@ class FailureHandler:
                 reason=failure.message,
                 policy=failure.policy.text,
             )
+        elif failure.is_over_budget:
+            log.warning(
+                "attempt broken off",
+                pod=info.key,
+                error=failure.message,
+                policy=failure.policy.text,
+            )
         else:
             log.error(
                 "scheduling failed",
@@ -159,5 +183,6 @@ class FailureHandler:
             failure.message,
             policy=failure.policy,
         )
-        reason = REASON_UNSCHEDULABLE if rejected else REASON_SCHEDULER_ERROR
-        self._status_writer.unscheduled(live, reason, failure.message, failure.nominated_node_name)
+        self._status_writer.unscheduled(
+            live, failure.condition_reason, failure.message, failure.nominated_node_name
+        )

@@ -202,7 +202,9 @@ class FrameworkRunner:
         narrowing: set[str] = set()
         rejected: Status | None = None
         state.skip_filter = skipped = set[str]()
+        check = state.budget.check
         for plugin in self._pre_filter:
+            check()
             try:
                 result = plugin.pre_filter(state, info, nodes)
             except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
@@ -258,9 +260,11 @@ class FrameworkRunner:
             if crowds:
                 return CrowdedFilter(state, info, nodes, crowds).run(self._filter)
         outcome, marks = FilterOutcome(nodes), state.marks
+        check = state.budget.check
         for plugin in self._filter:
             if plugin.name in state.skip_filter:
                 continue
+            check()
             verdicts = run_vector_filter(plugin, state, info, nodes, outcome.feasible)
             if marks is not None:
                 marks.append(("Filter", plugin.name, Code.SUCCESS, perf_counter()))
@@ -270,6 +274,7 @@ class FrameworkRunner:
 
     def run_filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
         """Run the scalar filters over one node, which may be a what-if."""
+        state.budget.check()
         for plugin in self._filter:
             if plugin.name in state.skip_filter:
                 continue
@@ -291,6 +296,7 @@ class FrameworkRunner:
             for each in yielded_to:
                 if each.uid in crowded.pods:
                     continue
+                state.budget.check()
                 crowded.add_pod(each)
                 status = self.run_pre_filter_add_pod(beside, info, each, crowded)
                 if not status.is_success:
@@ -347,6 +353,7 @@ class FrameworkRunner:
         found: str | None = None if self._post_filter else ""
         reasons: list[str] = []
         for plugin in self._post_filter:
+            state.budget.check()
             try:
                 nominated, status = plugin.post_filter(state, info, nodes, verdicts)
             except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
@@ -395,6 +402,7 @@ class FrameworkRunner:
         marks = state.marks
         state.skip_score = skipped = set[str]()
         for pre in self._pre_score:
+            state.budget.check()
             status = _guard(pre, "PreScore", pre.pre_score, state, info, nodes)
             if marks is not None:
                 marks.append(("PreScore", pre.name, status.code, perf_counter()))
@@ -412,6 +420,7 @@ class FrameworkRunner:
         for plugin in self._score:
             if plugin.name in state.skip_score:
                 continue
+            state.budget.check()
             try:
                 scores = plugin.score(state, info, nodes)
                 if marks is not None:

@@ -60,6 +60,7 @@ class LoneFilters:
         outcome = FilterOutcome(nodes)
         for plugin in self._lone:
             if plugin.name not in state.skip_filter:
+                state.budget.check()
                 verdicts = run_vector_filter(plugin, state, info, nodes, outcome.feasible)
                 if not outcome.add(plugin.name, verdicts):
                     break

@@ -11,6 +11,7 @@ from scheduler.crd_operator import OperatorOptions
 from scheduler.cycle_watch import DEFAULT_SLOW_CYCLE_S
 from scheduler.leader_election import own_identity
 from scheduler.node_metrics import NodeMetricsConfig
+from scheduler.queueing import DEFAULT_ATTEMPT_BUDGET_S
 from scheduler.serving.options import ServingOptions
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class Options:
     seed: int | None = None
     ttl_s: float = DEFAULT_TTL_S
     slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S
+    attempt_budget_s: float = DEFAULT_ATTEMPT_BUDGET_S
+    """CPU seconds of the scheduling thread that an attempt may use; 0 for no limit."""
     comparison_period_s: float = DEFAULT_PERIOD_S
     stale_watch_s: float = STALE_WATCH_S
     operator: OperatorOptions = field(default_factory=OperatorOptions)

@@ -6,12 +6,13 @@ Source: pkg/scheduler/schedule_one.go, ScheduleOne (1.36).
 from __future__ import annotations
 
 import threading
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import TYPE_CHECKING
 
 import structlog
 
 from cache.scheduler_cache import CacheConflictError
+from plugins.framework.attempt_budget import AttemptBudget
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import Code, Status, failure
 from scheduler.binding_cycle import BindingJob
@@ -52,6 +53,8 @@ class SchedulingLoop:
         Policies that look on; None for none.
     on_ready
         Called on the loop when the first pod can be decided about.
+    cpu_clock
+        CPU seconds of the scheduling thread, by which the budgets of attempts are measured.
 
     Notes
     -----
@@ -73,7 +76,9 @@ class SchedulingLoop:
         slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S,
         shadows: Shadows | None = None,
         on_ready: Callable[[], None] | None = None,
+        cpu_clock: Callable[[], float] = thread_time,
     ) -> None:
+        self._cpu_clock = cpu_clock
         self._on_ready = on_ready
         self._shadows = shadows or Shadows()
         self._watch = CycleWatch(metrics.cycles, slow_cycle_s)
@@ -130,7 +135,8 @@ class SchedulingLoop:
             return
         began = perf_counter()
         update = self._cache.update_snapshot(self._cycle.snapshot)
-        state = CycleState()
+        budget = AttemptBudget(queued.allowance_s, self._cpu_clock)
+        state = CycleState(budget)
         marks: list[Mark] = []
         state.marks = marks
         deciding = perf_counter()
@@ -138,6 +144,8 @@ class SchedulingLoop:
         committing = perf_counter()
         self._metrics.decided(decision, update)
         job: BindingJob | None = None
+        if decision.is_over_budget or queued.prepaid_s:
+            self._settle_budget(queued, decision, budget)
         if decision.is_placed:
             job = self._assume(queued, decision, state, framework)
         else:
@@ -157,6 +165,13 @@ class SchedulingLoop:
         if self._shadows.active is not None:
             # The snapshot is still as the decision saw it: the next cycle brings it up to date.
             self._shadows.observe(self._cycle.snapshot, framework, decision)
+
+    def _settle_budget(self, queued: QueuedPod, decision: Decision, budget: AttemptBudget) -> None:
+        """Have the pod's namespace pay for an attempt that was not an ordinary one."""
+        over = decision.is_over_budget
+        self._queue.settle_budget(queued, decision.used_s if over else budget.used_s(), over=over)
+        if over:
+            self._metrics.over_budget(queued.info.namespace)
 
     def _skip(self, queued: QueuedPod) -> bool:
         """Tell whether the pod needs no cycle: it is being deleted, or assumed already."""

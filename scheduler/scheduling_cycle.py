@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import structlog
 
+from plugins.framework.attempt_budget import AttemptBudgetExceededError
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import Code, Status, unschedulable
 from scheduler.decision import NO_NODES_AVAILABLE, Decision, Diagnosis
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from scheduler.host_selection import HostSelector
 
 log = structlog.get_logger(__name__)
+
+BROKEN_OFF = "attempt broken off: the pod needs more than its budget"
+"""How the reason of an attempt begins whose budget ran out."""
 
 MIN_FEASIBLE_NODES_TO_FIND = 100
 """A partial search never stops before this many feasible nodes. Source: schedule_one.go."""
@@ -88,6 +92,9 @@ class SchedulingCycle:
     def decide(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Decision:
         """Decide where a pod goes. Never raises: a failure is a decision with an Error status.
 
+        So is an attempt whose budget, that of ``state``, runs out. Nothing is known of the pod
+        then, and nothing of what was found out on the way is kept.
+
         *Cost*: proportional to the nodes, in vector operations; no Python loop over nodes unless
         no node is feasible and the reasons have to be told, or an extender is interested in the
         pod: then this waits for its answers.
@@ -101,7 +108,17 @@ class SchedulingCycle:
         except ExtenderError as error:
             status = Status(Code.ERROR, (str(error),), error=error)
             decision = self._undecided(framework, info, status)
+        except AttemptBudgetExceededError:
+            decision = self._broken_off(framework, state, info)
         return replace(decision, duration_s=perf_counter() - started)
+
+    def _broken_off(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Decision:
+        budget = state.budget
+        why = f"{BROKEN_OFF} of {budget.limit_s:g} s of CPU time, the next one may use more"
+        decision = self._undecided(framework, info, Status(Code.ERROR, (why,)))
+        return replace(
+            decision, budget_s=budget.limit_s, ran_out_at=budget.checks, used_s=budget.used_s()
+        )
 
     def _undecided(
         self,

@@ -12,7 +12,7 @@ What runs out ends as a decision like any other: see :mod:`scheduler.scheduling_
 
 from __future__ import annotations
 
-from time import thread_time
+from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -40,21 +40,41 @@ class AttemptBudget:
         CPU seconds of the thread that made it; infinity for no limit.
     clock
         CPU seconds of the calling thread.
+    ceiling
+        A clock that costs less to read and never runs slower: until it says so the limit cannot
+        be reached. None for ``clock`` itself, but for the real one.
+
+    Attributes
+    ----------
+    checks
+        How often :meth:`check` was called: where a budget ran out is known by it, and a replay
+        with :class:`ReplayedBudget` runs out at the same place.
 
     Notes
     -----
     *Concurrency*: confined to the thread that made it, whose clock it reads.
 
-    *Cost*: of :meth:`check`, one reading of the clock, about a microsecond; next to nothing
-    without a limit.
+    *Cost*: of :meth:`check`, 0.1 us as long as less time has passed than the limit; of the thread's
+    clock, 1.3 us, which is read seldom after that.
     """
 
-    __slots__ = ("_clock", "_deadline_s", "limit_s")
+    __slots__ = ("_ceiling", "_clock", "_deadline_s", "_nearest_s", "checks", "limit_s")
 
-    def __init__(self, limit_s: float, clock: Callable[[], float] = thread_time) -> None:
+    def __init__(
+        self,
+        limit_s: float,
+        clock: Callable[[], float] = thread_time,
+        ceiling: Callable[[], float] | None = None,
+    ) -> None:
+        if ceiling is None:
+            ceiling = perf_counter if clock is thread_time else clock
         self.limit_s = limit_s
+        self.checks = 0
         self._clock = clock
-        self._deadline_s = float("inf") if limit_s == float("inf") else clock() + limit_s
+        self._ceiling = ceiling
+        unlimited = limit_s == float("inf")
+        self._deadline_s = limit_s if unlimited else clock() + limit_s
+        self._nearest_s = limit_s if unlimited else ceiling() + limit_s
 
     def check(self) -> None:
         """Return if the attempt may go on.
@@ -64,9 +84,50 @@ class AttemptBudget:
         AttemptBudgetExceededError
             When the budget is used up.
         """
-        if self._deadline_s != float("inf") and self._clock() >= self._deadline_s:
+        self.checks += 1
+        if self._nearest_s != float("inf") and self._ceiling() >= self._nearest_s:
+            left_s = self._deadline_s - self._clock()
+            if left_s <= 0:
+                raise AttemptBudgetExceededError(self.limit_s)
+            self._nearest_s = self._ceiling() + left_s
+
+    def used_s(self) -> float:
+        """Return the CPU seconds since it was made; 0 without a limit."""
+        if self._deadline_s == float("inf"):
+            return 0.0
+        return self._clock() - (self._deadline_s - self.limit_s)
+
+
+class ReplayedBudget(AttemptBudget):
+    """The budget of an attempt that is replayed: it runs out where it did, however long it takes.
+
+    Parameters
+    ----------
+    limit_s
+        What the attempt might use.
+    ran_out_at
+        At which call of :meth:`check` it ran out; None when it did not.
+    """
+
+    __slots__ = ("_ran_out_at",)
+
+    def __init__(self, limit_s: float, ran_out_at: int | None) -> None:
+        super().__init__(limit_s, lambda: 0.0)
+        self._ran_out_at = ran_out_at
+
+    def check(self) -> None:
+        """Return if the attempt went on here."""
+        self.checks += 1
+        if self.checks == self._ran_out_at:
             raise AttemptBudgetExceededError(self.limit_s)
 
 
-UNLIMITED: Final = AttemptBudget(float("inf"))
-"""For what-ifs at a terminal and for tests; safe to share, since it has no state."""
+class _Unlimited(AttemptBudget):
+    __slots__ = ()
+
+    def check(self) -> None:
+        pass
+
+
+UNLIMITED: Final[AttemptBudget] = _Unlimited(float("inf"))
+"""For what-ifs at a terminal and for tests; safe to share, since nothing changes in it."""

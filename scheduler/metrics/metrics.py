@@ -40,6 +40,10 @@ _MANY_ATTEMPTS: Final = 15
 """From here on the label ``attempts`` says ``15+``: its values must be few."""
 
 
+_NAMESPACES: Final = 50
+"""Values of a label ``namespace`` before all others count as ``other``: anybody may make some."""
+
+
 _Heading: TypeAlias = tuple[Kind, str, str, str]
 """Kind, name, help text and label."""
 
@@ -239,6 +243,13 @@ class Metrics:
             "Nodes that had changed since the scheduling cycle before.",
             [0, *exponential(1, 4, 8)],
         )
+        self._over_budget = counter(
+            "berth_attempts_over_budget_total",
+            "Attempts that were broken off because the pod needed more CPU time than its budget, "
+            'by namespace: the first 50, then "other".',
+            "namespace",
+        )
+        self._expensive_namespaces: set[str] = set()
         self._preemption_attempts = counter(
             "scheduler_preemption_attempts_total", "Attempts to preempt, with or without success."
         )
@@ -355,6 +366,16 @@ class Metrics:
     def binding_abandoned(self, reason: str) -> None:
         """Count a binding that was undone, by one of the reasons of the binder."""
         self._abandoned.of(reason).inc()
+
+    def over_budget(self, namespace: str) -> None:
+        """Count an attempt that was broken off because its budget ran out."""
+        known = self._expensive_namespaces
+        if namespace not in known:
+            if len(known) >= _NAMESPACES:
+                namespace = "other"
+            else:
+                known.add(namespace)
+        self._over_budget.of(namespace).inc()
 
     def preemption(self, victims: int) -> None:
         """Count a preemption that begins."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from scheduler.queueing.budget_accounts import BudgetAccounts
 from scheduler.queueing.pod_heap import PodHeap
 
 if TYPE_CHECKING:
@@ -24,10 +25,11 @@ _MAX_DOUBLINGS: Final = 62
 class BackoffPods:
     """The pauses of pods, and how long each has to be.
 
-    Two kinds are kept apart. Pods that plugins refused may be tried before their pause is over
+    Three kinds are kept apart. Pods that plugins refused may be tried before their pause is over
     when no pod is active: their pause only keeps them from wasting cycles. Pods that a failure of
     our own sent back (the API server did not answer) are never tried early: their pause protects
-    the API server.
+    the API server. Pods that are held wait for the account of their namespace instead, and nothing
+    but that ends their pause: see :mod:`scheduler.queueing.budget_accounts`.
 
     Parameters
     ----------
@@ -35,6 +37,8 @@ class BackoffPods:
         The pause after the first failure; each further one doubles it.
     max_s
         The longest pause; 0 means that there are none.
+    accounts
+        Keeps the pods that are held; None for one of its own.
 
     Notes
     -----
@@ -44,19 +48,23 @@ class BackoffPods:
     on, which is its default.
     """
 
-    def __init__(self, initial_s: float, max_s: float) -> None:
+    def __init__(
+        self, initial_s: float, max_s: float, accounts: BudgetAccounts | None = None
+    ) -> None:
         self._initial_s = initial_s
         self._max_s = max_s
         self._refused = PodHeap()
         self._errors = PodHeap()
+        self.accounts = BudgetAccounts() if accounts is None else accounts
 
     def __len__(self) -> int:
-        return len(self._refused) + len(self._errors)
+        return len(self._refused) + len(self._errors) + len(self.accounts)
 
     def __iter__(self) -> Iterator[QueuedPod]:
         """Iterate over the pods in no order."""
         yield from self._refused
         yield from self._errors
+        yield from self.accounts
 
     def duration_s(self, failures: int) -> float:
         """Return the pause after so many failures, before it is rounded to windows."""
@@ -79,8 +87,10 @@ class BackoffPods:
         return math.floor(end_s / WINDOW_S) * WINDOW_S + WINDOW_S
 
     def add(self, queued: QueuedPod) -> None:
-        """Take in a pod until its ``backoff_until_s``."""
-        if queued.was_refused:
+        """Take in a pod until its ``backoff_until_s``, or until its account can pay."""
+        if queued.is_held:
+            self.accounts.hold(queued)
+        elif queued.was_refused:
             self._refused.push(queued, (queued.backoff_until_s, *queued.sort_key))
         else:
             self._errors.push(queued, (queued.backoff_until_s,))
@@ -92,11 +102,14 @@ class BackoffPods:
 
     def remove(self, uid: str) -> bool:
         """Take a pod out; return whether it was in."""
-        return self._refused.remove(uid) or self._errors.remove(uid)
+        return self._refused.remove(uid) or self._errors.remove(uid) or self.accounts.remove(uid)
 
     def next_end_s(self) -> float | None:
         """Return when the next pause is over, or None when no pod pauses."""
         ends = [first[0][0] for first in (self._refused.first(), self._errors.first()) if first]
+        look_s = self.accounts.next_look_s()
+        if look_s is not None:
+            ends.append(look_s)
         return min(ends, default=None)
 
     def pop_over(self, now_s: float) -> QueuedPod | None:
@@ -105,7 +118,7 @@ class BackoffPods:
             first = heap.first()
             if first is not None and first[0][0] <= now_s:
                 return heap.pop()
-        return None
+        return self.accounts.release(now_s)
 
     def pop_early(self) -> QueuedPod | None:
         """Take out and return the refused pod whose pause ends first, or None."""

@@ -17,6 +17,7 @@ from scheduler.queueing.rooms import Room, check_move
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from scheduler.queueing.budget_accounts import BudgetAccounts
     from scheduler.queueing.queued_pod import QueuedPod
 
 
@@ -33,11 +34,17 @@ class PodRooms:
     *Cost*: :meth:`move` O(log n), all look-ups by UID O(1).
     """
 
-    def __init__(self, initial_backoff_s: float, max_backoff_s: float, max_events: int) -> None:
+    def __init__(
+        self,
+        initial_backoff_s: float,
+        max_backoff_s: float,
+        max_events: int,
+        accounts: BudgetAccounts | None = None,
+    ) -> None:
         self._pods: dict[str, QueuedPod] = {}
         """Every pod that is in a room and not in flight."""
         self.active = PodHeap()
-        self.backoff = BackoffPods(initial_backoff_s, max_backoff_s)
+        self.backoff = BackoffPods(initial_backoff_s, max_backoff_s, accounts)
         self.unschedulable = BlockedPods()
         self.gated = BlockedPods()
         self.in_flight = InFlight(max_events)

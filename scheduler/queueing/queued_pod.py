@@ -52,6 +52,16 @@ class QueuedPod:
         When its current or last attempt started, or None.
     flushed
         The time limit moved the pod, no event did. Set until its next failure.
+    budget_s
+        What its next attempt may use of the thread, in CPU seconds, when one before has exceeded
+        its budget; 0 for what everybody may. Only :class:`BudgetAccounts` assigns these.
+    prepaid_s
+        How much of that has been paid for; 0 when nothing needs to be, or not yet.
+    allowance_s
+        What its current or last attempt might use.
+    is_held
+        Whether it waits for the account of its namespace; only the queue and that account
+        assign it.
     blamed
         Who is counted as having refused it; only the rooms assign it.
     room
@@ -82,6 +92,10 @@ class QueuedPod:
     initial_attempt_s: float | None = None
     popped_s: float | None = None
     flushed: bool = False
+    budget_s: float = 0.0
+    prepaid_s: float = 0.0
+    allowance_s: float = float("inf")
+    is_held: bool = False
     room: Room = Room.NOWHERE
     blamed: frozenset[str] = frozenset()
 

@@ -5,7 +5,7 @@ event may cause:
 
     from           active  backoff  unschedulable  gated  in_flight  nowhere
     nowhere        add     .        .              add    .          .
-    active         .       .        .              shut   pop        delete
+    active         .       hold     .              shut   pop        delete
     backoff        over    .        .              shut   pop        delete
     unschedulable  wake    wake     .              wake   .          delete
     gated          wake    wake     .              .      .          delete
@@ -14,6 +14,7 @@ event may cause:
     add     a pod that waits for one of our profiles appeared
     pop     an attempt starts; from backoff only when no pod is active
     over    its backoff is over, or somebody activated it
+    hold    its namespace has used what attempts over budget may use of the thread
     shut    another policy has come into force, and it keeps the pod out
     wake    an event, an update of the pod itself, the time limit or an activation
     fail    the attempt was refused: where to depends on what happened since it started
@@ -60,6 +61,7 @@ class IllegalMoveError(Exception):
 _MOVES: dict[tuple[Room, Room], str] = {
     (Room.NOWHERE, Room.ACTIVE): "add",
     (Room.NOWHERE, Room.GATED): "add",
+    (Room.ACTIVE, Room.BACKOFF): "hold",
     (Room.ACTIVE, Room.GATED): "shut",
     (Room.ACTIVE, Room.IN_FLIGHT): "pop",
     (Room.ACTIVE, Room.NOWHERE): "delete",

@@ -28,6 +28,7 @@ from plugins.framework.cluster_events import (
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_UPDATE,
 )
+from scheduler.queueing.budget_accounts import DEFAULT_LIMIT_S, BudgetAccounts
 from scheduler.queueing.in_flight import MAX_EVENTS
 from scheduler.queueing.nominator import Nominator
 from scheduler.queueing.pod_changes import is_older, is_same_version, pod_changes
@@ -61,6 +62,7 @@ GATED_FLUSH_PERIOD_S: Final = 30.0
 Unschedulable ones stand in the order of their time, so for them every call may look."""
 
 _POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
+_BUDGET_PAUSE: Final = "AttemptBudgetPause"
 
 _INCOMING_QUEUE: Final = {
     Room.ACTIVE: "active",
@@ -96,6 +98,9 @@ class SchedulingQueue:
         Is told of each pod that enters a room: the queue's name in metrics and the event.
     max_in_flight_events
         Bounds what is remembered for the pods in flight.
+    attempt_budget_s
+        What an attempt may use of the scheduling thread, in CPU seconds; infinity for no limit.
+        See :mod:`scheduler.queueing.budget_accounts`.
 
     Attributes
     ----------
@@ -123,6 +128,7 @@ class SchedulingQueue:
         max_in_unschedulable_s: float = DEFAULT_MAX_IN_UNSCHEDULABLE_S,
         on_incoming: Callable[[str, str], None] | None = None,
         max_in_flight_events: int = MAX_EVENTS,
+        attempt_budget_s: float = DEFAULT_LIMIT_S,
     ) -> None:
         self._clock = clock
         self._sort_key = sort_key
@@ -134,7 +140,10 @@ class SchedulingQueue:
         self._closed = False
         self._sequence = 0
         self._next_gated_flush_s = float("-inf")
-        self._rooms = PodRooms(initial_backoff_s, max_backoff_s, max_in_flight_events)
+        self._accounts = BudgetAccounts(attempt_budget_s)
+        self._rooms = PodRooms(
+            initial_backoff_s, max_backoff_s, max_in_flight_events, self._accounts
+        )
         self._wake_ups = WakeUps(registrations, self._lock.note_failed_hint)
         self.nominator = Nominator(self._rooms.is_waiting)
 
@@ -249,6 +258,9 @@ class SchedulingQueue:
                     if queued is not None:
                         self._lock.note_incoming("active", _POP_FROM_BACKOFF)
                 if queued is not None:
+                    if not self._accounts.admit(queued, now_s):
+                        self._hold_locked(queued, _BUDGET_PAUSE)
+                        continue
                     queued.attempts += 1
                     queued.popped_s = now_s
                     self._move_locked(queued, Room.IN_FLIGHT)
@@ -269,6 +281,21 @@ class SchedulingQueue:
             if attempt is not None:
                 self._move_locked(attempt.queued, Room.NOWHERE)
                 self.nominator.delete(uid)
+
+    def settle_budget(self, queued: QueuedPod, used_s: float, *, over: bool) -> None:
+        """Book what an attempt has cost that was broken off, or paid for in advance.
+
+        Before the attempt ends, since where the pod goes then depends on it.
+
+        Parameters
+        ----------
+        used_s
+            CPU seconds.
+        over
+            Whether it was broken off because its budget was used up.
+        """
+        with self._lock:
+            self._accounts.settle(queued, used_s, over=over)
 
     def add_unschedulable(self, queued: QueuedPod) -> None:
         """End the attempt of a pod that was refused, or failed by an error of our own.
@@ -432,7 +459,8 @@ class SchedulingQueue:
                     if attempt is not None:
                         attempt.activated = True
                 elif queued.room is Room.BACKOFF:
-                    self._move_locked(queued, Room.ACTIVE, FORCE_ACTIVATE.label)
+                    if not queued.is_held:
+                        self._move_locked(queued, Room.ACTIVE, FORCE_ACTIVATE.label)
                 elif queued.room is not Room.ACTIVE:
                     self._try_active_locked(queued, FORCE_ACTIVATE.label, after_backoff=False)
 
@@ -531,9 +559,21 @@ class SchedulingQueue:
             return False
         queued.gated_by = None
         queued.gate_reasons = ()
+        if self._accounts.must_save(queued):
+            self._hold_locked(queued, event)
+            return True
         pauses = after_backoff and self._clock() < queued.backoff_until_s
         self._move_locked(queued, Room.BACKOFF if pauses else Room.ACTIVE, event)
         return True
+
+    def _hold_locked(self, queued: QueuedPod, event: str) -> None:
+        """Let a pod wait until the account of its namespace can pay its next attempt."""
+        queued.is_held = True
+        if queued.room is Room.BACKOFF:
+            # It was to go early.
+            self._rooms.backoff.add(queued)
+        else:
+            self._move_locked(queued, Room.BACKOFF, event)
 
     def _shut_out_locked(self, queued: QueuedPod, status: Status, event: str) -> None:
         queued.gated_by = status.plugin

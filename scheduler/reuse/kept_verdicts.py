@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from cache.columns import NodesView
+from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.interfaces import (
     FilterPlugin,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from cache.columns import Columns
     from cache.pod_info import PodInfo
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.results import BoolArray, IntArray, RowArray
 
 MAX_ONE_BY_ONE: Final = 8
@@ -70,6 +72,8 @@ class KeptVerdicts:
         The pod they signed; any other with the same signature will do.
     columns
         The snapshot's.
+    budget
+        Of the attempt that needs it.
 
     Raises
     ------
@@ -113,10 +117,11 @@ class KeptVerdicts:
         weights: Mapping[str, int],
         info: PodInfo,
         columns: Columns,
+        budget: AttemptBudget = UNLIMITED,
     ) -> None:
         self.columns = columns
         self._info = info
-        self._state = CycleState()
+        self._state = CycleState(budget)
         every = NodesView(columns)
         self._pre_filter(plugins["preFilter"], every)
         skipped = self._state.skip_filter
@@ -163,8 +168,10 @@ class KeptVerdicts:
 
     # --- following the cluster ----------------------------------------------------------------
 
-    def follow(self) -> bool:
+    def follow(self, budget: AttemptBudget = UNLIMITED) -> bool:
         """Ask again about the rows that changed; return False when all must be asked anew.
+
+        What is asked until the next call is paid from ``budget``.
 
         Raises
         ------
@@ -174,6 +181,7 @@ class KeptVerdicts:
 
         *Cost*: some 15 us for a changed row, less when there are many.
         """
+        self._state.budget = budget
         columns = self.columns
         if self.epoch != columns.epoch:
             return False
@@ -210,6 +218,7 @@ class KeptVerdicts:
     def _judge_row(self, row: int, same_node: bool) -> None:
         """Ask the scalar twins about one row."""
         node_info, state, info = self.columns.node_infos[row], self._state, self._info
+        state.budget.check()
         was = bool(self.feasible[row])
         # What only the Node object decides stands as long as that does.
         judges = self._of_pods if was and same_node else self._all
@@ -259,6 +268,7 @@ class KeptVerdicts:
         state, info = self._state, self._info
         feasible: BoolArray = np.ones(len(view), dtype=np.bool_)
         for plugin in judges.filters:
+            state.budget.check()
             passed = plugin.filter(state, info, view).passed
             if passed is not None:
                 feasible &= passed
@@ -288,6 +298,7 @@ class KeptVerdicts:
         of_pods = np.zeros(len(good), dtype=np.int64)
         of_node = self._node_base[where] if judges is self._of_pods else of_pods.copy()
         for scorer, weight in judges.plain:
+            state.budget.check()
             scores = scorer.score(state, info, good)
             check_scores(scorer, scores, len(good))
             part = of_pods if scorer.reads_pods else of_node
@@ -295,6 +306,7 @@ class KeptVerdicts:
         self._node_base[where] = of_node
         self.base[where] = of_node + of_pods
         for each in judges.normalized:
+            state.budget.check()
             raw = each.plugin.score(state, info, good)
             each.raw[where] = raw
             if each.uniform is not None and not (raw == each.uniform).all():
@@ -352,6 +364,7 @@ class KeptVerdicts:
         for plugin in plugins:
             if not isinstance(plugin, PreFilterPlugin):
                 continue
+            self._state.budget.check()
             result = plugin.pre_filter(self._state, self._info, every)
             if result.status.code is Code.SKIP:
                 self._state.skip_filter.add(plugin.name)
@@ -362,6 +375,7 @@ class KeptVerdicts:
         for plugin in plugins:
             if not isinstance(plugin, PreScorePlugin):
                 continue
+            self._state.budget.check()
             status = plugin.pre_score(self._state, self._info, every)
             if status.code is Code.SKIP:
                 self._state.skip_score.add(plugin.name)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
+from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.interfaces import (
     BindPlugin,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from cache.columns import NodesView
     from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.results import BoolArray
     from scheduler.framework_runner import FrameworkRunner
     from scheduler.host_selection import HostSelector
@@ -182,7 +184,7 @@ class SignatureReuse:
         profile, signed = self._signed(framework, info)
         others = profile.others(frozenset(signed))
         key = (framework, tuple(signed.items()))
-        kept = self._kept_verdicts(key, others, profile.weights, info)
+        kept = self._kept_verdicts(key, others, profile.weights, info, state.budget)
         if kept is None:
             return None
         marks = state.marks
@@ -190,7 +192,7 @@ class SignatureReuse:
         asked = _filtered(others, state, info, nodes)
         if asked is None:
             return None
-        crowded = _crowded(framework, info, nodes)
+        crowded = _crowded(framework, info, nodes, state.budget)
         if crowded is not None:
             asked.append(crowded)
         feasible = kept.feasible
@@ -211,6 +213,7 @@ class SignatureReuse:
             return Placement(row, int(best.scores[row]), count)
         total = kept.scores(view)
         for scorer in scorers:
+            state.budget.check()
             scores = scorer.normalize(state, info, scorer.score(state, info, view))
             check_scores(scorer, scores, count)
             total += scores * profile.weights[scorer.name]
@@ -243,19 +246,24 @@ class SignatureReuse:
         return known
 
     def _kept_verdicts(
-        self, key: Hashable, others: _Others, weights: Mapping[str, int], info: PodInfo
+        self,
+        key: Hashable,
+        others: _Others,
+        weights: Mapping[str, int],
+        info: PodInfo,
+        budget: AttemptBudget = UNLIMITED,
     ) -> KeptVerdicts | None:
         """Return the verdicts of a signature, up to date; None when they cannot be shared."""
         columns = self._snapshot.columns
         if key in self._kept:
             # Out while it follows: whatever a plugin raises there, nothing half followed is kept.
             kept = self._kept.pop(key)
-            if kept is None or kept.follow():
+            if kept is None or kept.follow(budget):
                 self._kept[key] = kept
                 self._had_verdicts = kept is not None
                 return kept
         try:
-            kept = KeptVerdicts(others.signing, weights, info, columns)
+            kept = KeptVerdicts(others.signing, weights, info, columns, budget)
         except (NotShareableError, PluginError):
             kept = None
         self._kept[key] = kept
@@ -268,7 +276,9 @@ def _filtered(
     others: _Others, state: CycleState, info: PodInfo, nodes: NodesView
 ) -> list[BoolArray] | None:
     """Return the masks of the filters that are asked anew; None when the long way is needed."""
+    check = state.budget.check
     for pre_filter in others.pre_filters:
+        check()
         result = pre_filter.pre_filter(state, info, nodes)
         if result.status.code is Code.SKIP:
             # Not marked: it took no time, and marks are a good part of what such a cycle costs.
@@ -281,6 +291,7 @@ def _filtered(
     masks = []
     for plugin in others.filters:
         if plugin.name not in state.skip_filter:
+            check()
             passed = plugin.filter(state, info, nodes).passed
             if state.marks is not None:
                 state.marks.append(("Filter", plugin.name, Code.SUCCESS, perf_counter()))
@@ -289,7 +300,9 @@ def _filtered(
     return masks
 
 
-def _crowded(framework: FrameworkRunner, info: PodInfo, nodes: NodesView) -> BoolArray | None:
+def _crowded(
+    framework: FrameworkRunner, info: PodInfo, nodes: NodesView, budget: AttemptBudget
+) -> BoolArray | None:
     """Return a mask without the nodes that have no room beside the pods nominated for them.
 
     None where no pod that is nominated matters to this one.
@@ -300,7 +313,7 @@ def _crowded(framework: FrameworkRunner, info: PodInfo, nodes: NodesView) -> Boo
     if not crowds:
         return None
     rows = np.concatenate([each.at for each in crowds])
-    state = CycleState()
+    state = CycleState(budget)
     if not framework.run_pre_filter(state, info, nodes).status.is_success:
         raise NotShareableError("a PreFilter rejects the pod")
     mask = np.ones(len(nodes), dtype=np.bool_)
@@ -314,6 +327,7 @@ def _active_scorers(
     others: _Others, state: CycleState, info: PodInfo, view: NodesView
 ) -> list[ScorePlugin]:
     for pre_scorer in others.pre_scorers:
+        state.budget.check()
         status = pre_scorer.pre_score(state, info, view)
         if status.code is Code.SKIP:
             state.skip_score.add(pre_scorer.name)

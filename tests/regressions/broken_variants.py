@@ -21,12 +21,13 @@ from scheduler.binding_cycle import BindingCycles
 from scheduler.client.errors import Action
 from scheduler.event_handlers import EventHandlers
 from scheduler.eviction import Evictor
-from scheduler.failure_handler import FailureHandler
+from scheduler.failure_handler import Failure, FailureHandler
 from scheduler.informers.store import Delta, DeltaKind, Store
 from scheduler.pod_status_writer import PodStatusWriter
 from scheduler.preemption_executor import PreemptionExecutor
 from scheduler.profiles import Profiles
 from scheduler.queueing.blocked_pods import BlockedPods
+from scheduler.queueing.budget_accounts import BudgetAccounts
 from scheduler.queueing.in_flight import InFlight
 from scheduler.queueing.nominator import Nominator
 from scheduler.queueing.scheduling_queue import SchedulingQueue
@@ -321,6 +322,44 @@ def _victims_are_waited_for_without_limit(real: Any) -> Any:
 @_variant(EventHandlers, "_given_up")
 def _pods_in_binding_keep_their_room_when_deleted(real: Any) -> Any:
     return lambda self, old: False
+
+
+# --- what one attempt may cost ----------------------------------------------------------------
+
+
+@_variant(Failure, "of_decision")
+def _over_budget_is_unschedulable(real: Any) -> Any:
+    def of_decision(decision: Any) -> Any:
+        failure = real(decision)
+        refused = Status(Code.UNSCHEDULABLE, decision.status.reasons, "NodeResourcesFit")
+        return replace(failure, status=refused) if decision.is_over_budget else failure
+
+    return of_decision
+
+
+@_variant(BudgetAccounts, "must_save")
+def _events_shorten_the_pause_of_expensive_pods(real: Any) -> Any:
+    def must_save(self: Any, queued: Any) -> bool:
+        queued.prepaid_s = queued.prepaid_s or queued.budget_s
+        return False
+
+    return must_save
+
+
+@_variant(BudgetAccounts, "_first_budget_s")
+def _strangers_begin_with_a_whole_budget(real: Any) -> Any:
+    return lambda self, namespace: self._limit_s
+
+
+@_variant(BudgetAccounts, "_book")
+def _one_namespace_takes_the_whole_account(real: Any) -> Any:
+    def book(self: Any, now_s: float) -> None:
+        everybody = self._accounts
+        self._accounts = dict(list(everybody.items())[:1])
+        real(self, now_s)
+        self._accounts = everybody
+
+    return book
 
 
 # --- nodes that come and go -------------------------------------------------------------------

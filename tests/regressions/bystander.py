@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections import Counter
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Hint, Resource
 from plugins.framework.interfaces import (
@@ -14,6 +15,7 @@ from plugins.framework.interfaces import (
 )
 from plugins.framework.results import PROCEED
 from plugins.framework.status import SUCCESS, Code, Status, unschedulable
+from tests.fakes.clock import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 HELD_S = 900.0
 """Longer than any scenario takes: nobody waits for it."""
+
+_STRIDE_S: Final = 1 / 1024
+"""CPU seconds between two looks at the budget: no sum of them is rounded."""
 
 P = TypeVar("P", bound="Plugin")
 
@@ -52,6 +57,10 @@ class Bystander(PreEnqueuePlugin, PreFilterPlugin, ReservePlugin, PermitPlugin):
         Names of pods that Permit holds until somebody decides.
     fails_reserve
         The next Reserve ends with an error.
+    needs_s
+        CPU seconds that it needs to judge a pod, by the pod's name.
+    used_s
+        What it has used of ``cpu`` so far, by namespace.
     """
 
     name = "Bystander"
@@ -62,6 +71,9 @@ class Bystander(PreEnqueuePlugin, PreFilterPlugin, ReservePlugin, PermitPlugin):
         self.meanwhile: list[Callable[[], None]] = []
         self.held: set[str] = set()
         self.fails_reserve = False
+        self.cpu = FakeClock()
+        self.needs_s: dict[str, float] = {}
+        self.used_s: Counter[str] = Counter()
 
     def pre_enqueue(self, pod: Pod) -> Status:
         return unschedulable("kept out") if pod.metadata.name in self.kept_out else SUCCESS
@@ -74,6 +86,10 @@ class Bystander(PreEnqueuePlugin, PreFilterPlugin, ReservePlugin, PermitPlugin):
         happening, self.meanwhile = self.meanwhile, []
         for each in happening:
             each()
+        for _ in range(round(self.needs_s.get(info.name, 0.0) / _STRIDE_S)):
+            state.budget.check()
+            self.cpu.advance(_STRIDE_S)
+            self.used_s[info.namespace] += _STRIDE_S
         return PROCEED
 
     def reserve(self, state, info, node_name):

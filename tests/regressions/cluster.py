@@ -56,6 +56,7 @@ class Cluster:
         self._wall_clock = wall_clock
         self._log = ObjectLog(self._changed)
         self._made: Counter[str] = Counter()
+        self._namespaces: dict[str, str] = {}
         self._untold: dict[str, deque[tuple[EventType, Pod | Node]]] = {
             resource: deque() for resource in _DECODERS
         }
@@ -75,6 +76,7 @@ class Cluster:
         count = self._made[f"{resource}/{name}"]
         uid = name if count == 1 else f"{name}#{count}"
         obj.setdefault("metadata", {}).update(name=name, uid=uid)
+        self._namespaces[name] = obj["metadata"].get("namespace", NAMESPACE)
         self._log.create(resource, obj)
 
     def exists(self, resource: str, name: str) -> bool:
@@ -83,15 +85,15 @@ class Cluster:
 
     def change(self, resource: str, name: str, patch: JsonObject) -> None:
         """Merge a patch into an object."""
-        self._log.edit(resource, _key(resource, name), lambda obj: merge(obj, patch))
+        self._log.edit(resource, self._key(resource, name), lambda obj: merge(obj, patch))
 
     def remove(self, resource: str, name: str) -> None:
         """Let an object be gone at once."""
-        self._log.delete(resource, _key(resource, name))
+        self._log.delete(resource, self._key(resource, name))
 
     def ask_to_go(self, name: str) -> None:
         """Delete a pod as a user does: one that runs, or has a finalizer, stays for a while."""
-        pod = self._log.get("pods", _key("pods", name))
+        pod = self._log.get("pods", self._key("pods", name))
         metadata = pod["metadata"]
         if not pod["spec"].get("nodeName") and not metadata.get("finalizers"):
             self.remove("pods", name)
@@ -102,7 +104,7 @@ class Cluster:
 
     def raw(self, resource: str, name: str) -> JsonObject:
         """Return an object as it is stored."""
-        return self._log.get(resource, _key(resource, name))
+        return self._log.get(resource, self._key(resource, name))
 
     def pods(self) -> list[JsonObject]:
         """Return all pods as they are stored."""
@@ -240,6 +242,5 @@ class Cluster:
         except ApiProblemError as problem:
             raise ApiError(problem.status, problem.reason, problem.message) from None
 
-
-def _key(resource: str, name: str) -> tuple[str, str]:
-    return (NAMESPACE if resource == "pods" else "", name)
+    def _key(self, resource: str, name: str) -> tuple[str, str]:
+        return (self._namespaces.get(name, NAMESPACE) if resource == "pods" else "", name)

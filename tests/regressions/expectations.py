@@ -8,11 +8,13 @@
     expect evicted: <pods>            every DELETE so far, in order
     expect marked: <pods>             by the condition DisruptionTarget
     expect refused in the API: <pods> by the condition PodScheduled
+    expect reason of <pod>: <reason>  of that condition
     expect bind requests: ...         every POST so far, in order
     expect tried: <pod>               by the last cycle
     expect free on <node>: <cpu>      by the scheduler's books
     expect at most <n> questions
     expect at most <n> bind requests
+    expect at most <n>ms for <ns>     of the thread, by all pods of a namespace
     expect rest                       nothing is assumed, nominated, in flight, held or kept
 
 ``nobody`` stands for none, ``1000 pods`` for a number; of the pods that had one name, the second
@@ -169,6 +171,25 @@ def _few_bind_requests(count: str) -> Action:
     return check
 
 
+def _reason(name: str, reason: str) -> Action:
+    def check(world: World) -> None:
+        conditions = world.cluster.raw("pods", name)["status"].get("conditions") or []
+        found = [each["reason"] for each in conditions if each["type"] == "PodScheduled"]
+        if found != [reason]:
+            raise Unmet(f"found {' '.join(found) or 'nothing'}")
+
+    return check
+
+
+def _time(milliseconds: str, namespace: str) -> Action:
+    def check(world: World) -> None:
+        used_ms = world.bystander.used_s[namespace] * 1000
+        if used_ms > int(milliseconds):
+            raise Unmet(f"found {used_ms:g} ms")
+
+    return check
+
+
 def _rest() -> Action:
     def check(world: World) -> None:
         in_flight = world.queue._rooms.in_flight
@@ -202,5 +223,7 @@ _FORMS: Final[dict[str, Callable[..., Action]]] = {
     r"free on (?P<node>\S+): (?P<cpu>-?\d+)": _free,
     r"at most (?P<count>\d+) questions": _questions,
     r"at most (?P<count>\d+) bind requests": _few_bind_requests,
+    r"reason of (?P<name>\S+): (?P<reason>\w+)": _reason,
+    r"at most (?P<milliseconds>\d+)ms for (?P<namespace>\S+)": _time,
     r"rest": _rest,
 }

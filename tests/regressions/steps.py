@@ -17,7 +17,9 @@ Action: TypeAlias = "Callable[[World], None]"
 Options: TypeAlias = "dict[str, str]"
 
 _NODE_OPTIONS: Final = frozenset({"cpu"})
-_POD_OPTIONS: Final = frozenset({"cpu", "priority", "on", "gate", "finalizer", "copies"})
+_POD_OPTIONS: Final = frozenset(
+    {"cpu", "priority", "on", "gate", "finalizer", "copies", "namespace"}
+)
 
 _NUMBERS: Final = {"cpu": r"\d+(e\d+)?", "priority": r"\d+", "copies": r"\d+"}
 
@@ -121,7 +123,11 @@ def _pod_object(options: Options) -> JsonObject:
         spec["nodeName"] = options["on"]
     if "gate" in options:
         spec["schedulingGates"] = [{"name": options["gate"]}]
-    metadata = {"finalizers": [options["finalizer"]]} if "finalizer" in options else {}
+    metadata: JsonObject = {}
+    if "finalizer" in options:
+        metadata["finalizers"] = [options["finalizer"]]
+    if "namespace" in options:
+        metadata["namespace"] = options["namespace"]
     return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
 
 
@@ -148,10 +154,12 @@ def _resize_pod(world: World, name: str, options: Options) -> None:
 
 @_step("recreate pod {name}")
 def _recreate_pod(world: World, name: str) -> None:
-    spec = copy.deepcopy(world.cluster.raw("pods", name)["spec"])
+    old = copy.deepcopy(world.cluster.raw("pods", name))
+    spec, metadata = old["spec"], {"namespace": old["metadata"]["namespace"]}
     spec.pop("nodeName", None)
     world.cluster.remove("pods", name)
-    world.cluster.create("pods", name, {"spec": spec, "status": {"phase": "Pending"}})
+    new = {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
+    world.cluster.create("pods", name, new)
 
 
 @_step("ungate pod {name}")
@@ -258,6 +266,16 @@ def _fail_reserve(world: World) -> None:
 @_step("plugin fails next filter")
 def _fail_filter(world: World) -> None:
     world.judge.fails = True
+
+
+@_step("plugin needs (?P<milliseconds>\\d+)ms for {name}")
+def _need_time(world: World, milliseconds: str, name: str) -> None:
+    world.bystander.needs_s[name] = int(milliseconds) / 1000
+
+
+@_step("activate {name}")
+def _activate(world: World, name: str) -> None:
+    world.queue.activate([name])
 
 
 @_step("count questions")

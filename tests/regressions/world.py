@@ -204,6 +204,7 @@ class World:
             failures,
             self._recorder,
             metrics,
+            cpu_clock=self.bystander.cpu,
         )
         self.reaper = Reaper(
             self.cache,

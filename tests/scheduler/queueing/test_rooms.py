@@ -10,7 +10,7 @@ from scheduler.queueing.rooms import IllegalMoveError, Room, check_move, render
 
 LEGAL = {
     Room.NOWHERE: {Room.ACTIVE, Room.GATED},
-    Room.ACTIVE: {Room.GATED, Room.IN_FLIGHT, Room.NOWHERE},
+    Room.ACTIVE: {Room.BACKOFF, Room.GATED, Room.IN_FLIGHT, Room.NOWHERE},
     Room.BACKOFF: {Room.ACTIVE, Room.GATED, Room.IN_FLIGHT, Room.NOWHERE},
     Room.UNSCHEDULABLE: {Room.ACTIVE, Room.BACKOFF, Room.GATED, Room.NOWHERE},
     Room.GATED: {Room.ACTIVE, Room.BACKOFF, Room.NOWHERE},
