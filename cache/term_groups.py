@@ -1,7 +1,8 @@
 """The inter-pod affinity terms of the pods that run, each distinct one once.
 
 A thousand pods of one deployment have the same terms. So a pod that comes is held against each
-distinct term once, and of those only against the ones that demand a label which it has.
+distinct term once, and of those only against the ones that demand a label which it has. Where
+these are many, they are held against it all at once (:mod:`cache.term_table`).
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ import numpy as np
 
 from cache.affinity_terms import TermKind, pod_terms
 from cache.label_selectors import IN
+from cache.term_table import RememberedSums, TermSum, TermTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     import numpy.typing as npt
 
     from cache.affinity_terms import AffinityTerm
     from cache.pod_info import PodInfo
+    from cache.term_table import AskedPod
 
-MAX_DENSE: Final = 128
-"""Groups that keep a column besides their counts by row; more are asked for in few clusters."""
+MAX_DENSE_BYTES: Final = 16 * 2**20
+"""Bytes of the columns that groups keep besides their counts by row: 400 at 5 000 nodes."""
+
+FEW: Final = 8
+"""Up to so many terms are held against a pod one by one."""
 
 _GroupKey = tuple[TermKind, int, "AffinityTerm"]
 
@@ -33,33 +39,80 @@ class TermGroup:
 
     Attributes
     ----------
-    kind, weight, term
-        What it is; the weight of a required term is 0.
+    key
+        What it is: kind, weight and term; the weight of a required term is 0.
+    label
+        A label that a pod must have for the term to mean it; None when there is no such label.
     rows
         How often pods of each row have the term; a row without such pods is absent.
     """
 
-    __slots__ = ("column", "kind", "rows", "term", "weight")
+    __slots__ = ("column", "key", "label", "rows")
 
-    def __init__(self, kind: TermKind, weight: int, term: AffinityTerm) -> None:
-        self.kind = kind
-        self.weight = weight
-        self.term = term
+    def __init__(self, key: _GroupKey) -> None:
+        self.key = key
+        self.label = _demanded_label(key[2])
         self.rows: dict[int, int] = {}
         self.column: npt.NDArray[np.int64] | None = None
 
-    def add(self, row: int, sign: int) -> None:
-        """Count a pod of a row in or out."""
-        count = self.rows.get(row, 0) + sign
+    @property
+    def kind(self) -> TermKind:
+        """What the term is for."""
+        return self.key[0]
+
+    @property
+    def weight(self) -> int:
+        """The weight of a preferred term, else 0."""
+        return self.key[1]
+
+    @property
+    def term(self) -> AffinityTerm:
+        """The term."""
+        return self.key[2]
+
+    def add(self, row: int, change: int) -> None:
+        """Count pods of a row in or out."""
+        count = self.rows.get(row, 0) + change
         if count:
             self.rows[row] = count
         else:
             del self.rows[row]
-        if self.column is not None:
-            if row >= len(self.column):
-                more = np.zeros(row + 1 - len(self.column), dtype=np.int64)
-                self.column = np.concatenate([self.column, more])
+        if self.column is not None and row < len(self.column):
             self.column[row] = count
+
+
+class _Drawer:
+    """Terms of one kind that demand one label, or none."""
+
+    __slots__ = ("groups", "table")
+
+    def __init__(self) -> None:
+        self.groups: dict[_GroupKey, TermGroup] = {}
+        self.table: TermTable | None = None
+
+    def count(self, group: TermGroup, row: int, change: int, remembered: RememberedSums) -> None:
+        """Count a pod of a row in or out; a group that nobody has any more leaves."""
+        group.add(row, change)
+        if self.table is not None:
+            self.table.count(group, row, change)
+        if not group.rows:
+            del self.groups[group.key]
+            if len(self.groups) <= FEW // 2:
+                self.table = None
+        elif self.table is None and len(self.groups) > FEW:
+            self.table = TermTable(remembered)
+            for each in self.groups.values():
+                self.table.take_over(each)
+
+
+class _Held:
+    """A pod with affinity, and the groups of its terms."""
+
+    __slots__ = ("groups", "info")
+
+    def __init__(self, info: PodInfo, groups: tuple[TermGroup, ...]) -> None:
+        self.info = info
+        self.groups = groups
 
 
 class TermGroups:
@@ -72,14 +125,13 @@ class TermGroups:
 
     def __init__(self) -> None:
         self._groups: dict[_GroupKey, TermGroup] = {}
-        self._by_label: dict[TermKind, dict[tuple[str, str], dict[_GroupKey, TermGroup]]] = {
+        self._drawers: dict[TermKind, dict[tuple[str, str] | None, _Drawer]] = {
             kind: {} for kind in TermKind
         }
-        self._without_label: dict[TermKind, dict[_GroupKey, TermGroup]] = {
-            kind: {} for kind in TermKind
-        }
-        self._held: list[dict[str, PodInfo]] = []
-        self._dense: OrderedDict[_GroupKey, TermGroup] = OrderedDict()
+        self._held: list[dict[str, _Held]] = []
+        self._dense: OrderedDict[TermGroup, None] = OrderedDict()
+        self._dense_bytes = 0
+        self._remembered = RememberedSums()
 
     def __len__(self) -> int:
         """Return the number of distinct terms."""
@@ -90,96 +142,115 @@ class TermGroups:
         return self._groups.values()
 
     def set_row(self, row: int, pods: Mapping[str, PodInfo]) -> None:
-        """Take over which pods with affinity a row has now."""
+        """Take over which pods with affinity a row has now.
+
+        *Cost*: that of compiling the terms of each pod that came, and of counting those of each
+        pod that came or went.
+        """
         while len(self._held) <= row:
             self._held.append({})
         held = self._held[row]
         if not held and not pods:
             return
-        for info in [info for uid, info in pods.items() if held.get(uid) is not info]:
-            old = held.get(info.uid)
-            held[info.uid] = info
-            if old is not None:
-                if _same_terms(old, info):
-                    continue
-                self._count(old, row, -1)
-            self._count(info, row, 1)
+        for uid, info in pods.items():
+            old = held.get(uid)
+            if old is None:
+                held[uid] = _Held(info, self._count_in(info, row))
+            elif old.info is not info:
+                if not _same_terms(old.info, info):
+                    self._count_out(held.pop(uid), row)
+                    held[uid] = _Held(info, self._count_in(info, row))
+                old.info = info
         if len(held) > len(pods):
             for uid in [uid for uid in held if uid not in pods]:
-                self._count(held.pop(uid), row, -1)
+                self._count_out(held.pop(uid), row)
 
-    def matching(
-        self,
-        kind: TermKind,
-        namespace: str,
-        labels: Mapping[str, str],
-        namespace_labels: Mapping[str, str],
-    ) -> Sequence[TermGroup]:
-        """Return the groups of a kind whose term means a pod of a namespace.
+    def sums(
+        self, kind: TermKind, asked: AskedPod, label_keys: Mapping[str, int], num_rows: int
+    ) -> list[TermSum]:
+        """Return the terms of a kind that mean a pod, added up by topology or one by one.
 
-        *Cost*: proportional to the distinct terms that demand one of the pod's labels, and to
-        those that demand no particular label.
+        Parameters
+        ----------
+        label_keys
+            The label keys that nodes have: a topology without nodes is left out.
+
+        *Cost*: that of the few distinct terms that demand one of the pod's labels, or none; where
+        they are not few, see :meth:`cache.term_table.TermTable.sums`.
         """
-        by_label = self._by_label[kind]
-        unlabelled = self._without_label[kind].values()
-        found = [
-            group for group in unlabelled if group.term.matches(namespace, labels, namespace_labels)
-        ]
-        if by_label:
-            for label in labels.items():
-                candidates = by_label.get(label)
-                if candidates is not None:
-                    found += [
-                        group
-                        for group in candidates.values()
-                        if group.term.matches(namespace, labels, namespace_labels)
-                    ]
+        found: list[TermSum] = []
+        for drawer in self._drawers_for(kind, asked.labels):
+            if drawer.table is not None:
+                found += drawer.table.sums(asked, label_keys, num_rows)
+                continue
+            for group in drawer.groups.values():
+                if group.term.topology_key in label_keys and asked.is_meant_by(group):
+                    column = self._column(group, num_rows)
+                    weighted = column * group.weight if group.weight else column
+                    found.append(TermSum(group.term.topology_key, column, weighted))
         return found
 
-    def column(self, group: TermGroup, num_rows: int) -> npt.NDArray[np.int64]:
+    def _drawers_for(self, kind: TermKind, labels: Mapping[str, str]) -> Iterator[_Drawer]:
+        drawers = self._drawers[kind]
+        if not drawers:
+            return
+        drawer = drawers.get(None)
+        if drawer is not None:
+            yield drawer
+        for label in labels.items():
+            drawer = drawers.get(label)
+            if drawer is not None:
+                yield drawer
+
+    def _column(self, group: TermGroup, num_rows: int) -> npt.NDArray[np.int64]:
         """Return int64 (num_rows,), read-only: how often pods of each row have the term."""
-        key = (group.kind, group.weight, group.term)
         column = group.column
         if column is None or len(column) < num_rows:
+            self._forget_column(group)
             column = np.zeros(num_rows, dtype=np.int64)
             count = len(group.rows)
             rows = np.fromiter(group.rows, np.intp, count)
             column[rows] = np.fromiter(group.rows.values(), np.int64, count)
             group.column = column
-            self._dense[key] = group
-            if len(self._dense) > MAX_DENSE:
-                self._dense.popitem(last=False)[1].column = None
-        self._dense.move_to_end(key)
+            self._dense[group] = None
+            self._dense_bytes += column.nbytes
+            while self._dense_bytes > MAX_DENSE_BYTES and len(self._dense) > 1:
+                self._forget_column(next(iter(self._dense)))
+        self._dense.move_to_end(group)
         view = column[:num_rows]
         view.flags.writeable = False
         return view
 
-    def _count(self, info: PodInfo, row: int, sign: int) -> None:
+    def _forget_column(self, group: TermGroup) -> None:
+        if group.column is not None:
+            self._dense_bytes -= group.column.nbytes
+            group.column = None
+            del self._dense[group]
+
+    def _count_in(self, info: PodInfo, row: int) -> tuple[TermGroup, ...]:
+        found = []
         for key in pod_terms(info.pod):
             group = self._groups.get(key)
             if group is None:
-                group = self._groups[key] = TermGroup(*key)
-                self._file(key)[key] = group
-            group.add(row, sign)
+                group = self._groups[key] = TermGroup(key)
+                drawer = self._drawers[group.kind].setdefault(group.label, _Drawer())
+                drawer.groups[key] = group
+            found.append(group)
+            self._drawer_of(group).count(group, row, 1, self._remembered)
+        return tuple(found)
+
+    def _count_out(self, held: _Held, row: int) -> None:
+        for group in held.groups:
+            drawer = self._drawer_of(group)
+            drawer.count(group, row, -1, self._remembered)
             if not group.rows:
-                self._drop(key)
+                del self._groups[group.key]
+                self._forget_column(group)
+                if not drawer.groups:
+                    del self._drawers[group.kind][group.label]
 
-    def _file(self, key: _GroupKey) -> dict[_GroupKey, TermGroup]:
-        """Return the drawer of a group: that of the first label that its term demands."""
-        kind, _, term = key
-        label = _demanded_label(term)
-        if label is None:
-            return self._without_label[kind]
-        return self._by_label[kind].setdefault(label, {})
-
-    def _drop(self, key: _GroupKey) -> None:
-        del self._groups[key]
-        self._dense.pop(key, None)
-        drawer = self._file(key)
-        del drawer[key]
-        label = _demanded_label(key[2])
-        if label is not None and not drawer:
-            del self._by_label[key[0]][label]
+    def _drawer_of(self, group: TermGroup) -> _Drawer:
+        return self._drawers[group.kind][group.label]
 
 
 def _demanded_label(term: AffinityTerm) -> tuple[str, str] | None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from cache.pod_table import PodQuery
-    from cache.term_groups import TermGroup
+    from cache.term_table import AskedPod, TermSum
 
 _NO_PODS: Mapping[str, PodInfo] = {}
 
@@ -79,19 +79,15 @@ class TermIndex:
             self._stale_counts.clear()
         return self._counts.count(query, len(self._node_infos))
 
-    def terms_meaning(
-        self,
-        kind: TermKind,
-        namespace: str,
-        labels: Mapping[str, str],
-        namespace_labels: Mapping[str, str],
-    ) -> Sequence[TermGroup]:
-        """Return the distinct terms of a kind, among those of all pods, that mean a pod."""
-        return self._synced_groups().matching(kind, namespace, labels, namespace_labels)
+    def term_sums(
+        self, kind: TermKind, asked: AskedPod, label_keys: Mapping[str, int]
+    ) -> list[TermSum]:
+        """Return the terms of a kind, among those of all pods, that mean a pod.
 
-    def column(self, group: TermGroup) -> npt.NDArray[np.int64]:
-        """Return int64 (n_nodes,), read-only: how often pods of each node have the term."""
-        return self._synced_groups().column(group, len(self._node_infos))
+        Terms of one topology may come as one sum or as several. A topology that is not among
+        ``label_keys``, the label keys of the nodes, is left out.
+        """
+        return self._synced_groups().sums(kind, asked, label_keys, len(self._node_infos))
 
     def num_terms(self) -> int:
         """Return the number of distinct terms of all pods."""

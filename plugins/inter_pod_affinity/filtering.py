@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from cache.affinity_terms import TermKind, pod_terms
+from cache.term_table import AskedPod
 from plugins.domain_counts import ABSENT, DomainCounts, sum_by_domain
 from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import SUCCESS, unresolvable, unschedulable
@@ -107,15 +108,11 @@ class AffinityCounts:
 
     def _count_existing(self, columns: Columns) -> None:
         metadata = self._info.pod.metadata
-        groups = columns.terms.terms_meaning(
-            TermKind.REQUIRED_ANTI_AFFINITY,
-            metadata.namespace,
-            metadata.labels,
-            self._namespace_labels,
-        )
+        asked = AskedPod(metadata.namespace, metadata.labels, self._namespace_labels)
+        kind = TermKind.REQUIRED_ANTI_AFFINITY
         sums: dict[str, npt.NDArray[np.int64]] = {}
-        for group in groups:
-            _add(sums, group.term.topology_key, columns.terms.column(group))
+        for each in columns.terms.term_sums(kind, asked, columns.label_keys):
+            _add(sums, each.topology_key, each.counts)
         for key, amounts in sums.items():
             counts = _summed(columns, key, amounts)
             if counts.total:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from cache.affinity_terms import TermKind
+from cache.term_table import AskedPod
 from plugins.domain_counts import ABSENT, DomainCounts, sum_by_domain
 from plugins.framework.normalize import MAX_NODE_SCORE
 from plugins.inter_pod_affinity.pod_queries import query_of
@@ -68,17 +69,17 @@ def domain_scores(
     for preferred, sign in ((terms.preferred_affinity, 1), (terms.preferred_anti_affinity, -1)):
         for each in preferred:
             matching = columns.terms.count(query_of(each.term, namespaces))
-            tally.add(each.term.topology_key, matching, sign * each.weight)
+            tally.add(each.term.topology_key, matching, matching, sign * each.weight)
     metadata = info.pod.metadata
-    about = (metadata.namespace, metadata.labels, namespaces.labels_of(metadata.namespace))
+    namespace_labels = namespaces.labels_of(metadata.namespace)
+    asked = AskedPod(metadata.namespace, metadata.labels, namespace_labels)
     if hard_pod_affinity_weight > 0:
-        for group in columns.terms.terms_meaning(TermKind.REQUIRED_AFFINITY, *about):
-            column = columns.terms.column(group)
-            tally.add(group.term.topology_key, column, hard_pod_affinity_weight)
+        kind = TermKind.REQUIRED_AFFINITY
+        for found in columns.terms.term_sums(kind, asked, columns.label_keys):
+            tally.add(found.topology_key, found.counts, found.counts, hard_pod_affinity_weight)
     for kind, sign in _SIGNS:
-        for group in columns.terms.terms_meaning(kind, *about):
-            column = columns.terms.column(group)
-            tally.add(group.term.topology_key, column, sign * group.weight)
+        for found in columns.terms.term_sums(kind, asked, columns.label_keys):
+            tally.add(found.topology_key, found.counts, found.weighted, sign)
     return tally.scores()
 
 
@@ -88,12 +89,20 @@ class _Tally:
         self._sums: dict[str, npt.NDArray[np.int64]] = {}
         self._met = False
 
-    def add(self, key: str, counts: npt.NDArray[np.int64], weight: int) -> None:
-        """Add ``weight`` for each pod counted on a node that has the label ``key``."""
+    def add(
+        self, key: str, counts: npt.NDArray[np.int64], worth: npt.NDArray[np.int64], weight: int
+    ) -> None:
+        """Add ``weight`` times what each node is worth that has the label ``key``.
+
+        Parameters
+        ----------
+        counts
+            int64 (n_nodes,): the pods that were met there, whatever they are worth.
+        """
         if not self._met:
             # Weights may cancel out to 0 and the terms have met pods all the same.
             self._met = bool(np.logical_and(counts, self._columns.label(key)[1]).any())
-        weighted = counts * weight
+        weighted = worth * weight
         known = self._sums.get(key)
         if known is None:
             self._sums[key] = weighted

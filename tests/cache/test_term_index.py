@@ -1,16 +1,29 @@
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from cache import pod_counts, pod_table, term_groups
-from cache.affinity_terms import TermKind
+import pytest
+from msgspec.structs import replace
+
+from cache import pod_counts, pod_table, term_groups, term_table
+from cache.affinity_terms import AffinityTerm, TermKind
 from cache.label_selectors import EVERYTHING, NOTHING, selector_of_labels
+from cache.objects import (
+    Affinity,
+    LabelSelector,
+    LabelSelectorRequirement,
+    PodAffinity,
+    PodAffinityTerm,
+    WeightedPodAffinityTerm,
+)
 from cache.pod_counts import PodCounts
 from cache.pod_table import PodQuery, PodTable
 from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
+from cache.term_table import AskedPod
 from tests.builders import PodBuilder, node, pod
 
+ZONE = "topology.kubernetes.io/zone"
 APP_A = PodQuery(None, selector_of_labels({"app": "a"}))
 
 
@@ -112,15 +125,133 @@ def test_a_term_is_kept_once_for_all_pods_that_have_it_and_goes_with_the_last() 
     assert cluster.num_terms() == 0
 
 
-def test_terms_that_demand_other_labels_are_not_looked_at() -> None:
+def sums(
+    cluster: Cluster, kind: TermKind, labels: dict[str, str], namespace: str = "default"
+) -> dict[str, int]:
+    """How often the terms of each topology mean a pod, over all nodes."""
+    cluster.cache.update_snapshot(cluster.snapshot)
+    columns = cluster.snapshot.columns
+    found: dict[str, int] = {}
+    for each in columns.terms.term_sums(kind, AskedPod(namespace, labels, {}), columns.label_keys):
+        found[each.topology_key] = found.get(each.topology_key, 0) + int(each.counts.sum())
+    return {key: total for key, total in found.items() if total}
+
+
+def test_terms_that_demand_other_labels_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster("n")
-    cluster.put(*(pod(f"p{i}").pod_anti_affinity("zone", app=f"a{i}").on("n") for i in range(9)))
+    cluster.cache.add_node(node("n").zone("z").build())
+    cluster.put(*(pod(f"p{i}").pod_anti_affinity(ZONE, app=f"a{i}").on("n") for i in range(99)))
     cluster.counts()
-    index = cluster.snapshot.columns.terms
+    evaluated = counted(monkeypatch)
     kind = TermKind.REQUIRED_ANTI_AFFINITY
-    (found,) = index.terms_meaning(kind, "default", {"app": "a3", "tier": "b"}, {})
-    assert (found.term.selector, found.rows) == (selector_of_labels({"app": "a3"}), {0: 1})
-    assert not index.terms_meaning(TermKind.PREFERRED_AFFINITY, "default", {"app": "a3"}, {})
+    assert sums(cluster, kind, {"app": "a3", "tier": "b"}) == {ZONE: 1}
+    assert sums(cluster, TermKind.PREFERRED_AFFINITY, {"app": "a3"}) == {}
+    assert evaluated == [("app", "a3")]
+
+
+def avoiding(name: str, count: int, *, key: str = "app", topology: str = ZONE) -> PodBuilder:
+    """A pod that avoids all pods but those with one of a thousand labels."""
+    terms = tuple(
+        WeightedPodAffinityTerm(
+            1,
+            PodAffinityTerm(
+                topology,
+                LabelSelector(
+                    match_expressions=(LabelSelectorRequirement(key, "NotIn", (f"v{i}",)),)
+                ),
+                namespace_selector=LabelSelector(),
+            ),
+        )
+        for i in range(count)
+    )
+    built = pod(name).build()
+    affinity = Affinity(
+        pod_anti_affinity=PodAffinity(preferred_during_scheduling_ignored_during_execution=terms)
+    )
+    return PodBuilder(replace(built, spec=replace(built.spec, affinity=affinity)))
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Selectors' labels as they are evaluated, one by one."""
+    evaluated: list[tuple[str, str]] = []
+    matches = AffinityTerm.matches
+
+    def noting(term: AffinityTerm, *asked: Any) -> bool:
+        found = term.selector.requirements[0]
+        evaluated.append((found.key, min(found.values)))
+        return matches(term, *asked)
+
+    monkeypatch.setattr(AffinityTerm, "matches", noting)
+    return evaluated
+
+
+def test_a_thousand_terms_are_not_held_against_a_pod_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster()
+    cluster.cache.add_node(node("n").zone("z").build())
+    cluster.put(avoiding("hostile", 1000).on("n"))
+    evaluated = counted(monkeypatch)
+    kind = TermKind.PREFERRED_ANTI_AFFINITY
+    assert sums(cluster, kind, {"app": "v7", "job-name": "j"}) == {ZONE: 999}
+    for serial in range(20):
+        labels = {"app": f"fresh-{serial}", "job-name": f"job-{serial}"}
+        assert sums(cluster, kind, labels, f"ns-{serial}") == {ZONE: 1000}
+    assert not evaluated
+    cluster.put(avoiding("other", 3).on("n"))
+    assert sums(cluster, kind, {"app": "fresh"}) == {ZONE: 1003}
+    assert len(evaluated) == 3
+
+
+def test_pods_that_terms_cannot_tell_apart_share_one_sum() -> None:
+    cluster = Cluster()
+    cluster.cache.add_node(node("n").zone("z").build())
+    cluster.put(avoiding("hostile", 100).on("n"))
+    kind = TermKind.PREFERRED_ANTI_AFFINITY
+    remembered = cluster.snapshot.columns.terms._groups._remembered
+    for serial in range(50):
+        sums(cluster, kind, {"app": f"fresh-{serial}"}, f"ns-{serial}")
+        sums(cluster, kind, {"job-name": f"job-{serial}"})
+    assert len(remembered) == 2
+    for serial in range(50):
+        sums(cluster, kind, {"app": f"v{serial}"})
+    assert len(remembered) == 52
+
+
+def test_remembered_sums_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(term_table, "MAX_REMEMBERED_BYTES", 20_000)
+    cluster = Cluster()
+    for serial in range(100):
+        cluster.cache.add_node(node(f"n{serial}").zone("z").build())
+    cluster.put(avoiding("hostile", 100).on("n0"))
+    remembered = cluster.snapshot.columns.terms._groups._remembered
+    for serial in range(50):
+        labels = {"app": f"v{serial}"}
+        assert sums(cluster, TermKind.PREFERRED_ANTI_AFFINITY, labels) == {ZONE: 99}
+        assert remembered.num_bytes <= 20_000
+    assert len(remembered) == 7
+
+
+def test_nothing_of_a_pod_with_many_terms_is_kept_when_it_has_gone() -> None:
+    cluster = Cluster()
+    cluster.cache.add_node(node("n").zone("z").build())
+    hostile = avoiding("hostile", 100).on("n")
+    cluster.put(hostile)
+    kind = TermKind.PREFERRED_ANTI_AFFINITY
+    assert sums(cluster, kind, {}) == {ZONE: 100}
+    cluster.cache.remove_pod(hostile.info())
+    assert sums(cluster, kind, {}) == {}
+    groups = cluster.snapshot.columns.terms._groups
+    assert (len(groups), groups._drawers[kind]) == (0, {})
+
+
+def test_a_topology_that_no_node_has_is_left_out_until_one_has_it() -> None:
+    cluster = Cluster("n", "m")
+    cluster.put(avoiding("hostile", 100, topology="rack").on("n"))
+    kind = TermKind.PREFERRED_ANTI_AFFINITY
+    assert sums(cluster, kind, {}) == {}
+    cluster.cache.update_node(node("n").label("rack", "r").build())
+    assert sums(cluster, kind, {}) == {"rack": 100}
 
 
 # --- what is bounded --------------------------------------------------------------------------
@@ -170,14 +301,12 @@ def test_namespaces_that_have_no_pods_any_more_are_forgotten(
 
 
 def test_columns_of_terms_left_unused_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(term_groups, "MAX_DENSE", 1)
-    cluster = Cluster("n")
-    cluster.put(*(pod(f"p{i}").pod_anti_affinity("zone", app=f"a{i}").on("n") for i in range(3)))
-    cluster.counts()
-    index = cluster.snapshot.columns.terms
-    groups = [
-        index.terms_meaning(TermKind.REQUIRED_ANTI_AFFINITY, "default", {"app": f"a{i}"}, {})[0]
-        for i in range(3)
-    ]
-    assert [index.column(group).tolist() for group in groups] == [[1], [1], [1]]
+    monkeypatch.setattr(term_groups, "MAX_DENSE_BYTES", 8)
+    cluster = Cluster()
+    cluster.cache.add_node(node("n").zone("z").build())
+    cluster.put(*(pod(f"p{i}").pod_anti_affinity(ZONE, app=f"a{i}").on("n") for i in range(3)))
+    kind = TermKind.REQUIRED_ANTI_AFFINITY
+    for index in range(3):
+        assert sums(cluster, kind, {"app": f"a{index}"}) == {ZONE: 1}
+    groups = cluster.snapshot.columns.terms._groups.groups()
     assert [group.column is None for group in groups] == [True, True, False]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from cache import pod_counts, pod_table, term_groups
-from cache.affinity_terms import TermKind
+from cache import pod_counts, pod_table, term_groups, term_scopes, term_table
+from cache.affinity_terms import TermKind, pod_terms
 from cache.label_selectors import compile_label_selector
 from cache.namespaces import Namespaces
 from cache.objects import Namespace, Node, ObjectMeta, Pod
@@ -19,6 +20,7 @@ from cache.pod_table import PodQuery
 from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
 from cache.term_index import TermIndex
+from cache.term_table import AskedPod
 from tests.plugins import related_pods
 from tests.plugins.related_pods import NAMESPACES, NODE_NAMES
 
@@ -115,26 +117,52 @@ class TermIndexHistory(RuleBasedStateMachine):
         kind=st.sampled_from(TermKind),
         namespace=st.sampled_from(NAMESPACES),
         labels=related_pods.labels(),
+        some=st.frozensets(st.sampled_from(related_pods.TOPOLOGY_KEYS)),
     )
-    def terms_are_looked_up(self, kind, namespace, labels):
-        index = self.snapshot.columns.terms
-        about = (kind, namespace, labels, self.namespaces.labels_of(namespace))
-        fresh = TermIndex(self.snapshot.columns.node_infos)
-        wanted = {group.term: fresh.column(group) for group in fresh.terms_meaning(*about)}
-        found = index.terms_meaning(*about)
-        assert {group.term for group in found} == set(wanted)
-        for group in found:
-            in_all = sum(
-                fresh.column(each)
-                for each in fresh.terms_meaning(*about)
-                if (each.term, each.weight) == (group.term, group.weight)
-            )
-            np.testing.assert_array_equal(index.column(group), in_all)
+    def terms_are_looked_up(self, kind, namespace, labels, some):
+        columns = self.snapshot.columns
+        asked = AskedPod(namespace, labels, self.namespaces.labels_of(namespace))
+        for label_keys in (columns.label_keys, dict.fromkeys(some, 1)):
+            expected: dict[str, list[list[int]]] = {}
+            for row, node in enumerate(columns.node_infos):
+                for pod in node.pods.values():
+                    for each, weight, term in pod_terms(pod.pod):
+                        if each != kind or term.topology_key not in label_keys:
+                            continue
+                        if term.matches(namespace, labels, asked.namespace_labels):
+                            zeros = [[0] * len(columns), [0] * len(columns)]
+                            both = expected.setdefault(term.topology_key, zeros)
+                            both[0][row] += 1
+                            both[1][row] += weight
+            found: dict[str, list[npt.NDArray[np.int64]]] = {}
+            for summed in columns.terms.term_sums(kind, asked, label_keys):
+                parts = found.setdefault(summed.topology_key, [])
+                parts.append(np.array([summed.counts, summed.weighted]))
+                assert not summed.counts.flags.writeable
+                assert not summed.weighted.flags.writeable
+            sums = {key: sum(parts) for key, parts in found.items()}
+            shown = {key: both.tolist() for key, both in sums.items() if both[0].any()}
+            if kind in (TermKind.REQUIRED_AFFINITY, TermKind.REQUIRED_ANTI_AFFINITY):
+                shown = {key: both[:1] for key, both in shown.items()}
+                expected = {key: both[:1] for key, both in expected.items()}
+            assert shown == expected
 
     @invariant()
     def grouped_terms_equal_those_of_an_index_made_anew(self):
         columns = self.snapshot.columns
         assert columns.terms.facts() == TermIndex(columns.node_infos).facts()
+
+
+class TabledTermIndexHistory(TermIndexHistory):
+    """The same with terms in tables, be they few or many."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(term_groups, "FEW", 0)
+
+    def teardown(self) -> None:
+        self.patch.undo()
 
 
 class CrampedTermIndexHistory(TermIndexHistory):
@@ -148,7 +176,12 @@ class CrampedTermIndexHistory(TermIndexHistory):
         self.patch.setattr(pod_counts, "_WORTH_TAKING_IN", 3)
         self.patch.setattr(pod_table, "MAX_KEYS", 1)
         self.patch.setattr(pod_table, "_FIRST_CAPACITY", 2)
-        self.patch.setattr(term_groups, "MAX_DENSE", 1)
+        self.patch.setattr(term_groups, "MAX_DENSE_BYTES", 1)
+        self.patch.setattr(term_groups, "FEW", 1)
+        self.patch.setattr(term_table, "MAX_JOURNAL", 3)
+        self.patch.setattr(term_table, "MAX_REMEMBERED_BYTES", 3000)
+        self.patch.setattr(term_table, "_FIRST_CAPACITY", 1)
+        self.patch.setattr(term_scopes, "MAX_REMEMBERED_BYTES", 1000)
 
     def teardown(self) -> None:
         self.patch.undo()
@@ -157,5 +190,7 @@ class CrampedTermIndexHistory(TermIndexHistory):
 HISTORY = settings(max_examples=40, stateful_step_count=40, deadline=None)
 TermIndexHistory.TestCase.settings = HISTORY
 CrampedTermIndexHistory.TestCase.settings = HISTORY
+TabledTermIndexHistory.TestCase.settings = HISTORY
+TestTabledTermIndexHistory = TabledTermIndexHistory.TestCase
 TestTermIndexHistory = TermIndexHistory.TestCase
 TestCrampedTermIndexHistory = CrampedTermIndexHistory.TestCase

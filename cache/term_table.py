@@ -1,0 +1,482 @@
+"""Many affinity terms at once: which of them mean a pod, and how many there are on each node.
+
+One pod may have thousands of terms, and each of them may be about every other pod. Such terms are
+not asked one after the other. Here they are columns, with an index from labels to the terms that
+read them, so that all are decided in a few passes. The sums that this gives are remembered for
+all pods that the terms cannot tell apart: those that agree in the labels that the terms read, as
+far as the terms mention their values, and whose namespaces the terms reach alike. A pod with
+labels of its own, such as that of a Job, is therefore like any other.
+
+Remembered sums follow what changes term by term; they are worked out anew when much has changed
+or when the terms have begun to tell other pods apart.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cache.interning import Interner
+from cache.label_selectors import DOES_NOT_EXIST, IN, NOT_IN
+from cache.term_scopes import TermScopes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import numpy.typing as npt
+
+    from cache.label_selectors import Selector
+    from cache.term_groups import TermGroup
+
+MAX_REMEMBERED_BYTES: Final = 32 * 2**20
+"""Bytes of remembered sums: 16 for each node, topology and kind of pod that terms tell apart."""
+
+MAX_JOURNAL: Final = 256
+"""Changes that remembered sums take in one by one, at half a microsecond each."""
+
+_FIRST_CAPACITY: Final = 64
+
+_UNMET: Final = 1
+"""The number of demanded labels of a term that means nobody, and of a slot that is free."""
+
+_generations = count()
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPod:
+    """The pod that terms may mean."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    namespace_labels: Mapping[str, str]
+
+    def is_meant_by(self, group: TermGroup) -> bool:
+        """Tell whether a term means the pod."""
+        return group.term.matches(self.namespace, self.labels, self.namespace_labels)
+
+
+@dataclass(frozen=True, slots=True)
+class TermSum:
+    """Terms of one topology, added up by row.
+
+    Parameters
+    ----------
+    topology_key
+        The topology.
+    counts
+        int64 (n_nodes,), read-only: how often pods of each row have one of the terms.
+    weighted
+        int64 (n_nodes,), read-only: the same with each preferred term times its weight.
+    """
+
+    topology_key: str
+    counts: npt.NDArray[np.int64]
+    weighted: npt.NDArray[np.int64]
+
+
+class RememberedSums:
+    """Sums by what they are about, least recently used first, bounded by bytes.
+
+    Notes
+    -----
+    *Concurrency*: confined to the thread of the columns it belongs to.
+    """
+
+    def __init__(self) -> None:
+        self._sums: OrderedDict[tuple[object, ...], _Sums] = OrderedDict()
+        self.num_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._sums)
+
+    def get(self, key: tuple[object, ...]) -> _Sums | None:
+        """Return what is remembered under a key, or None."""
+        known = self._sums.get(key)
+        if known is not None:
+            self._sums.move_to_end(key)
+        return known
+
+    def put(self, key: tuple[object, ...], sums: _Sums) -> None:
+        """Remember sums under a key, in place of what was there."""
+        old = self._sums.pop(key, None)
+        if old is not None:
+            self.num_bytes -= old.num_bytes
+        self._sums[key] = sums
+        self.num_bytes += sums.num_bytes
+        while self.num_bytes > MAX_REMEMBERED_BYTES and self._sums:
+            self.num_bytes -= self._sums.popitem(last=False)[1].num_bytes
+
+
+class _Sums:
+    """Counts and weighted counts by row, for each topology that some node has."""
+
+    __slots__ = ("by_key", "num_bytes", "position", "topologies", "width")
+
+    def __init__(self, topologies: list[str], width: int, position: int) -> None:
+        self.topologies = topologies
+        self.width = width
+        self.position = position
+        self.by_key: dict[str, npt.NDArray[np.int64]] = {}
+        self.num_bytes = 1000
+
+    def put(self, key: str, both: npt.NDArray[np.int64]) -> None:
+        self.by_key[key] = both
+        self.num_bytes += both.nbytes
+
+    def add(self, group: TermGroup, row: int, change: int) -> None:
+        key = group.term.topology_key
+        if key in self.topologies:
+            if key not in self.by_key:
+                self.put(key, np.zeros((2, self.width), dtype=np.int64))
+            both = self.by_key[key]
+            both[0, row] += change
+            both[1, row] += change * group.weight
+
+
+class _Readers:
+    """The terms that read one label, by slot: those that demand it and those that forbid it."""
+
+    __slots__ = ("banned", "banned_values", "demanded", "demanded_values")
+
+    def __init__(self) -> None:
+        self.demanded: set[int] = set()
+        self.banned: set[int] = set()
+        self.demanded_values: dict[str, int | set[int]] = {}
+        self.banned_values: dict[str, int | set[int]] = {}
+
+    @property
+    def is_idle(self) -> bool:
+        return not (self.demanded or self.banned or self.demanded_values or self.banned_values)
+
+    def mentions(self, value: str) -> bool:
+        return value in self.demanded_values or value in self.banned_values
+
+
+class TermTable:
+    """Terms of one kind as columns, and the nodes whose pods have them.
+
+    Parameters
+    ----------
+    remembered
+        Where sums are kept; shared by all tables of an index.
+
+    Notes
+    -----
+    *Concurrency*: confined to the thread of the columns it belongs to.
+    """
+
+    def __init__(self, remembered: RememberedSums) -> None:
+        self._remembered = remembered
+        self._slots: dict[TermGroup, int] = {}
+        self._free: list[int] = []
+        self._num_demanded = np.full(_FIRST_CAPACITY, _UNMET, dtype=np.int32)
+        self._scope_ids = np.zeros(_FIRST_CAPACITY, dtype=np.intp)
+        self._topology_ids = np.zeros(_FIRST_CAPACITY, dtype=np.intp)
+        self._weights = np.zeros(_FIRST_CAPACITY, dtype=np.int64)
+        self._readers: dict[str, _Readers] = {}
+        self._scopes = TermScopes()
+        self._topologies: Interner[str] = Interner()
+        self._entries = _Entries()
+        self._journal: list[tuple[TermGroup, int, int]] = []
+        self._journal_start = 0
+        self._generation = next(_generations)
+
+    def __len__(self) -> int:
+        """Return the number of terms."""
+        return len(self._slots)
+
+    # --- changes ------------------------------------------------------------------------------
+
+    def take_over(self, group: TermGroup) -> None:
+        """Add a group with all that it has counted."""
+        for row, number in group.rows.items():
+            self.count(group, row, number)
+
+    def count(self, group: TermGroup, row: int, change: int) -> None:
+        """Note that pods of a row have a term so many times more, or less."""
+        slot = self._slots.get(group)
+        if slot is None:
+            slot = self._add(group)
+        number = group.rows.get(row, 0)
+        self._entries.set(slot, row, number)
+        self._journal.append((group, row, change))
+        if len(self._journal) > MAX_JOURNAL:
+            self._journal_start += len(self._journal)
+            self._journal.clear()
+        if not group.rows:
+            self._remove(group)
+
+    def _add(self, group: TermGroup) -> int:
+        slot = self._free.pop() if self._free else len(self._slots)
+        if slot == len(self._weights):
+            self._grow()
+        self._slots[group] = slot
+        self._scope_ids[slot] = self._scopes.acquire(group.term)
+        self._weights[slot] = group.weight
+        self._topology_ids[slot] = self._topologies.acquire(group.term.topology_key)
+        demands = _demands(group.term.selector)
+        if demands is None:
+            self._num_demanded[slot] = _UNMET
+            return slot
+        demanded, banned = demands
+        self._num_demanded[slot] = len(demanded)
+        is_news = False
+        for key in {*demanded, *banned}:
+            readers = self._readers.get(key)
+            if readers is None:
+                readers, is_news = self._readers.setdefault(key, _Readers()), True
+            for value in (*(demanded.get(key) or ()), *(banned.get(key) or ())):
+                is_news = is_news or not readers.mentions(value)
+            _file(slot, demanded, key, readers.demanded, readers.demanded_values)
+            _file(slot, banned, key, readers.banned, readers.banned_values)
+        if is_news:
+            self._begin_anew()
+        return slot
+
+    def _remove(self, group: TermGroup) -> None:
+        slot = self._slots.pop(group)
+        self._free.append(slot)
+        self._num_demanded[slot] = _UNMET
+        self._scopes.release(int(self._scope_ids[slot]))
+        self._topologies.release(int(self._topology_ids[slot]))
+        demands = _demands(group.term.selector)
+        if demands is None:
+            return
+        demanded, banned = demands
+        is_news = False
+        for key in {*demanded, *banned}:
+            readers = self._readers[key]
+            _unfile(slot, demanded, key, readers.demanded, readers.demanded_values)
+            _unfile(slot, banned, key, readers.banned, readers.banned_values)
+            for value in (*(demanded.get(key) or ()), *(banned.get(key) or ())):
+                is_news = is_news or not readers.mentions(value)
+            if readers.is_idle:
+                del self._readers[key]
+                is_news = True
+        if is_news:
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Forget all sums: other pods are told apart than before."""
+        self._generation = next(_generations)
+
+    def _grow(self) -> None:
+        more = len(self._weights)
+        self._num_demanded = np.pad(self._num_demanded, (0, more), constant_values=_UNMET)
+        self._scope_ids = np.pad(self._scope_ids, (0, more))
+        self._topology_ids = np.pad(self._topology_ids, (0, more))
+        self._weights = np.pad(self._weights, (0, more))
+
+    # --- questions ----------------------------------------------------------------------------
+
+    def sums(self, asked: AskedPod, label_keys: Mapping[str, int], num_rows: int) -> list[TermSum]:
+        """Return the terms that mean a pod, added up for each topology.
+
+        Parameters
+        ----------
+        label_keys
+            The label keys that nodes have: a topology without nodes is left out.
+
+        *Cost*: a look-up for each label of the pod, and what has changed since the same was
+        asked about a pod like it; else a few passes over all terms.
+        """
+        reach = self._scopes.reach(asked.namespace, asked.namespace_labels)
+        key = (self._generation, reach.token, self._as_told_apart(asked.labels))
+        if len(label_keys) < len(self._topologies):
+            topologies = [each for each in label_keys if each in self._topologies]
+        else:
+            topologies = [each for each in self._topologies.values() if each in label_keys]
+        known = self._remembered.get(key)
+        if (
+            known is None
+            or known.width < num_rows
+            or known.position < self._journal_start
+            or known.topologies != topologies
+        ):
+            known = self._summed(asked, reach.mask, topologies, num_rows)
+            self._remembered.put(key, known)
+        else:
+            before = known.num_bytes
+            for group, row, change in self._journal[known.position - self._journal_start :]:
+                if row < known.width and asked.is_meant_by(group):
+                    known.add(group, row, change)
+            self._remembered.num_bytes += known.num_bytes - before
+        known.position = self._journal_start + len(self._journal)
+        return [
+            TermSum(key, _read_only(both[0, :num_rows]), _read_only(both[1, :num_rows]))
+            for key, both in known.by_key.items()
+        ]
+
+    def _as_told_apart(self, labels: Mapping[str, str]) -> frozenset[tuple[str, str | None]]:
+        """Return the labels that terms read; None for a value that none of them mentions."""
+        told = []
+        for key, value in labels.items():
+            readers = self._readers.get(key)
+            if readers is not None:
+                told.append((key, value if readers.mentions(value) else None))
+        return frozenset(told)
+
+    def _meaning(
+        self, labels: Mapping[str, str], in_scope: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.bool_]:
+        """Return bool (number of slots,): the terms that mean a pod with these labels."""
+        used = len(self._slots) + len(self._free)
+        unmet = self._num_demanded[:used].copy()
+        banned = ~in_scope[self._scope_ids[:used]]
+        for key, value in labels.items():
+            readers = self._readers.get(key)
+            if readers is not None:
+                unmet[_slots_of(readers.demanded)] -= 1
+                unmet[_slots_of(readers.demanded_values.get(value))] -= 1
+                banned[_slots_of(readers.banned)] = True
+                banned[_slots_of(readers.banned_values.get(value))] = True
+        meaning: npt.NDArray[np.bool_] = unmet == 0
+        meaning &= ~banned
+        return meaning
+
+    def _summed(
+        self,
+        asked: AskedPod,
+        in_scope: npt.NDArray[np.bool_],
+        topologies: list[str],
+        num_rows: int,
+    ) -> _Sums:
+        sums = _Sums(topologies, num_rows, 0)
+        meaning = self._meaning(asked.labels, in_scope)
+        slots, rows, counts = self._entries.arrays()
+        hit = np.flatnonzero(meaning[slots])
+        if not len(hit):
+            return sums
+        slots, rows, counts = slots[hit], rows[hit], counts[hit]
+        weighted = counts * self._weights[slots]
+        numbers = np.full(self._topologies.capacity, -1, dtype=np.intp)
+        for at, key in enumerate(topologies):
+            numbers[self._topologies.id_of(key)] = at
+        where = numbers[self._topology_ids[slots]]
+        for at in np.unique(where).tolist():
+            if at >= 0:
+                there = where == at
+                both = np.empty((2, num_rows), dtype=np.int64)
+                # Exact: counts of pods times a weight of 100 stay far below 2**53.
+                both[0] = np.bincount(rows[there], counts[there], minlength=num_rows)
+                both[1] = np.bincount(rows[there], weighted[there], minlength=num_rows)
+                sums.put(topologies[at], both)
+        return sums
+
+
+class _Entries:
+    """How often pods of a row have a term, for each pair of a slot and a row, in one piece."""
+
+    __slots__ = ("_at", "_data", "_keys")
+
+    def __init__(self) -> None:
+        self._at: dict[tuple[int, int], int] = {}
+        self._keys: list[tuple[int, int]] = []
+        self._data = np.zeros((3, _FIRST_CAPACITY), dtype=np.int64)
+
+    def set(self, slot: int, row: int, number: int) -> None:
+        """Take over a number; 0 drops the entry."""
+        key = (slot, row)
+        at = self._at.get(key)
+        if number:
+            if at is None:
+                at = self._at[key] = len(self._keys)
+                self._keys.append(key)
+                if at == self._data.shape[1]:
+                    self._data = np.pad(self._data, ((0, 0), (0, at)))
+                self._data[0, at] = slot
+                self._data[1, at] = row
+            self._data[2, at] = number
+        elif at is not None:
+            del self._at[key]
+            last = self._keys.pop()
+            if last != key:
+                self._keys[at] = last
+                self._at[last] = at
+                self._data[:, at] = self._data[:, len(self._keys)]
+
+    def arrays(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return slots, rows and numbers."""
+        slots, rows, numbers = self._data[:, : len(self._keys)]
+        return slots, rows, numbers
+
+
+_Demands = dict[str, "frozenset[str] | None"]
+"""By label key: one of these values; None for any value."""
+
+
+def _demands(selector: Selector) -> tuple[_Demands, _Demands] | None:
+    """Return what a pod's labels must have and must not have; None when no pod can match."""
+    if selector.nothing:
+        return None
+    demanded: _Demands = {}
+    banned: _Demands = {}
+    for requirement in selector.requirements:
+        key, operator, values = requirement.key, requirement.operator, requirement.values
+        if operator == IN:
+            known = demanded.get(key)
+            demanded[key] = values if known is None else known & values
+            if not demanded[key]:
+                return None
+        elif operator == NOT_IN:
+            known = banned.get(key, frozenset())
+            banned[key] = None if known is None else known | values
+        elif operator == DOES_NOT_EXIST:
+            banned[key] = None
+        else:
+            demanded.setdefault(key, None)
+    return demanded, banned
+
+
+def _file(
+    slot: int, wanted: _Demands, key: str, of_any: set[int], of_value: dict[str, int | set[int]]
+) -> None:
+    if key not in wanted:
+        return
+    values = wanted[key]
+    if values is None:
+        of_any.add(slot)
+        return
+    for value in values:
+        # Most values are mentioned by one term, and a set takes 200 bytes.
+        known = of_value.get(value)
+        if known is None:
+            of_value[value] = slot
+        elif isinstance(known, set):
+            known.add(slot)
+        else:
+            of_value[value] = {known, slot}
+
+
+def _unfile(
+    slot: int, wanted: _Demands, key: str, of_any: set[int], of_value: dict[str, int | set[int]]
+) -> None:
+    if key not in wanted:
+        return
+    values = wanted[key]
+    if values is None:
+        of_any.discard(slot)
+        return
+    for value in values:
+        known = of_value[value]
+        if isinstance(known, set) and len(known) > 1:
+            known.discard(slot)
+        else:
+            del of_value[value]
+
+
+def _slots_of(slots: Iterable[int] | int | None) -> npt.NDArray[np.intp]:
+    if slots is None:
+        return np.empty(0, dtype=np.intp)
+    if isinstance(slots, int):
+        return np.array([slots], dtype=np.intp)
+    return np.fromiter(slots, np.intp)
+
+
+def _read_only(array: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    array.flags.writeable = False
+    return array
