@@ -474,6 +474,7 @@ class App:
         """Make what answers over HTTP; on a thread of its own, for its import takes long."""
         from scheduler.serving.pages import pages  # noqa: PLC0415 - see above
         from scheduler.serving.server import Server  # noqa: PLC0415 - see above
+        from scheduler.table_sizes import table_sizes  # noqa: PLC0415 - see above
 
         assert self.debugger is not None  # noqa: S101 - made with the other parts
         return Server(
@@ -482,7 +483,12 @@ class App:
             readiness={"informers": self._not_ready},
             liveness={"leaderElection": self._not_leading_any_more},
             reviews=self.reviews,
-            pages=pages(self.policies.describe, self.debugger, self.pods.list),
+            pages=pages(
+                self.policies.describe,
+                self.debugger,
+                self.pods.list,
+                lambda: table_sizes(self),
+            ),
             listeners=listeners,
         )
 

@@ -2,6 +2,7 @@
 
     GET  /configz               the effective configuration, as YAML that can be read back
     GET  /debug/cache           cache and queue, and the cache held against the watches, as JSON
+    GET  /debug/cache?tables    how large each table of the process is, as JSON
     GET  /debug/flags/v         the log level
     PUT  /debug/flags/v         sets it: debug, info, warning, error, or klog's number
     GET  /metrics/resources     what each pod requests and may use
@@ -23,7 +24,7 @@ from scheduler.metrics.pod_resources import pod_resources
 from scheduler.serving.server import Page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cache.objects import Pod
     from scheduler.cache_debugger import CacheDebugger
@@ -39,6 +40,7 @@ def pages(
     configuration: Callable[[], str],
     debugger: CacheDebugger,
     pods: Callable[[], Sequence[Pod]],
+    tables: Callable[[], Mapping[str, Mapping[str, int]]],
 ) -> list[Page]:
     """Return all of them.
 
@@ -48,6 +50,8 @@ def pages(
         Gives the effective configuration.
     pods
         All pods that the watch knows.
+    tables
+        Gives the sizes of all tables; called on a thread.
     """
     rendering = asyncio.Lock()
 
@@ -56,8 +60,13 @@ def pages(
             text=await asyncio.to_thread(configuration), content_type="application/yaml"
         )
 
-    async def cache(_: web.Request) -> web.Response:
-        report = await debugger.report()
+    async def cache(request: web.Request) -> web.Response:
+        report: Mapping[str, object]
+        if "tables" in request.query:
+            async with rendering:
+                report = await asyncio.to_thread(tables)
+        else:
+            report = await debugger.report()
         body = await asyncio.to_thread(msgspec.json.encode, report)
         return web.Response(body=body, content_type="application/json")
 

@@ -13,6 +13,7 @@ from scheduler.log_setup import configure_logging, current_level
 from scheduler.serving.options import ServingOptions
 from scheduler.serving.pages import pages
 from scheduler.serving.server import Server
+from scheduler.table_sizes import table_sizes
 from tests.builders import node, pod
 from tests.scheduler.parts import Parts
 
@@ -45,7 +46,10 @@ def ask(method: str, path: str, *, body: str | None = None, debugger=None):
     async def visit() -> tuple[int, str]:
         known = debugger or cluster.debugger(RUNNING.build(), WAITING.build())
         served = pages(
-            lambda: "kind: KubeSchedulerConfiguration\n", known, lambda: [RUNNING.build()]
+            lambda: "kind: KubeSchedulerConfiguration\n",
+            known,
+            lambda: [RUNNING.build()],
+            lambda: table_sizes(cluster.parts.cache),
         )
         server = Server(PLAIN, cluster.parts.metrics, readiness={}, pages=served)
         await server.start()
@@ -143,3 +147,10 @@ def test_a_logger_that_was_used_before_follows_the_level(capsys):
     ask("PUT", "/debug/flags/v", body="debug")
     log.debug("heard")
     assert [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()] == ["heard"]
+
+
+def test_the_sizes_of_tables_are_served() -> None:
+    status, text = ask("GET", "/debug/cache?tables")
+    assert status == 200
+    sizes = json.loads(text)
+    assert sizes["cache.scheduler_cache.SchedulerCache._pods"]["items"] == 1
