@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # What is measured has what the image has: nothing of development, and all bytecode compiled.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: help install demo test parity hints schedules lint types imports bench bench-quick bench-report bench-gpu e2e failovers image manifests
+.PHONY: help install demo test parity hints schedules lint types imports bench bench-quick bench-report bench-gpu hostile soak e2e failovers image manifests
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,17 @@ BENCH_OPTIONS = $(if $(WORKLOADS),--workloads $(WORKLOADS)) $(if $(NODES),--node
 bench-gpu: install ## Share of GPUs given away, by policy: TRACE=folder (SEEDS=42-51, ARGS=...)
 	@test -n "$(TRACE)" || { echo "make bench-gpu TRACE=folder with openb_*.csv" >&2; exit 2; }
 	@$(RUN) python -m tests.bench gpu $(TRACE) $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
+
+HOSTILE_OPTIONS = $(if $(NODES),--nodes $(NODES)) $(if $(CONTENDERS),--contenders $(CONTENDERS)) \
+  $(if $(JSON),--json $(JSON))
+hostile: $(UV) ## Measure what 80 kinds of hostile pods cost others (SPECS, NODES, CONTENDERS, JSON)
+	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler >/dev/null
+	@$(BENCH_RUN) python -m tests.bench hostile $(HOSTILE_OPTIONS) $(if $(SPECS),--specs $(SPECS)) $(ARGS)
+	@$(BENCH_RUN) python -m tests.bench mixed $(HOSTILE_OPTIONS)
+
+soak: $(UV) ## Run berth for MINUTES (60) with fresh identities in everything; watch its tables
+	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null
+	@$(BENCH_RUN) python -m tests.bench soak --minutes $(or $(MINUTES),60) $(ARGS)
 
 e2e: install ## Deploy image and chart on a cluster with real nodes, and harm it (root; Debian)
 	@$(RUN) python -m tests.e2e $(ARGS)

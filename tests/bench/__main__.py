@@ -8,6 +8,9 @@ audit      what it costs a cycle that the cache is compared with the watches
 measuring  what metrics cost a cycle, and what a scrape costs
 memory     what a process takes that holds 150 000 bound pods
 gpu        how much of a cluster's GPUs a policy can give away, by a published trace
+hostile    how long others wait while one tenant is hostile, one spec after the other
+mixed      a steady load beside many hostile objects
+soak       memory and tables of a process in which everything is fresh all the time
 report     tables and plots from the files that the others wrote
 """
 
@@ -25,6 +28,9 @@ COMMANDS = {
     "measuring": "tests.bench.measuring",
     "memory": "tests.bench.memory",
     "gpu": "tests.bench.gpu",
+    "hostile": "tests.bench.hostile",
+    "mixed": "tests.bench.hostile_mixed",
+    "soak": "tests.bench.soak",
     "report": "tests.bench.report",
 }
 

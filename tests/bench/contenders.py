@@ -12,6 +12,8 @@ from tests.controlplane.peer import start_kube_scheduler
 from tests.controlplane.server_process import ServerProcess
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.controlplane.control_plane import ControlPlane
 
 QPS = 5000
@@ -40,6 +42,10 @@ class Berth:
         Of its one profile.
     checkout
         Another state of the sources, to be compared with this one; None takes this one.
+    http_port
+        Where it serves its metrics; 0 takes a free port.
+    flags
+        Further ones.
     """
 
     def __init__(
@@ -48,7 +54,11 @@ class Berth:
         *,
         scheduler_name: str = "berth",
         checkout: Path | None = None,
+        http_port: int = 0,
+        flags: Sequence[str] = (),
     ) -> None:
+        self._http_port = http_port
+        self._flags = flags
         self._config = config or {}
         self._checkout = checkout
         self.scheduler_name = scheduler_name
@@ -67,14 +77,14 @@ class Berth:
         path = control_plane.folder / "berth.yaml"
         path.write_text(yaml.safe_dump(config))
         command = [*self._python(), "-m", "scheduler", "run", "--config", str(path)]
-        command += self._local_address()
+        command += [*self._local_address(), *self._flags]
         return ServerProcess(command, control_plane.folder / "berth.log")
 
     def _local_address(self) -> list[str]:
         """Return the flags that serve on loopback; a checkout may be older than HTTPS."""
         if self._checkout is not None and not (self._checkout / "scheduler" / "serving").exists():
-            return ["--bind-address", "127.0.0.1:0"]
-        return ["--secure-port", "0", "--insecure-bind-address", "127.0.0.1:0"]
+            return ["--bind-address", f"127.0.0.1:{self._http_port}"]
+        return ["--secure-port", "0", "--insecure-bind-address", f"127.0.0.1:{self._http_port}"]
 
     def _python(self) -> list[str]:
         if self._checkout is None:
@@ -93,11 +103,18 @@ class KubeScheduler:
         Score all of them.
     scheduler_name
         Of its one profile.
+    https_port
+        Where it serves its metrics to everybody; 0 serves nothing.
     """
 
     def __init__(
-        self, *, all_nodes: bool = False, scheduler_name: str = "default-scheduler"
+        self,
+        *,
+        all_nodes: bool = False,
+        scheduler_name: str = "default-scheduler",
+        https_port: int = 0,
     ) -> None:
+        self._https_port = https_port
         self.name = "kube-scheduler-all" if all_nodes else "kube-scheduler"
         self.scheduler_name = scheduler_name
         self._config: dict[str, Any] = {"percentageOfNodesToScore": 100} if all_nodes else {}
@@ -105,7 +122,7 @@ class KubeScheduler:
             self._config["profiles"] = [{"schedulerName": scheduler_name}]
 
     def start(self, control_plane: ControlPlane) -> ServerProcess:
-        return start_kube_scheduler(control_plane, self._config)
+        return start_kube_scheduler(control_plane, self._config, https_port=self._https_port)
 
 
 class BindOnly:
@@ -130,8 +147,13 @@ class BindOnly:
 NAMES = ("kube-scheduler", "berth", "kube-scheduler-all", "bind-only")
 
 
-def contender(name: str, scheduler_name: str) -> Contender:
+def contender(name: str, scheduler_name: str, metrics_port: int = 0) -> Contender:
     """Return the contender of that name: one of `NAMES`, or ``berth@FOLDER``.
+
+    Parameters
+    ----------
+    metrics_port
+        Where it serves its metrics, if it does; 0 leaves that to it.
 
     Raises
     ------
@@ -140,14 +162,18 @@ def contender(name: str, scheduler_name: str) -> Contender:
     """
     match name.partition("@"):
         case "berth", "", "":
-            return Berth(scheduler_name=scheduler_name)
+            return Berth(scheduler_name=scheduler_name, http_port=metrics_port)
         case "berth", "@", folder if (
             folder and (Path(folder) / "scheduler" / "__main__.py").exists()
         ):
-            return Berth(scheduler_name=scheduler_name, checkout=Path(folder))
+            return Berth(
+                scheduler_name=scheduler_name, checkout=Path(folder), http_port=metrics_port
+            )
         case (("kube-scheduler" | "kube-scheduler-all"), "", ""):
             everything = name.endswith("-all")
-            return KubeScheduler(all_nodes=everything, scheduler_name=scheduler_name)
+            return KubeScheduler(
+                all_nodes=everything, scheduler_name=scheduler_name, https_port=metrics_port
+            )
         case "bind-only", "", "":
             return BindOnly(scheduler_name)
     raise ValueError(f"there is no contender {name!r}: {', '.join(NAMES)} or berth@FOLDER")

@@ -29,16 +29,20 @@ from tests.bench.statistics_of import quantile
 from tests.bench.workloads import BY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from tests.bench.contenders import Contender
     from tests.bench.load_client import LoadClient
     from tests.bench.stage import Started
 
+    Preparation = Callable[[LoadClient], Awaitable[None]]
+
 WORKLOAD = BY_NAME["Basic"]
 """Its nodes and the pods that run already."""
 
-_WARM_UP = 200
+WARM_UP = 200
+"""Pods that wait already when the contender is started."""
+
 _SETTLE_S = 15.0
 """After the last creation: a pod that is not bound by then counts as not bound."""
 
@@ -74,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with SavedControlPlane() as plane:
         stage = Stage(plane)
         # The first pods are there before the start, as those of every other round.
-        stage.arrange(WORKLOAD, options.nodes, _WARM_UP)
+        stage.arrange(WORKLOAD, options.nodes, WARM_UP)
         for rate, number, each in missing:
             arrivals = Arrivals(rate, round(rate * options.seconds))
             played = arrivals.play(stage, each, options.nodes, number, session)
@@ -93,18 +97,33 @@ class Arrivals:
         A second.
     pods
         In all.
+    prepare
+        What else is to be done before they come, once the contender has placed its first pods.
     """
 
-    def __init__(self, rate: int, pods: int) -> None:
+    def __init__(self, rate: int, pods: int, prepare: Preparation | None = None) -> None:
         self._rate = rate
         self._pods = pods
+        self._prepare = prepare
         self._due_s: dict[str, float] = {}
         self._created_s: dict[str, float] = {}
 
     def play(
-        self, stage: Stage, contender: Contender, nodes: int, number: int, session: int
+        self,
+        stage: Stage,
+        contender: Contender,
+        nodes: int,
+        number: int,
+        session: int,
+        *,
+        name: str = "",
     ) -> LatencyRound:
         """Let one contender place them.
+
+        Parameters
+        ----------
+        name
+            What the contender is called in the round; its own name without one.
 
         Raises
         ------
@@ -124,7 +143,7 @@ class Arrivals:
             nodes=nodes,
             before=WORKLOAD.counts(nodes)[0],
             rate=self._rate,
-            contender=contender.name,
+            contender=name or contender.name,
             number=number,
             session=session,
             pods=self._pods,
@@ -146,12 +165,14 @@ class Arrivals:
             tasks: list[asyncio.Future[Any]] = [following]
             try:
                 process = started.process
-                await until_bound(watch, _WARM_UP, process, tasks, Limits())
+                await until_bound(watch, WARM_UP, process, tasks, Limits())
+                if self._prepare is not None:
+                    await self._prepare(client)
                 cpu_s, at_s = ProcessUsage.of(process.pid).cpu_s, time.monotonic()
                 await self._come(client)
                 used_s = ProcessUsage.of(process.pid).cpu_s - cpu_s
                 share = used_s / (time.monotonic() - at_s)
-                await watch.wait(_WARM_UP + self._pods, _SETTLE_S)
+                await watch.wait(WARM_UP + self._pods, _SETTLE_S)
             finally:
                 following.cancel()
                 await asyncio.gather(following, return_exceptions=True)

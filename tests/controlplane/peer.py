@@ -18,19 +18,21 @@ USER: Final = "system:kube-scheduler"
 
 
 def start_kube_scheduler(
-    control_plane: ControlPlane, config: Mapping[str, Any] | None = None
+    control_plane: ControlPlane, config: Mapping[str, Any] | None = None, *, https_port: int = 0
 ) -> ServerProcess:
     """Start kube-scheduler under its own user and default cluster role.
 
-    It does not elect a leader, serves no port, and is not throttled by its client's default of
-    50 requests a second. End it with `ServerProcess.kill` or ``terminate``; its log is in the
-    control plane's folder.
+    It does not elect a leader, serves no port unless told to, and is not throttled by its
+    client's default of 50 requests a second. End it with `ServerProcess.kill` or ``terminate``;
+    its log is in the control plane's folder.
 
     Parameters
     ----------
     config
         Fields of a KubeSchedulerConfiguration, laid over these defaults: mappings are merged,
         everything else replaces.
+    https_port
+        Serves metrics there, on loopback and to everybody; 0 serves nothing.
 
     Raises
     ------
@@ -50,10 +52,14 @@ def start_kube_scheduler(
     }
     config_file = control_plane.folder / "kube-scheduler.yaml"
     config_file.write_text(yaml.safe_dump(_laid_over(defaults, config or {})))
-    return ServerProcess(
-        [binary, f"--config={config_file}", "--secure-port=0"],
-        control_plane.folder / "kube-scheduler.log",
-    )
+    command = [binary, f"--config={config_file}", f"--secure-port={https_port}"]
+    if https_port:
+        command += [
+            "--bind-address=127.0.0.1",
+            f"--cert-dir={control_plane.folder}",
+            "--authorization-always-allow-paths=/metrics,/readyz",
+        ]
+    return ServerProcess(command, control_plane.folder / "kube-scheduler.log")
 
 
 def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
