@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cache.distinct import distinct_with_inverse
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from plugins.framework.results import BoolArray, RowArray
 
-_BITS = 62
-"""Flags that go into one int64 beside its sign, with one to spare."""
+_BITS = 32
+"""Flags that go into one int64 beside the number of a pattern of those before."""
 
 
 def distinct_patterns(flags: npt.NDArray[np.bool_]) -> tuple[BoolArray, RowArray]:
@@ -36,15 +38,14 @@ def distinct_patterns(flags: npt.NDArray[np.bool_]) -> tuple[BoolArray, RowArray
 
     Notes
     -----
-    *Cost*: 0.1 ms for 5 000 nodes and up to 62 flags; some milliseconds for more flags.
+    *Cost*: 0.2 ms for 5 000 nodes and every 32 flags.
     """
-    n_flags = len(flags)
-    if n_flags > _BITS:
-        columns, which = np.unique(flags, axis=1, return_inverse=True)
-        return columns.T, which.reshape(-1)
-    bits = np.zeros(flags.shape[1], dtype=np.int64)
-    for index, flag in enumerate(flags):
-        bits |= flag.astype(np.int64) << index
-    codes, which = np.unique(bits, return_inverse=True)
-    patterns = (codes[:, np.newaxis] >> np.arange(n_flags)) & 1
-    return patterns.astype(np.bool_), which
+    which = np.zeros(flags.shape[1], dtype=np.intp)
+    for first in range(0, len(flags), _BITS):
+        bits = which.astype(np.int64)
+        for flag in flags[first : first + _BITS]:
+            bits = bits << 1 | flag
+        _, which = distinct_with_inverse(bits)
+    examples = np.zeros(int(which.max(initial=-1)) + 1, dtype=np.intp)
+    examples[which] = np.arange(len(which))
+    return flags[:, examples].T, which

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cache.distinct import distinct
 from plugins.framework.results import NodeVerdicts
 from plugins.framework.status import SUCCESS, Code, Status, failure
 from scheduler.decision import RejectedNodes
@@ -79,7 +80,7 @@ class FilterOutcome:
             which, statuses = verdicts.statuses()
             rows = np.flatnonzero(newly)
             codes = which[rows]
-            for code in np.unique(codes):
+            for code in distinct(codes):
                 found = names.setdefault(statuses[int(code)].by(plugin), [])
                 found += [self.view.node_info(int(row)).name for row in rows[codes == code]]
         return tuple(RejectedNodes(status, tuple(found)) for status, found in names.items())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cache.distinct import distinct
 from plugins.framework.status import Code, Status, unresolvable
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class SearchStatuses:
             for name in group.node_names
             if name in row_of
         ]
-        return np.union1d(rows, np.array(more, dtype=np.intp))
+        return distinct(np.concatenate([rows, np.array(more, dtype=np.intp)])).astype(np.intp)
 
     def status_of(self, node_name: str) -> Status:
         """Return what was said of a node."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from cache.distinct import distinct
 from cache.label_selectors import compile_label_selector
 from cache.quantity import exact_value
 from cache.storage import claim_class, claim_key
@@ -108,7 +109,7 @@ class ClaimToMatch:
             wanted = None if value is None else self.free.labels[key].ids.get(value)
             if wanted is not None:
                 within |= values[self.rows] == wanted
-        for demand_id in np.unique(demand_ids).tolist():
+        for demand_id in distinct(demand_ids).tolist():
             if demand_id != BY_LABEL and (
                 reachability.matches(self.free.demands[demand_id], labels)
             ):
@@ -161,7 +162,7 @@ class ClaimToMatch:
         for key, values in self.free.values_by_label.items():
             yield from self._options_by_label(nodes, key, values, depth)
         demand_ids = self.free.demand_ids[self.rows]
-        for demand_id in np.unique(demand_ids).tolist():
+        for demand_id in distinct(demand_ids).tolist():
             if demand_id == BY_LABEL:
                 continue
             first = self.rows[demand_ids == demand_id][:depth].tolist()

@@ -1,0 +1,51 @@
+"""The distinct values of an array.
+
+``np.unique`` does the same, but it imports ``numpy.ma`` when it is first called: 40 ms of a quick
+core, 300 ms of a slow one, in the middle of the cycle of the first pod that fits nowhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+def distinct(values: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
+    """Return the distinct values of a one-dimensional array, ascending.
+
+    *Cost*: that of sorting.
+    """
+    return _firsts(np.sort(values))[0]
+
+
+def distinct_with_inverse(
+    values: npt.NDArray[np.integer],
+) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.intp]]:
+    """Return the distinct values of a one-dimensional array, and which of them each value is.
+
+    Returns
+    -------
+    codes
+        shape (n_codes,), ascending.
+    which
+        intp, shape (n_values,): ``codes[which[i]] == values[i]``.
+
+    *Cost*: that of sorting.
+    """
+    order = np.argsort(values, kind="stable")
+    codes, is_first = _firsts(values[order])
+    which = np.empty(len(values), dtype=np.intp)
+    which[order] = np.cumsum(is_first) - 1
+    return codes, which
+
+
+def _firsts(
+    ordered: npt.NDArray[np.integer],
+) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.bool_]]:
+    is_first = np.ones(len(ordered), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return ordered[is_first], is_first
