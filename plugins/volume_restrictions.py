@@ -81,6 +81,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     """Rejects nodes where a disk of the pod is mounted, and all while its claim is in use."""
 
     name = names.VOLUME_RESTRICTIONS
+    is_eased_by_removals = True
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
         super().__init__(args, handle)

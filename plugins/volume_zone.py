@@ -71,6 +71,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     """Rejects nodes outside the zones and regions of the pod's volumes."""
 
     name = names.VOLUME_ZONE
+    is_eased_by_removals = True
     reads_pods = False
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:

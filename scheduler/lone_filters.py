@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from plugins.framework.interfaces import FilterPlugin
-from scheduler.filter_outcome import FilterOutcome, run_vector_filter
+from scheduler.filter_outcome import FilterOutcome, PluginError, run_vector_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,11 +51,33 @@ class LoneFilters:
     def __init__(self, filters: Sequence[Plugin]) -> None:
         known = [each for each in filters if isinstance(each, FilterPlugin)]
         self._lone = tuple(each for each in known if each.judges_nodes_alone)
-        self._others = frozenset(each.name for each in known if not each.judges_nodes_alone)
+        self._others = tuple(each for each in known if not each.judges_nodes_alone)
 
-    def judge_alone(self, state: CycleState) -> bool:
-        """Tell whether no other filter has a say in a pod's cycle."""
-        return state.skip_filter.issuperset(self._others)
+    def settle(
+        self, state: CycleState, info: PodInfo, nodes: NodesView
+    ) -> tuple[CycleState, BoolArray] | None:
+        """Leave these filters as the only ones that have a say.
+
+        See :meth:`plugins.framework.handle.WhatIf.settle`.
+        """
+        others = [each for each in self._others if each.name not in state.skip_filter]
+        if not all(each.is_eased_by_removals for each in others):
+            return None
+        settled: BoolArray = np.ones(len(nodes), dtype=np.bool_)
+        if not others:
+            return state, settled
+        for plugin in others:
+            state.budget.check()
+            try:
+                passed = run_vector_filter(plugin, state, info, nodes, settled).passed
+            except PluginError:
+                # A dry run on each node tells which of them it cannot judge.
+                return None
+            if passed is not None:
+                settled &= passed
+        state = state.copy()
+        state.skip_filter.update(each.name for each in others)
+        return state, settled
 
     def run(self, state: CycleState, info: PodInfo, nodes: NodesView) -> LoneOutcome:
         """Ask them about all nodes of a view; raises PluginError when one fails."""

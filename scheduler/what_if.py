@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from plugins.framework.cycle_state import CycleState
+    from plugins.framework.results import BoolArray
     from plugins.framework.status import Status
     from scheduler.framework_runner import FrameworkRunner
     from scheduler.lone_filters import LoneOutcome
@@ -28,9 +29,11 @@ class FrameworkWhatIf:
         self._framework = framework
         self._lone_filters = LoneFilters(framework.points.get("filter", ()))
 
-    def judges_alone(self, state: CycleState) -> bool:
-        """Tell whether every filter that the pod's cycle does not skip judges nodes alone."""
-        return self._lone_filters.judge_alone(state)
+    def settle(
+        self, state: CycleState, info: PodInfo, nodes: NodesView
+    ) -> tuple[CycleState, BoolArray] | None:
+        """Leave the filters that judge nodes alone as the only ones that have a say."""
+        return self._lone_filters.settle(state, info, nodes)
 
     def filter_alone(self, state: CycleState, info: PodInfo, nodes: NodesView) -> LoneOutcome:
         """Ask the filters that judge a node by itself about all nodes of a view."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from plugins.default_preemption.dry_run_memory import Crowd, Outcome
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.handle import Handle, LoneVerdicts
-    from plugins.framework.results import RowArray
+    from plugins.framework.results import BoolArray, RowArray
 
 MAX_FILTER_RUNS: Final = 500
 """Runs of all scalar filters over one node that are cheap enough for one decision: some 20 us
@@ -184,14 +184,11 @@ class CandidateSearch:
         rows = rows[has_lower]
         if not len(rows):
             return found
-        outcomes: Outcomes | None = None
-        crowds: Mapping[int, Crowd] = {}
-        if self._handle.what_if.judges_alone(state):
-            outcomes = self._memory.of(info.pod, self._handle.disruption_budgets.version)
-            outcomes.follow(columns)
-            # Who is nominated where changes without a sign on the node.
-            crowds = self._crowds(info, nodes)
-            known = outcomes.known(rows, crowds)
+        # Who is nominated where changes without a sign on the node.
+        crowds = self._crowds(info, nodes)
+        settled, lone_state, outcomes = self._settle(state, info, nodes, rows, crowds)
+        if outcomes is not None:
+            known = settled[rows] & outcomes.known(rows, crowds)
             found.recall(outcomes, rows[known])
             rows = rows[~known]
         if not len(rows):
@@ -214,15 +211,51 @@ class CandidateSearch:
                     return found
                 row = int(rows[at + index])
                 node_info = columns.node_infos[row]
-                is_alone = outcomes is not None and row not in crowds
+                is_settled = bool(settled[row])
                 outcome = self._try(
-                    state, info, node_info, view.node_info(index), fits_emptied=is_alone
+                    lone_state if is_settled else state,
+                    info,
+                    node_info,
+                    view.node_info(index),
+                    crowds.get(row, NOBODY),
+                    fits_emptied=is_settled and row not in crowds,
                 )
                 found.add(node_info.name, outcome)
-                if outcomes is not None:
+                if outcomes is not None and is_settled:
                     outcomes.put(row, crowds.get(row, NOBODY), outcome)
                 runs += 1 + len(node_info.pods) - len(view.node_info(index).pods)
         return found
+
+    def _settle(
+        self,
+        state: CycleState,
+        info: PodInfo,
+        nodes: NodesView,
+        rows: RowArray,
+        crowds: Mapping[int, Crowd],
+    ) -> tuple[BoolArray, CycleState, Outcomes | None]:
+        """Return on which rows only filters that judge nodes alone matter, and what that allows.
+
+        Returns
+        -------
+        settled
+            bool (n_nodes,): the rows for which what follows is good.
+        lone_state
+            The cycle's state without the other filters.
+        outcomes
+            What is remembered of dry runs for pods like this one; None when no row is settled.
+        """
+        settled: BoolArray = np.zeros(len(nodes), dtype=np.bool_)
+        settlement = self._handle.what_if.settle(state, info, nodes.subset(rows))
+        if settlement is None:
+            return settled, state, None
+        lone_state, settled[rows] = settlement
+        if lone_state is not state and crowds:
+            # A filter that was left out may mind the nominated pods.
+            settled[list(crowds)] = False
+        outcomes = self._memory.of(info.pod, self._handle.disruption_budgets.version)
+        outcomes.follow(nodes.columns)
+        return settled, lone_state, outcomes
 
     def _crowds(self, info: PodInfo, nodes: NodesView) -> dict[int, Crowd]:
         """Return who else is nominated, by row."""
@@ -241,6 +274,7 @@ class CandidateSearch:
         info: PodInfo,
         node_info: NodeInfo,
         emptied: NodeInfo,
+        crowd: Crowd,
         *,
         fits_emptied: bool,
     ) -> Outcome:
@@ -253,7 +287,9 @@ class CandidateSearch:
             emptied,
             fits_emptied=fits_emptied,
         )
-        return outcome if isinstance(outcome, Status) else Candidate.of(outcome)
+        if isinstance(outcome, Status):
+            return outcome
+        return Candidate.of(outcome, sum(each.priority < info.priority for each in crowd))
 
     def _emptied_below(self, priority: int) -> EmptiedNodes:
         emptied = self._emptied.get(priority)

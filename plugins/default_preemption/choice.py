@@ -34,6 +34,9 @@ class Harm(NamedTuple):
         How many pods would have to go.
     running_since_s
         Minus the time at which the first of the victims with the highest priority started.
+    displaced_nominees
+        How many pods of lower priority would lose their nomination for the node. Not among
+        kube-scheduler's criteria, so it only decides between nodes that are equals by those.
     """
 
     pdb_violations: int
@@ -41,9 +44,10 @@ class Harm(NamedTuple):
     sum_of_priorities: int
     num_victims: int
     running_since_s: float
+    displaced_nominees: int
 
     @classmethod
-    def of(cls, victims: Victims) -> Harm:
+    def of(cls, victims: Victims, displaced_nominees: int = 0) -> Harm:
         """Weigh the victims of one node."""
         pods = victims.pods
         return cls(
@@ -52,6 +56,7 @@ class Harm(NamedTuple):
             sum(info.priority for info in pods) + _LIFT * len(pods),
             len(pods),
             -earliest_start_s(victims),
+            displaced_nominees,
         )
 
 
@@ -62,9 +67,9 @@ class Candidate(NamedTuple):
     harm: Harm
 
     @classmethod
-    def of(cls, victims: Victims) -> Candidate:
+    def of(cls, victims: Victims, displaced_nominees: int = 0) -> Candidate:
         """Return the candidate with these victims."""
-        return cls(victims, Harm.of(victims))
+        return cls(victims, Harm.of(victims, displaced_nominees))
 
 
 def pick_node(candidates: Mapping[str, Candidate]) -> str:

@@ -2,7 +2,8 @@
 
 Pods of one workload preempt one after another, and between two of them few nodes change. What a
 dry run found on a node holds for the next pod as long as the node stays, the pod asks for the
-same, and every filter that has a say judges nodes by themselves.
+same, and every filter that has a say judges nodes by themselves. Pods that differ in the names of
+their claims alone are alike to these filters.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 from msgspec.structs import replace
 
+from cache.objects import ClaimVolumeSource, Volume
 from plugins.default_preemption.choice import Candidate, Harm
 from plugins.default_preemption.node_memory import NodeMemory
 from plugins.framework.status import Status
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cache.columns import Columns
-    from cache.objects import Pod, Volume
+    from cache.objects import Pod
     from cache.pod_info import PodInfo
     from plugins.framework.results import BoolArray, RowArray
 
@@ -34,6 +36,8 @@ Crowd: TypeAlias = "tuple[PodInfo, ...]"
 """The pods that are nominated for a node, but for the one that is asked about."""
 
 NOBODY: Final[Crowd] = ()
+
+_ANY_CLAIM: Final = Volume(persistent_volume_claim=ClaimVolumeSource())
 
 MAX_SHAPES: Final = 8
 """More than the workloads that preempt at one time."""
@@ -168,8 +172,11 @@ def _shape(pod: Pod) -> tuple[Any, ...]:
 def _sourced(volumes: tuple[Volume, ...]) -> Iterator[Volume]:
     """Yield the volumes with a source that scheduling looks at.
 
-    The others are but a name, and that of the token's volume is another one for each pod.
+    The others are but a name, and that of the token's volume is another one for each pod. So is
+    the name of a claim, at which filters that judge nodes alone do not look.
     """
     for volume in volumes:
-        if volume != type(volume)(name=volume.name):
+        if volume.persistent_volume_claim is not None:
+            yield _ANY_CLAIM
+        elif volume != type(volume)(name=volume.name):
             yield volume

@@ -144,7 +144,10 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         if not left:
             return None, unschedulable("no candidate node for preemption")
         if left is not victims:
-            candidates = {name: Candidate.of(each) for name, each in left.items()}
+            candidates = {
+                name: Candidate.of(each, candidates[name].harm.displaced_nominees)
+                for name, each in left.items()
+            }
             chosen = pick_node(candidates)
         return self._start(info, chosen, candidates[chosen])
 

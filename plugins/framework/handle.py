@@ -41,8 +41,25 @@ class WhatIf(Protocol):
     Scheduling thread only.
     """
 
-    def judges_alone(self, state: CycleState) -> bool:
-        """Tell whether every filter that the pod's cycle does not skip judges nodes alone."""
+    def settle(
+        self, state: CycleState, info: PodInfo, nodes: NodesView
+    ) -> tuple[CycleState, BoolArray] | None:
+        """Leave the filters that judge nodes alone as the only ones that have a say.
+
+        The others may be left out on a node that passes them as it is, if they are
+        :attr:`plugins.framework.interfaces.FilterPlugin.is_eased_by_removals`.
+
+        Parameters
+        ----------
+        nodes
+            Nodes as they are.
+
+        Returns
+        -------
+        A state in which the others are skipped, and bool (n_nodes,): the nodes on which that
+        changes no verdict, whoever leaves. None when the pod's cycle has a filter that cannot be
+        left out, or one that fails. Nominated pods are not looked at.
+        """
         ...
 
     def filter_alone(self, state: CycleState, info: PodInfo, nodes: NodesView) -> LoneVerdicts:

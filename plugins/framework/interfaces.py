@@ -172,7 +172,12 @@ class FilterPlugin(Plugin):
     """Whether a verdict depends on nothing but the pod and that one NodeInfo: not on other nodes,
     not on what :meth:`PreFilterPlugin.add_pod` was told, not on anything that a Handle lends; and
     of the pod on nothing but its spec, namespace, labels and containers' resources. Preemption
-    asks such filters about all nodes at once, and remembers what they said for the next pod."""
+    asks such filters about all nodes at once, and remembers what they said for the next pod. They
+    do not look at the names of claims, so that pods that differ in these alone are alike."""
+
+    is_eased_by_removals: ClassVar[bool] = False
+    """Whether a node that passes still passes when any pods leave it. Preemption asks such a
+    filter about the nodes as they are, and not again in each dry run on a node that passed."""
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
         """Judge all nodes of the view.

@@ -77,6 +77,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     """
 
     name = names.NODE_VOLUME_LIMITS
+    is_eased_by_removals = True
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
         super().__init__(args, handle)

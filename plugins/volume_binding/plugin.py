@@ -71,6 +71,7 @@ class VolumeBinding(
     """
 
     name = names.VOLUME_BINDING
+    is_eased_by_removals = True
     reads_pods = False
     args_type = VolumeBindingArgs
 

@@ -20,6 +20,7 @@ _BECAUSE: Final = {
     "sum_of_priorities": "the lowest sum of priorities",
     "num_victims": "the fewest pods to go",
     "running_since_s": "its most important pods to go have run for the shortest time",
+    "displaced_nominees": "the fewest nominated pods to lose their node",
 }
 """Why a node was chosen, by the field of Harm that decided."""
 

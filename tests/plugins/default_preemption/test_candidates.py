@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,9 +23,10 @@ from plugins.default_preemption.candidates import MAX_FILTER_RUNS, CandidateSear
 from plugins.framework.status import SUCCESS, Code, Status
 from tests.builders import NodeBuilder, PodBuilder, node, pod
 from tests.plugins.default_preemption.stage import Stage
+from tests.storage_builders import claim, tell, volume
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from plugins.framework.victims import Victims
 
@@ -239,10 +242,10 @@ def _change(data: st.DataObject, stage: Stage, case: Case, step: int) -> None:
 # --- how many are looked at -------------------------------------------------------------------
 
 
-def crowded(nodes: int, pods_each: int) -> Stage:
+def crowded(nodes: int, pods_each: int, zone: str = "") -> Stage:
     objects: list[NodeBuilder | PodBuilder] = []
     for at in range(nodes):
-        objects.append(node(f"n{at}").capacity(cpu="1"))
+        objects.append(node(f"n{at}").zone(zone).capacity(cpu="1"))
         objects += [pod(f"p{at}-{i}").request(cpu="100m").on(f"n{at}") for i in range(pods_each)]
     return Stage(*objects)
 
@@ -293,3 +296,56 @@ def test_a_dry_run_that_fails_spoils_no_other_node() -> None:
     assert list(found.candidates()) == ["n1"]
     assert [status.code for status in found.refusals()] == [Code.ERROR]
     assert all("no idea" in status.message for status in found.refusals())
+
+
+# --- who is nominated -------------------------------------------------------------------------
+
+
+def test_a_nominee_of_lower_priority_keeps_its_node_where_another_is_as_good() -> None:
+    stage = crowded(3, 2)
+    stage.cluster.nominator.add(pod("first").priority(5).request(cpu="1").info(), "n0")
+    stage.cluster.nominator.add(pod("second").priority(5).request(cpu="1").info(), "n1")
+    name, candidate = stage.find(ASKED.info(), None).best()
+    assert (name, candidate.harm.displaced_nominees) == ("n2", 0)
+
+
+# --- claims -----------------------------------------------------------------------------------
+
+
+def with_claims(**zones: str) -> Stage:
+    """Nodes in the zone ``a``, and claims bound to volumes of their own in a zone."""
+    stage = crowded(20, 3, zone="a")
+    for name, zone in zones.items():
+        tell(stage.cluster.storage, None, claim(name).bound_to(f"of-{name}").build())
+        tell(stage.cluster.storage, None, volume(f"of-{name}").zone(zone).bound_to(name).build())
+    return stage
+
+
+@contextmanager
+def counted_dry_runs() -> Iterator[list[str]]:
+    """Yield the names of the nodes that are tried from now on."""
+    tried: list[str] = []
+    real = CandidateSearch._try
+
+    def counting(search: CandidateSearch, *args: Any, **more: Any) -> Any:
+        tried.append(args[2].name)
+        return real(search, *args, **more)
+
+    with patch.object(CandidateSearch, "_try", counting):
+        yield tried
+
+
+def test_pods_that_differ_in_their_claims_share_dry_runs() -> None:
+    stage = with_claims(one="a", two="a")
+    first = stage.find(ASKED.claim("one").info(), None)
+    with counted_dry_runs() as tried:
+        second = stage.find(ASKED.uid("other").claim("two").info(), None)
+    assert second.candidates() == first.candidates()
+    assert len(second) == 20
+    assert not tried
+
+
+def test_a_node_that_the_volume_does_not_reach_is_no_candidate_whatever_is_remembered() -> None:
+    stage = with_claims(near="a", far="b")
+    assert len(stage.find(ASKED.claim("near").info(), None)) == 20
+    assert not len(stage.find(ASKED.uid("other").claim("far").info(), None))

@@ -106,3 +106,10 @@ def test_a_single_candidate_needs_no_reason() -> None:
 def test_nothing_can_be_picked_of_nothing() -> None:
     with pytest.raises(ValueError, match="empty"):
         pick_node({})
+
+
+def test_of_equals_a_node_is_taken_for_which_nobody_is_nominated() -> None:
+    victims = Victims((pod("low").info(),), 0)
+    candidates = {"a": Candidate.of(victims, 1), "b": Candidate.of(victims, 0)}
+    assert pick_node(candidates) == "b"
+    assert decisive_rung(candidates, "b") == "displaced_nominees"
