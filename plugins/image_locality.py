@@ -8,13 +8,15 @@ Source: kube-scheduler 1.36, plugins/imagelocality/image_locality.go.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from cache.columns import ColumnSpec, NodesView
 from cache.image_states import normalized_image_name
 from cache.quantity import INT64_MAX
+from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.cycle_state import CycleState, StateKey
 from plugins.framework.interfaces import PreScorePlugin, ScorePlugin
 from plugins.framework.normalize import MAX_NODE_SCORE
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from cache.node_info import NodeInfo
     from cache.objects import Pod
     from cache.pod_info import PodInfo
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.results import IntArray
 
@@ -36,6 +39,9 @@ MIN_THRESHOLD_BYTES = 23 * _MB
 
 MAX_CONTAINER_THRESHOLD_BYTES = 1000 * _MB
 """What is more than this for each container counts nothing more: upstream's constant."""
+
+MAX_SHARED_IMAGES: Final = 32
+"""Images of a pod up to which verdicts are kept for the next pod like it."""
 
 _ABSENT = -1
 
@@ -71,9 +77,10 @@ class ImageLocality(PreScorePlugin, ScorePlugin):
         """Return nothing: the plugin rejects no pod."""
         return ()
 
-    def signature(self, info: PodInfo) -> Hashable:
-        """Return the images, as often as they are named."""
-        return tuple(_image_names(info.pod)), _max_threshold(info.pod)
+    def signature(self, info: PodInfo) -> Hashable | None:
+        """Return the images, as often as they are named; of a pod with many there is no like."""
+        images = tuple(islice(_image_names(info.pod), MAX_SHARED_IMAGES + 1))
+        return None if len(images) > MAX_SHARED_IMAGES else (images, _max_threshold(info.pod))
 
     def cluster_facts(self, info: PodInfo, nodes: NodesView) -> Hashable:
         """Return how large a share of the nodes holds each image."""
@@ -81,19 +88,20 @@ class ImageLocality(PreScorePlugin, ScorePlugin):
 
     def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
         """Count the nodes that hold each image; ``nodes.columns`` are all nodes."""
-        state.write(_IMAGES, _images_of(info.pod, NodesView(nodes.columns)))
+        state.write(_IMAGES, _images_of(info.pod, NodesView(nodes.columns), state.budget))
         return SUCCESS
 
     def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
         """Return scores 0..100, int64 of shape (len(nodes),)."""
         images = state.get(_IMAGES)
         if images is None:
-            images = _images_of(info.pod, NodesView(nodes.columns))
+            images = _images_of(info.pod, NodesView(nodes.columns), state.budget)
         total = np.zeros(len(nodes), dtype=np.int64)
         if not images:
             return total
         highest = _max_threshold(info.pod)
         for image in images:
+            state.budget.check()
             sizes = nodes.derived(_column(image.name))
             counted = np.maximum(sizes, 0) * image.share
             # More than the highest sum makes no difference, but could leave int64.
@@ -118,13 +126,14 @@ class ImageLocality(PreScorePlugin, ScorePlugin):
         return MAX_NODE_SCORE * (total - MIN_THRESHOLD_BYTES) // (highest - MIN_THRESHOLD_BYTES)
 
 
-def _images_of(pod: Pod, every: NodesView) -> tuple[_Image, ...]:
+def _images_of(pod: Pod, every: NodesView, budget: AttemptBudget = UNLIMITED) -> tuple[_Image, ...]:
     """Return the pod's images that some node holds, with the share of nodes that do."""
     times: dict[str, int] = {}
     for name in _image_names(pod):
         times[name] = times.get(name, 0) + 1
     found = []
     for name, count in times.items():
+        budget.check()
         holders = int(np.count_nonzero(every.derived(_column(name)) >= 0))
         if holders:
             found.append(_Image(name, count, float(holders) / float(len(every))))

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from plugins.framework.attempt_budget import UNLIMITED
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
 
     from cache.columns import Columns
     from cache.node_info import NodeInfo
     from cache.objects import Pod, Volume
+    from plugins.framework.attempt_budget import AttemptBudget
 
 DisksByUse: TypeAlias = "dict[Hashable, bool]"
 """Disks, and whether any mount of each forbids all others."""
@@ -95,11 +98,14 @@ class DisksInUse:
         self._disks: dict[str, DisksByUse] = {}
         self._nodes: dict[Hashable, set[str]] = {}
 
-    def conflicting_rows(self, wanted: Iterable[DiskMount]) -> list[int]:
+    def conflicting_rows(
+        self, wanted: Iterable[DiskMount], budget: AttemptBudget = UNLIMITED
+    ) -> list[int]:
         """Return the rows of the nodes where a pod with these mounts cannot be."""
         self._follow()
         rows: set[int] = set()
         for disk, is_exclusive in wanted:
+            budget.check()
             for name in self._nodes.get(disk, ()):
                 if is_exclusive or self._disks[name][disk]:
                     rows.add(self.columns.row_of[name])

@@ -89,9 +89,12 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         """
         passed: BoolArray | None = None
         for block, wanted in _blocks(info.host_ports).items():
+            state.budget.check()
             spec = ColumnSpec(("hostports", *block), block.taken, np.uint64, of_pods=True)
             free: BoolArray = (nodes.derived(spec) & np.uint64(wanted)) == 0
             passed = free if passed is None else passed & free
+            if not passed.any():
+                break
         return ALL_PASS if passed is None else NodeVerdicts(passed, status=REJECTED)
 
     def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:

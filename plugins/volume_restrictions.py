@@ -99,6 +99,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         for volume in pod.spec.volumes:
             source = volume.persistent_volume_claim
             if source is not None:
+                state.budget.check()
                 claim = self.handle.storage.claim(info.namespace, source.claim_name)
                 if claim is None:
                     return PreFilterResult(unresolvable(claim_not_found(source.claim_name)))
@@ -145,7 +146,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
             if self._in_use is None or self._in_use.columns is not nodes.columns:
                 return super().filter(state, info, nodes)  # a what-if about some nodes
             free = np.ones(len(nodes.columns), dtype=np.bool_)
-            free[self._in_use.conflicting_rows(wanted.disks)] = False
+            free[self._in_use.conflicting_rows(wanted.disks, state.budget)] = False
             without_disk = nodes.take(free)
         if wanted.uses > 0:
             nobody = np.zeros(len(nodes), dtype=np.bool_)

@@ -85,6 +85,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         places: dict[VolumePlace, None] = {}
         for volume in info.pod.spec.volumes:
             if volume.persistent_volume_claim is not None:
+                state.budget.check()
                 bound = self._bound_volume(info, volume.persistent_volume_claim.claim_name)
                 if isinstance(bound, Status):
                     return PreFilterResult(bound)
@@ -106,6 +107,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
             somewhere |= ids != 0
         within = np.ones(len(nodes), dtype=np.bool_)
         for place in state.read(_PLACES):
+            state.budget.check()
             column, ids = nodes.label(place.key)
             inside = _allowed(column, place)[ids]
             present = _PRESENT_LABELS[place.key]

@@ -200,7 +200,7 @@ class CandidateSearch:
         runs = 0
         size = len(rows) if emptied.num_stale(rows) <= _CHUNK else _CHUNK
         for at in range(0, len(rows), size):
-            view = emptied.view(columns, rows[at : at + size])
+            view = emptied.view(columns, rows[at : at + size], state.budget)
             verdicts = self._handle.what_if.filter_alone(state, info, view)
             found.drop(verdicts)
             mask = verdicts.feasible
@@ -209,6 +209,7 @@ class CandidateSearch:
                 if wanted is not None and runs >= MAX_FILTER_RUNS and found.is_enough(wanted):
                     self._start += at + index
                     return found
+                state.budget.check()
                 row = int(rows[at + index])
                 node_info = columns.node_infos[row]
                 is_settled = bool(settled[row])

@@ -86,6 +86,7 @@ class _Trial:
         self, lower: list[PodInfo], budgets: DisruptionBudgets, *, fits_emptied: bool
     ) -> Victims | Status:
         for other in lower:
+            self._state.budget.check()
             self._expect(self._what_if.remove_pod(self._state, self._info, other, self._node_info))
         if not fits_emptied:
             fits = self._ask()

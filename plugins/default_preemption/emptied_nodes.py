@@ -13,11 +13,13 @@ import numpy as np
 from cache.columns import Columns, ColumnSpec, NodesView
 from cache.quantity import INT64_MAX
 from plugins.default_preemption.node_memory import NodeMemory
+from plugins.framework.attempt_budget import UNLIMITED
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cache.node_info import NodeInfo
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.results import RowArray
 
 
@@ -67,9 +69,15 @@ class EmptiedNodes:
         """Return how many of the rows have to be worked out anew."""
         return int(np.count_nonzero(~self._memory.known(rows)))
 
-    def view(self, columns: Columns, rows: RowArray) -> NodesView:
-        """Return some rows as they would be, in the same order; :meth:`follow` comes first."""
+    def view(
+        self, columns: Columns, rows: RowArray, budget: AttemptBudget = UNLIMITED
+    ) -> NodesView:
+        """Return some rows as they would be, in the same order; :meth:`follow` comes first.
+
+        What is worked out before ``budget`` runs out is known to the next attempt.
+        """
         for row in rows[~self._memory.known(rows)].tolist():
+            budget.check()
             self._at[row] = self._columns.put(self._emptied(columns.node_infos[row]))
             self._memory.put(row, 1)
         return NodesView(self._columns, self._at[rows])

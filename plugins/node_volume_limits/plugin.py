@@ -111,7 +111,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         if not volumes:
             return ALL_PASS
         usage.follow()
-        passed = ~usage.over_limit(volumes)
+        passed = ~usage.over_limit(volumes, state.budget)
         errors = usage.errors()
         if not errors:
             return NodeVerdicts(nodes.take(passed), status=REJECTED)
@@ -135,6 +135,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             self._usage.follow()
         uses: set[VolumeKey] = set()
         for pod in node_info.pods.values():
+            state.budget.check()
             used = self._volumes_of(node_info.name, pod)
             if isinstance(used, Status):
                 return _left_out(used)

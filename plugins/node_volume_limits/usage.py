@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.status import Status
 from plugins.node_volume_limits.counted_volumes import (
     NONE,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from cache.storage import Storage
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.results import BoolArray
 
 NO_LIMIT: Final = 2**62
@@ -113,7 +115,9 @@ class VolumeUsage:
 
     # --- questions ----------------------------------------------------------------------------
 
-    def over_limit(self, wanted: frozenset[VolumeKey]) -> BoolArray:
+    def over_limit(
+        self, wanted: frozenset[VolumeKey], budget: AttemptBudget = UNLIMITED
+    ) -> BoolArray:
         """Return bool (n_nodes,), of all rows: where volumes go beyond the limit of their driver.
 
         A volume that is on a node already is not counted again there.
@@ -128,6 +132,7 @@ class VolumeUsage:
                 continue
             more = np.full(len(self.columns), len(keys), dtype=np.int64)
             for key in keys:
+                budget.check()
                 names = self._nodes_of.get(key)
                 if names:
                     more[[row_of[name] for name in names]] -= 1

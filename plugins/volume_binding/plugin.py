@@ -109,7 +109,7 @@ class VolumeBinding(
         claims = pod_claims(pod, storage)
         if claims.immediate:
             return UNBOUND_IMMEDIATE
-        cache = PodBindingCache(claims, storage, self._free, self._capacities, nodes)
+        cache = PodBindingCache(claims, storage, self._free, self._capacities, nodes, state.budget)
         state.write(_CACHE, cache)
         return PROCEED
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from cache.storage import claim_class
+from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import Status, unresolvable
 from plugins.volume_binding import reachability
@@ -34,8 +35,10 @@ if TYPE_CHECKING:
     from cache.objects import Node
     from cache.storage import Storage
     from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.results import BoolArray, IntArray
-    from plugins.volume_binding.free_volumes import FreeVolumesByClass
+    from plugins.volume_binding.free_volumes import FreeVolumes, FreeVolumesByClass
+    from plugins.volume_binding.matching import ClaimToMatch
     from plugins.volume_binding.pod_claims import PodClaims
     from plugins.volume_binding.provisioning import CapacityMemory
 
@@ -86,6 +89,8 @@ class PodBindingCache:
     ----------
     claims
         The pod's, none of them waiting for somebody else.
+    budget
+        Of the attempt: looked at between claims.
 
     Notes
     -----
@@ -101,8 +106,10 @@ class PodBindingCache:
         free: FreeVolumesByClass,
         capacities: CapacityMemory,
         nodes: NodesView,
+        budget: AttemptBudget = UNLIMITED,
     ) -> None:
         self._storage = storage
+        self._budget = budget
         self._capacities = capacities
         self._nodes = nodes
         self._decisions: dict[str, tuple[Node | None, VolumeDecision]] = {}
@@ -117,10 +124,15 @@ class PodBindingCache:
         classes = {name: free.of_class(storage, name) for name in map(claim_class, unmatched)}
         numbers: dict[str, int] = {}
         self._to_match = tuple(
-            claim_to_match(claim, storage, classes[claim_class(claim)], numbers)
-            for claim in unmatched
+            self._matched(claim, classes[claim_class(claim)], numbers) for claim in unmatched
         )
         self._offers = tuple(self._provisioning(claim) for claim in unmatched)
+
+    def _matched(
+        self, claim: PersistentVolumeClaim, free: FreeVolumes, numbers: dict[str, int]
+    ) -> ClaimToMatch:
+        self._budget.check()
+        return claim_to_match(claim, self._storage, free, numbers)
 
     def _provisioning(self, claim: PersistentVolumeClaim) -> Provisioning:
         return Provisioning(claim, self._storage, self._capacities)
@@ -167,6 +179,7 @@ class PodBindingCache:
         bindings = []
         wanted = list(self._annotated)
         for to_match, offer in zip(self._to_match, self._offers, strict=True):
+            self._budget.check()
             chosen = to_match.choose_one(labels, taken)
             if chosen is None:
                 wanted.append(offer)
@@ -211,6 +224,7 @@ class PodBindingCache:
 
     def _judge_bound(self, nodes: NodesView, codes: npt.NDArray[np.int8]) -> None:
         for volume in self._bound:
+            self._budget.check()
             if volume is None:
                 codes[codes == 0] = VOLUME_GONE
                 return
@@ -230,11 +244,13 @@ class PodBindingCache:
         chosen: list[IntArray] = []
         by_class: dict[str, list[IntArray]] = {}
         for to_match in self._to_match:
+            self._budget.check()
             taken = by_class.setdefault(claim_class(to_match.claim), [])
             taken.append(to_match.choose(nodes, taken))
             chosen.append(taken[-1])
         found = np.zeros(len(nodes), dtype=np.int8)
         for of_claim, offer in zip(chosen, self._offers, strict=True):
+            self._budget.check()
             needy: BoolArray = (of_claim == NO_VOLUME) & (found == 0)
             if not needy.any():
                 continue
