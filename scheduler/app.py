@@ -49,6 +49,7 @@ from scheduler.leader_election import (
     lease_of,
 )
 from scheduler.loop_lag import LoopLag
+from scheduler.lost_events import LostEvents
 from scheduler.metrics import Metrics
 from scheduler.node_metrics import measure_nodes
 from scheduler.nominated_nodes import NominatedNodes
@@ -394,6 +395,14 @@ class App:
             self.cache, self.queue, self.nodes.list, self.pods.list, clock
         )
         self.audit = debugger.audit(self._is_at_rest, self.options.comparison_period_s)
+        self.lost_events = LostEvents(
+            tuple(dict.fromkeys((*self._watched(), *self.storage))),
+            self.pods.list,
+            handlers,
+            metrics,
+            self._leads,
+            period_s=self.options.api_comparison_period_s,
+        )
 
         metrics.watch_gauges(
             pending_pods=self._pending_pods,
@@ -436,6 +445,7 @@ class App:
             self.ready = True
             self._settle_memory()
             self.audit.start()
+            self.lost_events.start()
             for field_name in ignored_fields(self.config, known_plugins(self.options.supply)):
                 log.warning("accepted and ignored", field=field_name)
             if self.leadership is not None:
@@ -459,6 +469,7 @@ class App:
             if self.leadership is not None:
                 await self.leadership.stop()
             await self.audit.stop()
+            await self.lost_events.stop()
             if self.operator is not None:
                 await self.operator.stop()
             await asyncio.to_thread(self.policies.stop)
@@ -580,10 +591,13 @@ class App:
         """Tell whether so many bindings are under way that Events should stand back."""
         return self.bindings.pressing > BINDS_BEFORE_EVENTS
 
+    def _leads(self) -> bool:
+        """Tell whether this process schedules."""
+        return self.leadership is None or self.leadership.is_leading
+
     def _is_at_rest(self) -> bool:
         """Tell whether nothing is being scheduled here; on a standby that is always so."""
-        leads = self.leadership is None or self.leadership.is_leading
-        return not leads or not (self.bindings.in_flight or self.queue.counts().active)
+        return not self._leads() or not (self.bindings.in_flight or self.queue.counts().active)
 
     def _pods_are_stale(self) -> bool:
         return self.pods.staleness_s(time.monotonic()) > self.options.stale_watch_s

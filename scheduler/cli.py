@@ -122,6 +122,14 @@ def _parser() -> argparse.ArgumentParser:
         help="how often the cache is held against what the watches know (%(default)s; 0: only "
         "when asked to)",
     )
+    run.add_argument(
+        "--api-comparison-period",
+        metavar="SECONDS",
+        type=float,
+        default=_DEFAULTS.api_comparison_period_s,
+        help="how often, give or take a sixth, the leader holds what the watches know against a "
+        "list of metadata, and makes up for events that were lost (%(default)s; 0: never)",
+    )
     run.add_argument("--seed", type=int, help="makes the choice among equal nodes repeatable")
     run.add_argument("--log-format", choices=("json", "console"), default="json")
     run.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
@@ -189,6 +197,7 @@ def _run(options: argparse.Namespace) -> int:
             slow_cycle_s=options.slow_cycle_threshold,
             attempt_budget_s=options.attempt_budget,
             comparison_period_s=options.cache_comparison_period,
+            api_comparison_period_s=options.api_comparison_period,
         ),
     )
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:

@@ -29,6 +29,8 @@ from plugins.framework.cluster_events import (
     Resource,
     update_events,
 )
+from scheduler.informers import Delta, DeltaKind
+from scheduler.queueing import Room
 from scheduler.queueing.pod_changes import pod_changes
 
 if TYPE_CHECKING:
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 
     from cache.objects import Node, Pod
     from cache.scheduler_cache import SchedulerCache
-    from scheduler.informers import Delta
     from scheduler.metrics import Metrics
     from scheduler.profiles import Profiles
     from scheduler.queueing import SchedulingQueue
@@ -160,6 +161,21 @@ class EventHandlers:
                 self._queue.add(info)
                 found += 1
         return found
+
+    def is_lost(self, pod: Pod) -> bool:
+        """Tell whether a pod waits for us, and neither the queue nor the cache knows of it."""
+        uid = pod.metadata.uid
+        # First the queue: a pod in flight is in the cache before it leaves.
+        return (
+            self.land(pod) is Land.OURS
+            and self._queue.room_of(uid) is Room.NOWHERE
+            and not self._cache.is_placed_pod(uid)
+            and uid not in self._unreadable["pods"]
+        )
+
+    def requeue(self, pod: Pod) -> None:
+        """Queue a pod that was lost, as if the watch had just shown it."""
+        self.on_pods([Delta(DeltaKind.ADDED, None, pod)])
 
     # --- pods ---------------------------------------------------------------------------------
 

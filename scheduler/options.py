@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cache.scheduler_cache import DEFAULT_TTL_S
+from scheduler import lost_events
 from scheduler.cache_audit import DEFAULT_PERIOD_S
 from scheduler.crd_operator import OperatorOptions
 from scheduler.cycle_watch import DEFAULT_SLOW_CYCLE_S
@@ -34,6 +35,7 @@ class Options:
     attempt_budget_s: float = DEFAULT_ATTEMPT_BUDGET_S
     """CPU seconds of the scheduling thread that an attempt may use; 0 for no limit."""
     comparison_period_s: float = DEFAULT_PERIOD_S
+    api_comparison_period_s: float = lost_events.DEFAULT_PERIOD_S
     stale_watch_s: float = STALE_WATCH_S
     operator: OperatorOptions = field(default_factory=OperatorOptions)
     node_metrics: NodeMetricsConfig = field(default_factory=NodeMetricsConfig)

@@ -30,6 +30,17 @@ def segment(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else quote(name, safe="")
 
 
+def in_namespace(path: str, namespace: str) -> str:
+    """Return the path of a list in one namespace, made from that over all namespaces.
+
+    An empty namespace is that of cluster-scoped objects: the path stays as it is.
+    """
+    if not namespace:
+        return path
+    start, _, resource = path.rpartition("/")
+    return f"{start}/namespaces/{segment(namespace)}/{resource}"
+
+
 def stores_nothing(path: str) -> bool:
     """Tell whether a POST to this path asks a question: reviews are answered and forgotten."""
     return path.startswith(_REVIEWS)

@@ -44,6 +44,7 @@ MAX_BODY_BYTES: Final = 128 << 20
 
 _CLOSE_TIMEOUT_S: Final = 2.0
 _MAX_HEADS: Final = 16
+_JSON: Final = "application/json"
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _NO_BODY: Final = b"Content-Length: 0\r\n"
 
@@ -176,7 +177,7 @@ class Transport:
         self._writes_in_flight = 0
         self._unsure_until_s = -math.inf
         # Header blocks by what varies in them, so that a request is one concatenation.
-        self._heads: dict[tuple[str | None, str], bytes] = {}
+        self._heads: dict[tuple[str | None, str, str], bytes] = {}
 
     @property
     def base_url(self) -> str:
@@ -200,7 +201,8 @@ class Transport:
         *,
         query: Sequence[tuple[str, str]] = (),
         body: bytes | None = None,
-        content_type: str = "application/json",
+        content_type: str = _JSON,
+        accept: str = _JSON,
         timeout_s: float = 30.0,
         discard_body: bool = False,
         resource: str | None = None,
@@ -216,6 +218,8 @@ class Transport:
             Absolute and already percent-encoded, without query.
         body
             Sent as it is, with `content_type`.
+        accept
+            In which form the answer is wanted.
         timeout_s
             From the moment the limiter lets go to the last byte of the answer.
         discard_body
@@ -237,11 +241,11 @@ class Transport:
         if measure is not None and limiter is not None:
             measure.waited(self._host_header, method, waited_s)
         try:
-            request = await self._encode(method, path, query, body, content_type)
+            request = await self._encode(method, path, query, body, content_type, accept)
             answer = await self._exchange(method, path, request, timeout_s, discard_body, resource)
             if answer.status == 401:
                 await self._refresh_credentials(method, path)
-                request = await self._encode(method, path, query, body, content_type)
+                request = await self._encode(method, path, query, body, content_type, accept)
                 answer = await self._exchange(
                     method, path, request, timeout_s, discard_body, resource
                 )
@@ -308,6 +312,7 @@ class Transport:
         query: Sequence[tuple[str, str]],
         body: bytes | None,
         content_type: str,
+        accept: str,
     ) -> bytes:
         if not (path.isascii() and path.isprintable() and path.startswith("/")) or " " in path:
             raise ValueError(f"this is not an encoded path: {path!r}")
@@ -315,20 +320,20 @@ class Transport:
         if query:
             target = f"{target}?{urlencode(query)}"
         start = f"{method} {target} HTTP/1.1\r\n".encode()
-        head = await self._head(method, path, content_type if body is not None else "")
+        head = await self._head(method, path, content_type if body is not None else "", accept)
         if body is None:
             return b"%b%b%b\r\n" % (start, head, b"" if method in READS else _NO_BODY)
         return b"%b%bContent-Length: %d\r\n\r\n%b" % (start, head, len(body), body)
 
-    async def _head(self, method: str, path: str, content_type: str) -> bytes:
+    async def _head(self, method: str, path: str, content_type: str, accept: str) -> bytes:
         authorization = await self._authorization(method, path)
-        head = self._heads.get((authorization, content_type))
+        head = self._heads.get((authorization, content_type, accept))
         if head is not None:
             return head
         lines = [
             f"Host: {self._host_header}\r\n",
             f"User-Agent: {self._user_agent}\r\n",
-            "Accept: application/json\r\n",
+            f"Accept: {accept}\r\n",
         ]
         if authorization is not None:
             lines.append(f"Authorization: {authorization}\r\n")
@@ -338,7 +343,7 @@ class Transport:
             lines.append(proxy_credentials(self._address.proxy))
         if len(self._heads) >= _MAX_HEADS:
             self._heads.clear()  # tokens come and go; the old ones have no business in memory
-        head = self._heads[authorization, content_type] = "".join(lines).encode()
+        head = self._heads[authorization, content_type, accept] = "".join(lines).encode()
         return head
 
     async def _exchange(
@@ -416,7 +421,7 @@ class Transport:
         connect_timeout_s: float,
         read_timeout_s: float,
     ) -> StreamConnection:
-        request = await self._encode("GET", path, query, None, "")
+        request = await self._encode("GET", path, query, None, "", _JSON)
         started = self._clock()
         status: int | None = None
         connection: StreamConnection | None = None

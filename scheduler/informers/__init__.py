@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scheduler.informers.informer import Informer, InformerStatistics
 from scheduler.informers.informer_factory import InformerFactory
+from scheduler.informers.metadata_list import ListedObject, MetadataPage
 from scheduler.informers.reflector import Reflector
 from scheduler.informers.reflector_options import ReflectorOptions
 from scheduler.informers.reflector_statistics import ReflectorStatistics
@@ -18,6 +19,8 @@ __all__ = [
     "Informer",
     "InformerFactory",
     "InformerStatistics",
+    "ListedObject",
+    "MetadataPage",
     "Reflector",
     "ReflectorOptions",
     "ReflectorStatistics",

@@ -15,9 +15,10 @@ from scheduler.informers.store import BATCH_SIZE, Delta, DeltaKind, Store
 from scheduler.informers.watch_events import ObjectKind, T
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from scheduler.client.transport import Transport
+    from scheduler.informers.metadata_list import MetadataPage
     from scheduler.informers.reflector_options import ReflectorOptions
     from scheduler.informers.reflector_statistics import ReflectorStatistics
 
@@ -176,6 +177,32 @@ class Informer(Generic[T]):
             handler_failures=self._handler_failures,
             reflector=self._reflector.statistics(),
         )
+
+    # --- what a watch has not told ------------------------------------------------------------
+
+    def metadata_pages(self) -> AsyncIterator[MetadataPage]:
+        """Yield the metadata of all that the server has, in pages.
+
+        Raises
+        ------
+        ApiError
+            A page cannot be had.
+        """
+        return self._reflector.metadata_pages()
+
+    async def reread(self, namespace: str, name: str, uid: str) -> Sequence[DeltaKind]:
+        """Ask for one object, and take in what the watch should have told of it.
+
+        Returns
+        -------
+        What has changed in the store, and has been delivered.
+
+        Raises
+        ------
+        ApiError
+            There is no answer.
+        """
+        return await self._reflector.reread(namespace, name, uid)
 
     # --- running ------------------------------------------------------------------------------
 

@@ -17,11 +17,15 @@ import asyncio
 import dataclasses
 from typing import TYPE_CHECKING, Final, Generic
 
+import msgspec
+
 from cache.resource_versions import INCOMPARABLE, parse_resource_version
 from scheduler.client.errors import ApiError
+from scheduler.client.paths import in_namespace
 from scheduler.informers.backoff import Backoff
 from scheduler.informers.diary import Diary
 from scheduler.informers.listing import Listing
+from scheduler.informers.metadata_list import metadata_pages
 from scheduler.informers.object_reader import ObjectReader
 from scheduler.informers.reflector_states import (
     Delay,
@@ -45,11 +49,12 @@ from scheduler.informers.watch_events import (
 from scheduler.informers.watch_stream import WatchDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from scheduler.client.transport import Transport
+    from scheduler.informers.metadata_list import MetadataPage
     from scheduler.informers.reflector_options import ReflectorOptions
-    from scheduler.informers.store import Delta, Store
+    from scheduler.informers.store import Delta, DeltaKind, Store
 
 _WATCH_TIMEOUT_S: Final = (300.0, 600.0)
 """The server ends a watch after a random time between these (client-go's minWatchTimeout, twice
@@ -167,6 +172,47 @@ class Reflector(Generic[T]):
     async def wait_synced(self) -> None:
         """Return once `has_synced` is true."""
         await self._synced.wait()
+
+    # --- what a watch has not told ------------------------------------------------------------
+
+    def metadata_pages(self) -> AsyncIterator[MetadataPage]:
+        """Yield the metadata of all that the server has: see there."""
+        return metadata_pages(self._transport, self._kind.path, self._selector)
+
+    async def reread(self, namespace: str, name: str, uid: str) -> list[DeltaKind]:
+        """Ask for one object, and take in what the watch should have told of it.
+
+        Returns
+        -------
+        What has changed in the store; nothing when it was right, or when the object cannot be
+        read: what was known of it stays.
+
+        Raises
+        ------
+        ApiError
+            There is no answer.
+        """
+        path = in_namespace(self._kind.path, namespace)
+        wanted = [value for _, value in self._selector]
+        fields = ",".join([*wanted, f"metadata.name={name}"])
+        response = await self._transport.request("GET", path, query=[("fieldSelector", fields)])
+        listing = Listing(self._store)
+        try:
+            _, unreadable = listing.take_page(response.body, self._reader)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise ApiError(None, "Unreadable", f"{path}: not a list: {error}") from error
+        for event in unreadable:
+            self._count_unreadable(event)
+        deltas: list[Delta[T]] = []
+        there = set(listing.present)
+        for obj in listing.objects:
+            there.add(obj.metadata.uid)
+            self._store.apply(EventType.MODIFIED, obj, deltas)
+        if uid not in there:
+            self._store.discard(uid, deltas)
+        if deltas:
+            self._deliver(deltas)
+        return [delta.kind for delta in deltas]
 
     # --- the loop -----------------------------------------------------------------------------
 

@@ -233,6 +233,12 @@ class Metrics:
             "Versions of objects of the API that could not be read.",
             "resource",
         )
+        self._lost_events = counter(
+            "berth_lost_events_repaired_total",
+            "Changes that a watch never told, found in the API and made up for.",
+            "resource",
+            "kind",
+        )
         self._config_reloads = counter(
             "berth_config_reloads_total",
             "Times that the configuration was read again: applied, unchanged or refused.",
@@ -389,6 +395,10 @@ class Metrics:
     def malformed(self, resource: str) -> None:
         """Count an object of `resource` that could not be read."""
         self._malformed.of(resource).inc()
+
+    def lost_event_repaired(self, resource: str, kind: str) -> None:
+        """Count a lost event that was made up for: add, update or delete."""
+        self._lost_events.of(resource, kind).inc()
 
     def config_reloaded(self, result: str) -> None:
         """Count that the configuration was read again: applied, unchanged or refused."""

@@ -53,6 +53,7 @@ def fed() -> Metrics:
     metrics.incoming("active", "PodAdd")
     metrics.bind_conflict()
     metrics.malformed("pods")
+    metrics.lost_event_repaired("pods", "add")
     metrics.expired("requeued")
     metrics.preemption(3)
     metrics.preempted("success", 0.02)
@@ -143,6 +144,7 @@ SLOW = (
         ("berth_malformed_objects_total", "counter", "resource", ""),
         ("berth_snapshot_changed_nodes", "histogram", "", "0 1 4 16 64 256 1024 4096 16384"),
         ("berth_watch_staleness_seconds", "gauge", "resource", ""),
+        ("berth_lost_events_repaired_total", "counter", "kind resource", ""),
         ("berth_watch_relists_total", "counter", "resource", ""),
         ("berth_unreadable_objects", "gauge", "resource", ""),
         ("berth_restores_total", "counter", "resource", ""),

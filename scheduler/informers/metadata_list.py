@@ -1,0 +1,105 @@
+"""Which objects of one resource the API server has, and how new: their metadata in pages.
+
+A fifth of the bytes of the objects themselves, and of each of them only who it is and its version
+are decoded.
+
+Source: Kubernetes API concepts, "Metadata-only fetches".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from cache.objects import ListMeta
+from scheduler.client.errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from scheduler.client.transport import Transport
+
+METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+"""The media type to ask for."""
+
+PAGE_SIZE: Final = 250
+"""Objects in a page: so that decoding one stays below a millisecond."""
+
+_TIMEOUT_S: Final = 60.0
+
+
+class ListedObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Who an object is, and its version."""
+
+    name: str
+    uid: str
+    resource_version: str
+    namespace: str = ""
+
+
+class MetadataPage(msgspec.Struct, frozen=True):
+    """One page of a list; all pages of a list have the same version.
+
+    Attributes
+    ----------
+    resource_version
+        What the whole list shows the state of.
+    """
+
+    resource_version: str
+    objects: tuple[ListedObject, ...]
+
+
+class _Item(msgspec.Struct, gc=False):
+    metadata: ListedObject
+
+
+class _List(msgspec.Struct):
+    metadata: ListMeta
+    # Go encodes an empty list as null.
+    items: list[_Item] | None = None
+
+
+_DECODE: Final = msgspec.json.Decoder(_List).decode
+
+
+async def metadata_pages(
+    transport: Transport,
+    path: str,
+    selector: Sequence[tuple[str, str]],
+    page_size: int = PAGE_SIZE,
+) -> AsyncIterator[MetadataPage]:
+    """Yield all that there is, by a read of the most recent state.
+
+    Parameters
+    ----------
+    path
+        Of the list over all namespaces.
+    selector
+        Restricts the list, as parameters of the query.
+
+    Raises
+    ------
+    ApiError
+        A page cannot be had; also 410 when the caller takes minutes for a list.
+
+    Notes
+    -----
+    *Cost*: in the API server that of a list; here 0.7 ms for a page of 250 pods.
+    """
+    token = ""
+    while True:
+        query = [*selector, ("limit", str(page_size)), *([("continue", token)] if token else [])]
+        response = await transport.request(
+            "GET", path, query=query, accept=METADATA_LIST, timeout_s=_TIMEOUT_S
+        )
+        try:
+            page = _DECODE(response.body)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise ApiError(None, "Unreadable", f"{path}: not a list: {error}") from error
+        objects = tuple(item.metadata for item in page.items or ())
+        yield MetadataPage(page.metadata.resource_version, objects)
+        token = page.metadata.continue_
+        if not token:
+            return
