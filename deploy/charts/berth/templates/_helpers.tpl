@@ -117,3 +117,62 @@ tlsConfig:
   insecureSkipVerify: true
   {{- end }}
 {{- end }}
+
+{{- /*
+CEL: nothing of two objects differs but these keys. Called with the expressions of both, and the keys.
+`dyn` makes a map of what has a type: any key of any version can be asked for.
+*/ -}}
+{{- define "berth.sameBut" -}}
+{{- $new := printf "dyn(%s)" (index . 0) -}}
+{{- $old := printf "dyn(%s)" (index . 1) -}}
+{{- $keys := index . 2 | toJson | replace "\"" "'" -}}
+{{ $new }}.all(key, key in {{ $keys }} || (key in {{ $old }} && {{ $new }}[key] == {{ $old }}[key])) &&
+{{ $old }}.all(key, key in {{ $keys }} || key in {{ $new }})
+{{- end }}
+
+{{- /* The same of their annotations, which may be absent. */ -}}
+{{- define "berth.sameAnnotationsBut" -}}
+{{- $new := "(has(object.metadata.annotations) ? object.metadata.annotations : {})" -}}
+{{- $old := "(has(oldObject.metadata.annotations) ? oldObject.metadata.annotations : {})" -}}
+{{ include "berth.sameBut" (list $new $old .) }}
+{{- end }}
+
+{{- /* What of metadata changes with every write, and the annotations. */ -}}
+{{- define "berth.sameMetadata" -}}
+{{ include "berth.sameBut" (list "object.metadata" "oldObject.metadata" (list "annotations" "managedFields" "resourceVersion" "generation")) }}
+{{- end }}
+
+{{- /* An admission policy about what berth does, without its validations: root, name, operation, group, versions, resource. */ -}}
+{{- define "berth.guardFor" -}}
+{{- $root := index . 0 -}}
+{{- $name := printf "%s-%s" (include "berth.clusterName" $root) (index . 1) -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ $name }}
+  labels:
+    {{- include "berth.labels" $root | nindent 4 }}
+spec:
+  policyName: {{ $name }}
+  validationActions: [Deny]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: {{ $name }}
+  labels:
+    {{- include "berth.labels" $root | nindent 4 }}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+      - apiGroups: [{{ index . 3 | quote }}]
+        apiVersions: ["*"]
+        operations: [{{ index . 2 }}]
+        resources: [{{ index . 4 }}]
+  matchConditions:
+    - name: by-berth
+      expression: >-
+        request.userInfo.username ==
+        'system:serviceaccount:{{ $root.Release.Namespace }}:{{ include "berth.serviceAccountName" $root }}'
+{{- end }}

@@ -1,0 +1,238 @@
+"""With the guard berth's token can write what berth writes, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import json
+import urllib.error
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from scheduler.crd_operator.history import GOOD
+from scheduler.eviction import DISRUPTION_TARGET
+from tests.controlplane.blocking_api import BlockingApi
+from tests.controlplane.objects import make_node, make_pod
+from tests.controlplane.scheduling_profiles import PATH, SchedulingProfiles
+from tests.deploy.chart import NAMESPACE, RELEASE, rendered_text
+from tests.deploy.kubectl import kubectl
+from tests.scenarios.replicas import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.controlplane.control_plane import ControlPlane
+
+pytestmark = pytest.mark.controlplane
+
+VALUES: Final = {"rbac": {"guard": {"enabled": True}}, "schedulingProfiles": {"enabled": True}}
+POD: Final = "/api/v1/namespaces/default/pods/waits"
+STATUS: Final = f"{POD}/status"
+VOLUME: Final = "/api/v1/persistentvolumes/volume"
+TAKEN: Final = "/api/v1/persistentvolumes/taken"
+CLAIM: Final = "/api/v1/namespaces/default/persistentvolumeclaims/claim"
+PROFILE: Final = f"{PATH}/policy"
+LABELLED: Final[dict[str, Any]] = {"metadata": {"labels": {"a": "b"}}}
+STRATEGIC: Final = "application/strategic-merge-patch+json"
+MERGE: Final = "application/merge-patch+json"
+
+
+def volume(name: str, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "annotations": {"whose": "theirs"}},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": "/tmp"},
+            **spec,
+        },
+    }
+
+
+CLAIM_OBJECT: Final = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "claim", "namespace": "default"},
+    "spec": {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "",
+    },
+}
+
+
+class World:
+    def __init__(self, plane: ControlPlane, token: str) -> None:
+        self._plane = plane
+        self._token = token
+
+    def refusal(
+        self, method: str, path: str, body: dict[str, Any], content_type: str, *, dry_run: bool
+    ) -> str:
+        """Write something with berth's token; return what is said against it."""
+        options = "?dryRun=All" if dry_run else ""
+        try:
+            self._plane.call(
+                method, path + options, body, token=self._token, content_type=content_type
+            )
+        except urllib.error.HTTPError as error:
+            with error:
+                return str(json.load(error)["message"])
+        return ""
+
+
+@pytest.fixture(scope="module")
+def world(controlplane_binaries: None) -> Iterator[World]:
+    from tests.controlplane.control_plane import ControlPlane
+
+    with ControlPlane() as plane, BlockingApi(plane.admin_kubeconfig) as api:
+        admin = plane.admin_kubeconfig
+        plane.berth_kubeconfig()
+        SchedulingProfiles(plane).install()
+        kubectl("create", "namespace", NAMESPACE, kubeconfig=admin, may_fail=True)
+        text = rendered_text(VALUES)
+        kubectl(
+            "apply", "--server-side", "--force-conflicts", "-f", "-", kubeconfig=admin, given=text
+        )
+        api.create_many([make_node("n1"), make_pod("waits"), make_pod("bound")])
+        claim_ref = {"namespace": "default", "name": "other", "uid": "u-1"}
+        for each in (volume("volume"), volume("taken", claimRef=claim_ref)):
+            plane.call("POST", "/api/v1/persistentvolumes", each)
+        plane.call("POST", CLAIM.rpartition("/")[0], copy.deepcopy(CLAIM_OBJECT))
+        SchedulingProfiles(plane).create("policy", {"schedulerName": "policy"})
+        token = kubectl("create", "token", RELEASE, "-n", NAMESPACE, kubeconfig=admin)[0].strip()
+        world = World(plane, token)
+        # The API server takes up policies by a watch, one after another.
+        for path, patch, content_type, _ in REFUSED.values():
+            wait_until(
+                lambda: world.refusal("PATCH", path, patch, content_type, dry_run=True),  # noqa: B023
+                f"the guard stands before {path}",
+            )
+        yield world
+
+
+def status(**fields: Any) -> dict[str, Any]:
+    return {"status": fields}
+
+
+def condition(kind: str) -> dict[str, Any]:
+    return status(conditions=[{"type": kind, "status": "False", "reason": "Because"}])
+
+
+def annotated(**annotations: Any) -> dict[str, Any]:
+    return {"metadata": {"annotations": {k.replace("__", "/"): v for k, v in annotations.items()}}}
+
+
+REFUSED: Final[dict[str, tuple[str, dict[str, Any], str, str]]] = {
+    "the-phase-of-a-pod": (STATUS, status(phase="Succeeded"), STRATEGIC, "nominatedNodeName only"),
+    "the-address-of-a-pod": (STATUS, status(podIP="10.0.0.1"), STRATEGIC, "nominatedNodeName only"),
+    "that-a-pod-is-ready": (STATUS, condition("Ready"), STRATEGIC, "PodScheduled and"),
+    "a-label-of-a-pod": (
+        STATUS,
+        LABELLED,
+        STRATEGIC,
+        "metadata of pods",
+    ),
+    "an-annotation-of-a-pod": (STATUS, annotated(a="b"), STRATEGIC, "metadata of pods"),
+    "the-size-of-a-volume": (
+        VOLUME,
+        {"spec": {"capacity": {"storage": "9Gi"}}},
+        MERGE,
+        "of a volume berth writes claimRef only",
+    ),
+    "what-becomes-of-a-volume": (
+        VOLUME,
+        {"spec": {"persistentVolumeReclaimPolicy": "Delete"}},
+        MERGE,
+        "of a volume berth writes claimRef only",
+    ),
+    "somebody-elses-volume": (
+        TAKEN,
+        {"spec": {"claimRef": {"name": "ours", "uid": "u-2"}}},
+        MERGE,
+        "takes no volume from its claim",
+    ),
+    "a-volume-set-free": (TAKEN, {"spec": {"claimRef": None}}, MERGE, "takes no volume from"),
+    "a-finalizer-of-a-volume": (
+        VOLUME,
+        {"metadata": {"finalizers": ["a.example/b"]}},
+        MERGE,
+        "metadata of volumes",
+    ),
+    "an-annotation-of-a-volume": (VOLUME, annotated(whose=None), MERGE, "bound-by-controller only"),
+    "the-volume-of-a-claim": (CLAIM, {"spec": {"volumeName": "volume"}}, MERGE, "specs of claims"),
+    "a-label-of-a-claim": (
+        CLAIM,
+        LABELLED,
+        MERGE,
+        "metadata of claims",
+    ),
+    "an-annotation-of-a-claim": (CLAIM, annotated(a="b"), MERGE, "selected-node only"),
+    "the-spec-of-a-profile": (PROFILE, {"spec": {"mode": "Shadow"}}, MERGE, "specs of Scheduling"),
+    "a-label-of-a-profile": (PROFILE, LABELLED, MERGE, "metadata of"),
+    "an-annotation-of-a-profile": (PROFILE, annotated(a="b"), MERGE, "good-generations only"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_berth_never_writes_its_token_cannot(world: World, case: str) -> None:
+    path, patch, content_type, why = REFUSED[case]
+    assert why in world.refusal("PATCH", path, patch, content_type, dry_run=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "patch", "content_type"),
+    [
+        pytest.param(STATUS, condition("PodScheduled"), STRATEGIC, id="why-a-pod-waits"),
+        pytest.param(STATUS, condition(DISRUPTION_TARGET), STRATEGIC, id="that-it-has-to-go"),
+        pytest.param(STATUS, status(nominatedNodeName="n1"), STRATEGIC, id="a-nomination"),
+        pytest.param(STATUS, status(nominatedNodeName=None), STRATEGIC, id="none-any-more"),
+        pytest.param(
+            VOLUME,
+            {
+                **annotated(**{"pv.kubernetes.io__bound-by-controller": "yes"}),
+                "spec": {"claimRef": {"namespace": "default", "name": "claim", "uid": "u-3"}},
+            },
+            MERGE,
+            id="whose-a-volume-is",
+        ),
+        pytest.param(
+            CLAIM,
+            annotated(**{"volume.kubernetes.io__selected-node": "n1"}),
+            MERGE,
+            id="where-a-volume-is-made",
+        ),
+        pytest.param(
+            PROFILE, {"metadata": {"annotations": {GOOD: "1:a"}}}, MERGE, id="a-good-generation"
+        ),
+    ],
+)
+def test_what_berth_writes_its_token_can(
+    world: World, path: str, patch: dict[str, Any], content_type: str
+) -> None:
+    assert world.refusal("PATCH", path, patch, content_type, dry_run=False) == ""
+
+
+@pytest.mark.parametrize(
+    ("metadata", "why"),
+    [
+        pytest.param({"annotations": {"a": "b"}}, "changes nothing else of them", id="annotations"),
+        pytest.param({"labels": {"a": "b"}}, "changes nothing else of them", id="labels"),
+        pytest.param({}, "", id="as-berth-does"),
+    ],
+)
+def test_a_binding_says_where_and_nothing_else(
+    world: World, metadata: dict[str, Any], why: str
+) -> None:
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "bound", "namespace": "default", **metadata},
+        "target": {"kind": "Node", "name": "n1"},
+    }
+    path = "/api/v1/namespaces/default/pods/bound/binding"
+    said = world.refusal("POST", path, binding, "application/json", dry_run=False)
+    assert why in said
+    assert bool(why) == bool(said)
