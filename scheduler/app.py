@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import gc
 import random
@@ -142,6 +143,8 @@ class App:
         self.cache = SchedulerCache(ttl_s=options.ttl_s)
         self.waiting_pods = WaitingPods()
         self.ready = False
+        self._stop = asyncio.Event()
+        self._dead = ""
         self.debugger: CacheDebugger | None = None
         self.extender_chains: ExtenderChains | None = None
         self.leadership: Leadership | None = None
@@ -154,7 +157,8 @@ class App:
 
         Returns
         -------
-        The exit status: 0, or 1 when bindings were left unsettled or the leadership was lost.
+        The exit status: 0, or 1 when bindings were left unsettled, the leadership was lost, or a
+        thread or task died that has to run (invariant I17).
 
         Raises
         ------
@@ -162,6 +166,7 @@ class App:
             When it cannot start; one sentence each.
         """
         self.loop = asyncio.get_running_loop()
+        self._stop = stop
         self.server = LateServer(
             self.options.serving, self._make_server, lambda: not self._is_at_rest(), stop.set
         )
@@ -195,13 +200,25 @@ class App:
                 raise StartError(str(failure)) from failure
             if failure is not None:
                 raise failure
-            return status
+            return 1 if self._dead else status
         finally:
             if self.extender_chains is not None:
                 await self.extender_chains.close()
             await reviewing.close()
             await transport.close()
             await electing.close()
+
+    def died(self, name: str, error: BaseException) -> None:
+        """End the process as if told to, but with status 1: a thread or task has died. Any thread.
+
+        What is under way is settled and the lease given back, so that a standby takes over.
+        """
+        if self._stop.is_set():
+            return
+        log.critical("ending, for a part has died", part=name, exc_info=error)
+        self._dead = name
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self._stop.set)
 
     @property
     def _kubeconfig(self) -> str | None:
@@ -280,7 +297,7 @@ class App:
             waiting_pods=self.waiting_pods,
             live_node=lambda name: self.nodes.get("", name),
         )
-        self.whole_objects = InformerFactory(transport)
+        self.whole_objects = InformerFactory(transport, on_death=self.died)
         self.extender_chains = ExtenderChains(
             loop, self.api, self.whole_objects, binder.settle, self.write_fence
         )
@@ -294,6 +311,7 @@ class App:
             self.shadows,
             self.options.supply,
             self.options.source,
+            self.died,
         )
         self.profiles = self.policies.profiles
         self.queue = SchedulingQueue(
@@ -306,7 +324,7 @@ class App:
             on_incoming=metrics.incoming,
             attempt_budget_s=self.options.attempt_budget_s or float("inf"),
         )
-        self.informers = InformerFactory(transport)
+        self.informers = InformerFactory(transport, on_death=self.died)
         self.pods = self.informers.informer(PODS, transform=PodTemplates().share)
         self.nodes = self.informers.informer(NODES)
         if self.options.supply is not None:
@@ -326,8 +344,11 @@ class App:
             instance=self.options.identity,
             capacity=EVENTS_WAITING,
             pressure=self._binds_press,
+            on_death=self.died,
         )
-        self.status_writer = PodStatusWriter(loop, self.api, self.cache.is_placed_pod)
+        self.status_writer = PodStatusWriter(
+            loop, self.api, self.cache.is_placed_pod, on_death=self.died
+        )
         failures = FailureHandler(
             self.queue, self.pods.get, self.recorder, self.status_writer, metrics, clock
         )
@@ -381,6 +402,7 @@ class App:
             self.options.slow_cycle_s,
             self.shadows,
             self.server.answer,
+            on_death=self.died,
         )
         self.reaper = Reaper(
             self.cache,
@@ -390,6 +412,7 @@ class App:
             metrics,
             clock,
             on_loop=loop.call_soon_threadsafe,
+            on_death=self.died,
         )
         self.debugger = debugger = CacheDebugger(
             self.cache, self.queue, self.nodes.list, self.pods.list, clock
@@ -422,6 +445,7 @@ class App:
             cache_comparisons=lambda: float(debugger.comparisons),
             events=self.recorder.statistics,
             pod_statuses=self.status_writer.statistics,
+            cycle_under_way_s=lambda: self.scheduling.cycle_under_way_s,
         )
 
     async def _serve(self, stop: asyncio.Event) -> int:
@@ -492,7 +516,10 @@ class App:
             self.options.serving,
             self.metrics,
             readiness={"informers": self._not_ready},
-            liveness={"leaderElection": self._not_leading_any_more},
+            liveness={
+                "leaderElection": self._not_leading_any_more,
+                "scheduling": self.scheduling.problem,
+            },
             reviews=self.reviews,
             pages=pages(
                 self.policies.describe,
@@ -576,7 +603,8 @@ class App:
         return "the leadership was lost" if lost else None
 
     def _watched(self) -> tuple[Informer[Any], ...]:
-        return (self.pods, self.nodes, self.namespaces, self.budgets, *self.workloads)
+        others = (*self.workloads, *self.storage)
+        return (self.pods, self.nodes, self.namespaces, self.budgets, *others)
 
     def _pending_pods(self) -> dict[str, float]:
         counts = self.queue.counts()

@@ -18,7 +18,7 @@ import structlog
 
 from cache.pod_info import on_node
 from plugins.framework.cluster_events import ASSIGNED_POD_DELETE
-from plugins.framework.status import Code, Status
+from plugins.framework.status import Code, Status, failure
 from scheduler.binder import BoundElsewhereError, PodGoneError
 from scheduler.failure_handler import Failure
 from scheduler.handover import LoopInbox
@@ -204,6 +204,9 @@ class BindingCycles:
         try:
             try:
                 status = await self._bind(job)
+            except Exception as error:
+                log.exception("binding cycle failed", pod=job.decision.info.key)
+                status = failure(error, "binding")
             finally:
                 # Before the pod can be popped again.
                 self._slots.release(job.decision.info.uid)
@@ -213,7 +216,7 @@ class BindingCycles:
                 self.undo(job, status)
         except Exception:
             # Reached only by a mistake of ours; the pod must still end in exactly one place.
-            log.exception("binding cycle failed", pod=job.decision.info.key)
+            log.exception("the end of a binding cycle failed", pod=job.decision.info.key)
             self._queue.done(job.decision.info.uid)
         finally:
             self._metrics.cycles.binding(job.decision.profile, marks, began)

@@ -8,6 +8,7 @@ import gc
 import os
 import signal
 import sys
+import threading
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scheduler.policy.plugin_supply import PluginSupply
+
+_VITAL_THREADS = frozenset({"containment", "plugin-dir", "plugin-memory", "policies"})
+"""Those of ours that do not report their death themselves."""
 
 _DEFAULTS = Options()
 
@@ -246,7 +250,16 @@ async def _until_signalled(app: App) -> int:
     loop.add_signal_handler(signal.SIGUSR2, app.tell_state)
     # Not through the loop: that would come after whatever the process was about to do.
     signal.signal(signal.SIGCONT, lambda *_: _end_if_deposed(app))
+    threading.excepthook = lambda args: _thread_died(app, args)
     return await app.run(stop)
+
+
+def _thread_died(app: App, args: threading.ExceptHookArgs) -> None:
+    """End the process with a thread of its own; one that a plugin has started may die."""
+    if args.thread is None or args.thread.name not in _VITAL_THREADS:
+        threading.__excepthook__(args)
+        return
+    app.died(args.thread.name, args.exc_value or args.exc_type())
 
 
 def _end_if_deposed(app: App) -> None:

@@ -32,6 +32,7 @@ from scheduler.event_body import (
 from scheduler.event_series import EventSeries, Occurrence, SeriesCache
 from scheduler.handover import LoopInbox
 from scheduler.policy.policy_origin import DEFAULT_ORIGIN
+from scheduler.vital import no_death, watch_task
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from cache.objects import Pod
     from scheduler.event_series import EventType
     from scheduler.policy.policy_origin import PolicyOrigin
+    from scheduler.vital import OnDeath
 
 MAX_TRIES: Final = 12
 """Attempts at one Event before it is given up: client-go's maxTriesPerEvent. With the client's
@@ -102,6 +104,8 @@ class EventRecorder:
         Whether binds need the connection more than Events do; asked often, so keep it cheap.
     rng, sleep
         For the delays between attempts.
+    on_death
+        Called with the name of a worker that ends without being stopped.
 
     Notes
     -----
@@ -126,6 +130,7 @@ class EventRecorder:
         pressure: Callable[[], bool] = lambda: False,
         rng: random.Random | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        on_death: OnDeath = no_death,
     ) -> None:
         self._loop = loop
         self._api = api
@@ -138,6 +143,7 @@ class EventRecorder:
         self._pressure = pressure
         self._rng = rng or random.Random()
         self._sleep = sleep
+        self._on_death = on_death
         self._inbox: LoopInbox[Occurrence] = LoopInbox(loop, self._receive)
         self._queue: asyncio.Queue[EventSeries] = asyncio.Queue()
         self._cache = SeriesCache()
@@ -204,6 +210,8 @@ class EventRecorder:
             for index in range(self._workers)
         ]
         self._tasks.append(self._loop.create_task(self._sweep_forever(), name="events-sweep"))
+        for task in self._tasks:
+            watch_task(task, self._on_death)
 
     async def drain(self, timeout_s: float) -> int:
         """Wait until all that was recorded is sent, whatever the pressure.

@@ -15,6 +15,7 @@ from cache.resources import MalformedObjectError
 from plugins import names
 from plugins.framework.status import Code
 from scheduler.policy.policy_origin import DEFAULT_ORIGIN, PolicyOrigin
+from scheduler.queueing import Room
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,11 +132,45 @@ class FailureHandler:
         self._clock = clock
 
     def handle(self, queued: QueuedPod, failure: Failure) -> None:
-        """Requeue the pod, unless it is gone or bound, and report why it was refused."""
+        """Requeue the pod, unless it is gone or bound, and report why it was refused.
+
+        A pod whose attempt has ended already stays where it is. That a failure cannot be reported
+        changes nothing of what becomes of the pod.
+        """
+        tried, popped_s = queued.info, queued.popped_s
+        live = self._requeue(queued, failure)
+        try:
+            self._report(tried, live, popped_s, failure)
+        except Exception:
+            log.exception("a failure could not be reported", pod=tried.key)
+
+    def _requeue(self, queued: QueuedPod, failure: Failure) -> Pod | None:
+        """End the attempt; return the live pod if it is tried again, else None."""
         info = queued.info
+        if self._queue.room_of(info.uid) is not Room.IN_FLIGHT:
+            return None
+        live = self._live_pod(info.namespace, info.name)
+        if live is None or live.metadata.uid != info.uid or live.spec.node_name:
+            self._queue.done(info.uid)
+            return None
+        if live is not info.pod:
+            try:
+                queued.info = PodInfo(live)
+            except MalformedObjectError as error:
+                log.warning("keeping the last readable version", pod=info.key, error=str(error))
+        queued.unschedulable_plugins = failure.unschedulable_plugins
+        queued.pending_plugins = failure.pending_plugins
+        self._queue.add_unschedulable(queued)
+        if failure.nominated_node_name is not None:
+            # Counts from here on, whenever the API server hears of it. No cycle comes between.
+            self._queue.nominator.add(queued.info, failure.nominated_node_name)
+        return live
+
+    def _report(
+        self, info: PodInfo, live: Pod | None, popped_s: float | None, failure: Failure
+    ) -> None:
         rejected = failure.status.is_rejection
         result = "unschedulable" if rejected else "error"
-        popped_s = queued.popped_s
         self._metrics.attempt(
             failure.profile, result, None if popped_s is None else self._clock() - popped_s
         )
@@ -160,21 +195,8 @@ class FailureHandler:
                 error=failure.message,
                 policy=failure.policy.text,
             )
-        live = self._live_pod(info.namespace, info.name)
-        if live is None or live.metadata.uid != info.uid or live.spec.node_name:
-            self._queue.done(info.uid)
+        if live is None:
             return
-        if live is not info.pod:
-            try:
-                queued.info = PodInfo(live)
-            except MalformedObjectError as error:
-                log.warning("keeping the last readable version", pod=info.key, error=str(error))
-        queued.unschedulable_plugins = failure.unschedulable_plugins
-        queued.pending_plugins = failure.pending_plugins
-        self._queue.add_unschedulable(queued)
-        if failure.nominated_node_name is not None:
-            # Counts from here on, whenever the API server hears of it. No cycle comes between.
-            self._queue.nominator.add(queued.info, failure.nominated_node_name)
         self._recorder.event(
             live,
             "Warning",

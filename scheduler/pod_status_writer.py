@@ -28,11 +28,13 @@ import structlog
 from scheduler.client.errors import Action, ApiError, classify
 from scheduler.handover import LoopInbox
 from scheduler.pod_condition import WantedStatus, WrittenStatuses, cut_message, status_patch
+from scheduler.vital import no_death, watch_task
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from cache.objects import Pod, PodMeta
+    from scheduler.vital import OnDeath
 
 MAX_TRIES: Final = 8
 """Attempts at one status; about half a minute with the client's backoff. By then the pod has been
@@ -90,6 +92,8 @@ class PodStatusWriter:
         Monotonic seconds, and seconds since the epoch.
     rng, sleep
         For the delays between attempts.
+    on_death
+        Called with the name of a worker that ends without being stopped.
 
     Notes
     -----
@@ -109,6 +113,7 @@ class PodStatusWriter:
         wall_clock: Callable[[], float] = time.time,
         rng: random.Random | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        on_death: OnDeath = no_death,
     ) -> None:
         self._loop = loop
         self._api = api
@@ -119,6 +124,7 @@ class PodStatusWriter:
         self._wall_clock = wall_clock
         self._rng = rng or random.Random()
         self._sleep = sleep
+        self._on_death = on_death
         self._inbox: LoopInbox[WantedStatus] = LoopInbox(loop, self._receive)
         self._ready: asyncio.Queue[str] = asyncio.Queue()
         self._waiting: dict[str, WantedStatus] = {}
@@ -231,6 +237,8 @@ class PodStatusWriter:
             self._loop.create_task(self._work(), name=f"pod-status-{index}")
             for index in range(self._workers)
         ]
+        for task in self._tasks:
+            watch_task(task, self._on_death)
 
     async def drain(self, timeout_s: float) -> int:
         """Wait until all statuses are written; return how many are not when time is up."""

@@ -16,6 +16,7 @@ from cache.pod_info import is_terminal, on_node, readable_info
 from cache.resources import MalformedObjectError
 from plugins.framework.cluster_events import ASSIGNED_POD_DELETE
 from scheduler.client.errors import ApiError
+from scheduler.vital import VitalThread, no_death
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from cache.scheduler_cache import SchedulerCache
     from scheduler.metrics import Metrics
     from scheduler.queueing import SchedulingQueue
+    from scheduler.vital import OnDeath
 
 DEFAULT_PERIOD_S = 1.0
 """kube-scheduler's cleanAssumedPeriod."""
@@ -51,6 +53,8 @@ class Reaper:
     on_loop
         Has a function called on the I/O loop, where the watches fill the cache. By default it is
         called at once: for who has no other thread.
+    on_death
+        Called on the thread when that ends without being told to.
 
     Notes
     -----
@@ -69,6 +73,7 @@ class Reaper:
         *,
         period_s: float = DEFAULT_PERIOD_S,
         on_loop: Callable[[Callable[[], None]], object] = _at_once,
+        on_death: OnDeath = no_death,
     ) -> None:
         self._cache = cache
         self._queue = queue
@@ -83,7 +88,7 @@ class Reaper:
         self.paused_rounds = 0
         """Rounds in which pods were overdue and nothing was settled, for the watch was stale."""
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self.run, name="reaper", daemon=True)
+        self._thread = VitalThread(self.run, "reaper", on_death)
 
     def start(self) -> None:
         """Start the thread."""

@@ -5,14 +5,13 @@ Source: pkg/scheduler/schedule_one.go, ScheduleOne (1.36).
 
 from __future__ import annotations
 
-import threading
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from cache.scheduler_cache import CacheConflictError
-from plugins.framework.attempt_budget import AttemptBudget
+from plugins.framework.attempt_budget import AttemptBudget, AttemptBudgetExceededError
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import Code, Status, failure
 from scheduler.binding_cycle import BindingJob
@@ -20,6 +19,7 @@ from scheduler.cycle_watch import DEFAULT_SLOW_CYCLE_S, CycleWatch
 from scheduler.failure_handler import Failure
 from scheduler.rehearsal import rehearse
 from scheduler.shadow import Shadows
+from scheduler.vital import VitalThread, no_death
 from scheduler.waiting_pods import WaitingPod
 
 if TYPE_CHECKING:
@@ -37,7 +37,12 @@ if TYPE_CHECKING:
     from scheduler.profiles import Profiles
     from scheduler.queueing import QueuedPod, SchedulingQueue
     from scheduler.scheduling_cycle import SchedulingCycle
+    from scheduler.vital import OnDeath
     from scheduler.waiting_pods import WaitingPods
+
+MAX_CYCLE_S: Final = 300.0
+"""A cycle that takes longer does not come back: then the process had better start again. The
+longest ones that did took seconds."""
 
 log = structlog.get_logger(__name__)
 
@@ -55,6 +60,8 @@ class SchedulingLoop:
         Called on the loop when the first pod can be decided about.
     cpu_clock
         CPU seconds of the scheduling thread, by which the budgets of attempts are measured.
+    on_death
+        Called on the thread when that ends without being told to.
 
     Notes
     -----
@@ -77,6 +84,7 @@ class SchedulingLoop:
         shadows: Shadows | None = None,
         on_ready: Callable[[], None] | None = None,
         cpu_clock: Callable[[], float] = thread_time,
+        on_death: OnDeath = no_death,
     ) -> None:
         self._cpu_clock = cpu_clock
         self._on_ready = on_ready
@@ -92,7 +100,12 @@ class SchedulingLoop:
         self._failures = failures
         self._recorder = recorder
         self._metrics = metrics
-        self._thread = threading.Thread(target=self.run, name="scheduling", daemon=True)
+        self._began = 0.0
+        # What is to be undone if the cycle fails: nothing, a pod that is assumed, or nothing any
+        # more, for somebody else has it.
+        self._assumed: BindingJob | None = None
+        self._is_handed_over = False
+        self._thread = VitalThread(self.run, "scheduling", on_death)
 
     def start(self) -> None:
         """Start the thread."""
@@ -103,6 +116,21 @@ class SchedulingLoop:
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
+    @property
+    def cycle_under_way_s(self) -> float:
+        """How long the cycle takes that is under way, in seconds; 0 when none is. Any thread."""
+        began = self._began
+        return perf_counter() - began if began else 0.0
+
+    def problem(self) -> str | None:
+        """Return why nothing is scheduled any more; None while all is well. Any thread."""
+        if self._thread.ident is not None and not self._thread.is_alive():
+            return "the scheduling thread has ended"
+        under_way_s = self.cycle_under_way_s
+        if under_way_s > MAX_CYCLE_S:
+            return f"one scheduling cycle has been under way for {under_way_s:.0f} s"
+        return None
+
     def run(self) -> None:
         """Schedule pods until the queue is closed. One bad pod never stops the loop."""
         rehearse(self._cache, self._cycle, self._profiles)
@@ -112,20 +140,41 @@ class SchedulingLoop:
             queued = self._queue.pop()
             if queued is None:
                 return
-            try:
-                self.schedule_one(queued)
-            except Exception as error:
-                log.exception("scheduling cycle failed", pod=queued.info.key)
-                self._failures.handle(
-                    queued,
-                    Failure.of_status(
-                        queued.info.pod.spec.scheduler_name, failure(error, "scheduling")
-                    ),
-                )
+            self.attempt(queued)
+
+    def attempt(self, queued: QueuedPod) -> None:
+        """Run one cycle, and take back what it did if it ends in the middle.
+
+        Raises
+        ------
+        Exception
+            When it cannot be taken back. What the cache and the queue hold is in doubt then, and
+            the thread ends, and with it the process.
+        """
+        try:
+            self.schedule_one(queued)
+        except (Exception, AttemptBudgetExceededError) as error:
+            # No budget is looked at after the decision; if one is, it is no reason to end.
+            log.exception("scheduling cycle failed", pod=queued.info.key)
+            self._failed(queued, error)
+
+    def _failed(self, queued: QueuedPod, error: BaseException) -> None:
+        """Take back what a cycle did that ended in the middle: by a mistake of ours."""
+        self._began = 0.0
+        status = failure(error, "scheduling")
+        if self._is_handed_over:
+            return
+        if self._assumed is not None:
+            self._waiting_pods.remove(queued.info.uid)
+            self._bindings.undo(self._assumed, status)
+        else:
+            name = queued.info.pod.spec.scheduler_name
+            self._failures.handle(queued, Failure.of_status(name, status))
 
     def schedule_one(self, queued: QueuedPod) -> None:
         """Run one cycle: the pod ends in exactly one of bound, queued, deleted."""
         info = queued.info
+        self._assumed, self._is_handed_over = None, False
         framework = self._profiles.get(info.pod.spec.scheduler_name)
         if framework is None or self._skip(queued):
             self._queue.done(info.uid)
@@ -133,7 +182,7 @@ class SchedulingLoop:
                 # A policy has come since, and found the pod in flight. Out of it, it is not lost.
                 self._queue.add(info)
             return
-        began = perf_counter()
+        began = self._began = perf_counter()
         update = self._cache.update_snapshot(self._cycle.snapshot)
         budget = AttemptBudget(queued.allowance_s, self._cpu_clock)
         state = CycleState(budget)
@@ -159,9 +208,11 @@ class SchedulingLoop:
             node=decision.node_name,
             duration_s=perf_counter() - began,
         )
+        # The binding may wait here for others to be bound: that is not the cycle's time.
+        self._began = 0.0
         if job is not None:
-            # It may wait here for others to be bound: that is not the cycle's time.
             self._bindings.start(job)
+            self._is_handed_over = True
         if self._shadows.active is not None:
             # The snapshot is still as the decision saw it: the next cycle brings it up to date.
             self._shadows.observe(self._cycle.snapshot, framework, decision)
@@ -193,9 +244,9 @@ class SchedulingLoop:
             log.warning("pod is placed already", pod=info.key, error=str(error))
             self._queue.done(info.uid)
             return None
+        job = self._assumed = BindingJob(queued, decision, state, framework)
         # What is assumed counts on its node already.
         self._queue.nominator.delete(info.uid)
-        job = BindingJob(queued, decision, state, framework)
         status = framework.run_reserve(state, info, node_name)
         waits: dict[str, float] = {}
         if status.is_success:
@@ -205,6 +256,7 @@ class SchedulingLoop:
             self._waiting_pods.add(job.waiting)
         elif not status.is_success:
             self._bindings.undo(job, _as_failure(status))
+            self._assumed = None
             return None
         # From here on the state belongs to the binding cycle, which measures for itself.
         state.marks = None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from scheduler.informers.informer import Informer
 from scheduler.informers.reflector_options import ReflectorOptions
+from scheduler.vital import no_death, watch_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from scheduler.client.transport import Transport
     from scheduler.informers.informer import InformerStatistics
     from scheduler.informers.watch_events import ObjectKind, T
+    from scheduler.vital import OnDeath
 
 
 class InformerFactory:
@@ -25,11 +27,19 @@ class InformerFactory:
         How to reach the API server; shared by all informers.
     options
         How the informers read the API server.
+    on_death
+        Called with the name of an informer that ends without being stopped.
 
     Concurrency: loop-confined, but for `has_synced`, `staleness_s` and `statistics`.
     """
 
-    def __init__(self, transport: Transport, options: ReflectorOptions | None = None) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        options: ReflectorOptions | None = None,
+        on_death: OnDeath = no_death,
+    ) -> None:
+        self._on_death = on_death
         self._transport = transport
         self._options = options if options is not None else ReflectorOptions()
         self._informers: dict[tuple[str, str | None], Informer[Any]] = {}
@@ -92,11 +102,11 @@ class InformerFactory:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _run(self, informer: Informer[Any]) -> None:
-        self._tasks.append(
-            asyncio.get_running_loop().create_task(
-                informer.run(), name=f"informer-{informer.kind.name}"
-            )
+        task = asyncio.get_running_loop().create_task(
+            informer.run(), name=f"informer-{informer.kind.name}"
         )
+        watch_task(task, self._on_death)
+        self._tasks.append(task)
 
     # --- what can be asked --------------------------------------------------------------------
 

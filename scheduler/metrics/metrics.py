@@ -105,6 +105,11 @@ _COMPARISONS: Final[tuple[Kind, str, str]] = (
     "berth_cache_comparisons_total",
     "Comparisons of the cache with the watches.",
 )
+_CYCLE_UNDER_WAY: Final[tuple[Kind, str, str]] = (
+    "gauge",
+    "berth_cycle_under_way_seconds",
+    "Duration so far of the scheduling cycle that is under way; 0 when none is.",
+)
 _MASTER_STATUS: Final[_Heading] = (
     "gauge",
     "leader_election_master_status",
@@ -426,6 +431,7 @@ class Metrics:
         cache_comparisons: Callable[[], float] | None = None,
         events: Callable[[], EventStatistics] | None = None,
         pod_statuses: Callable[[], PodStatusStatistics] | None = None,
+        cycle_under_way_s: Callable[[], float] | None = None,
     ) -> None:
         """Name those to ask at each scrape. They are asked from any thread.
 
@@ -453,6 +459,8 @@ class Metrics:
             How many there were.
         events, pod_statuses
             The event recorder's and the status writer's statistics.
+        cycle_under_way_s
+            How long the scheduling cycle takes that is under way; 0 when none is.
         """
         for heading, read in (
             (_PENDING_PODS, pending_pods),
@@ -481,6 +489,8 @@ class Metrics:
             pull(Pulled(*_MISMATCHES, (), _known(cache_mismatches)))
         if cache_comparisons is not None:
             pull(Pulled(*_COMPARISONS, (), _known(cache_comparisons)))
+        if cycle_under_way_s is not None:
+            pull(Pulled(*_CYCLE_UNDER_WAY, (), _known(cycle_under_way_s)))
         if events is not None:
             for name, text, number in _EVENTS:
                 pull(Pulled("counter", name, text, (), _one(events, number)))

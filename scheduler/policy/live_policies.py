@@ -13,6 +13,7 @@ from scheduler.policy.policy_thread import PolicyThread
 from scheduler.policy.profile_compiler import ProfileCompiler
 from scheduler.policy.profile_swap import ProfileSwap
 from scheduler.profiles import Profiles
+from scheduler.vital import no_death
 
 STOP_S: Final = 5.0
 """For a change that is being compiled when berth is told to stop."""
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from scheduler.policy.plugin_supply import PluginSupply
     from scheduler.policy.policies import Shadows
     from scheduler.queueing import SchedulingQueue
+    from scheduler.vital import OnDeath
 
 
 class LivePolicies:
@@ -49,6 +51,8 @@ class LivePolicies:
         The plugins of users; None where there are none.
     source
         Where the configuration is read again; None for never.
+    on_death
+        Called when the thread ends on which it is read, without being told to.
 
     Raises
     ------
@@ -76,6 +80,7 @@ class LivePolicies:
         shadows: Shadows | None = None,
         supply: PluginSupply | None = None,
         source: ConfigSource | None = None,
+        on_death: OnDeath = no_death,
     ) -> None:
         self._supply = supply
         self._plugins: Callable[[], Mapping[str, type[Plugin]]] = (
@@ -103,7 +108,7 @@ class LivePolicies:
                 )
             )
             self._reload = reload
-            self._thread = PolicyThread(self._reload.look)
+            self._thread = PolicyThread(self._reload.look, on_death)
 
     def go_live(
         self,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from scheduler.vital import VitalThread, no_death
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from scheduler.vital import OnDeath
 
 log = structlog.get_logger(__name__)
 
@@ -27,16 +30,18 @@ class PolicyThread:
     ----------
     look
         Done every second.
+    on_death
+        Called on the thread when that ends without being told to.
 
     Notes
     -----
     *Concurrency*: thread-safe; :meth:`start` and :meth:`stop` once.
     """
 
-    def __init__(self, look: Callable[[], object]) -> None:
+    def __init__(self, look: Callable[[], object], on_death: OnDeath = no_death) -> None:
         self._look = look
         self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="policies", daemon=True)
+        self._thread = VitalThread(self._run, "policies", on_death)
 
     def start(self) -> None:
         """Begin."""

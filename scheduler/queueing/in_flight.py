@@ -57,6 +57,8 @@ class Attempt:
     """How many events there had been when the attempt started."""
     gone: bool = False
     """The pod was deleted meanwhile."""
+    unserved: bool = False
+    """Its profile was taken away meanwhile, and has not come back."""
     activated: bool = False
     """Somebody asked for another attempt meanwhile."""
 

@@ -303,7 +303,8 @@ class SchedulingQueue:
         The caller has set ``unschedulable_plugins`` and ``pending_plugins``, both empty for an
         error. What happened since the attempt started is judged now. The pod goes
 
-        * nowhere, if it was deleted meanwhile or the attempt has ended before;
+        * nowhere, if it was deleted meanwhile, its profile is not served any more, or the attempt
+          has ended before;
         * to backoff after an error, or when something happened that may help;
         * to active when that was awaited by a Pending plugin, or its pause is over already;
         * among the gated instead, if a gate keeps it out of these two;
@@ -314,7 +315,7 @@ class SchedulingQueue:
             attempt = self._rooms.in_flight.get(uid)
             if attempt is None or attempt.queued is not queued:
                 return
-            if attempt.gone:
+            if attempt.gone or attempt.unserved:
                 self._move_locked(queued, Room.NOWHERE)
                 return
             self._count_failure_locked(queued, attempt)
@@ -436,8 +437,8 @@ class SchedulingQueue:
                 elif name in changed:
                     self._judge_anew_locked(queued)
             for attempt in self._rooms.in_flight:
-                if attempt.latest.pod.spec.scheduler_name not in served:
-                    attempt.gone = True
+                attempt.unserved = attempt.latest.pod.spec.scheduler_name not in served
+                if attempt.unserved:
                     self.nominator.delete(attempt.latest.uid)
 
     def _judge_anew_locked(self, queued: QueuedPod) -> None:

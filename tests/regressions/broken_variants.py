@@ -172,6 +172,35 @@ def _half_followed_verdicts_are_kept(real: Any) -> Any:
     return kept_verdicts
 
 
+@_variant(SchedulingLoop, "_failed")
+def _broken_cycles_leave_their_pods_assumed(real: Any) -> Any:
+    def failed(self: Any, queued: Any, error: Exception) -> None:
+        self._assumed = None
+        real(self, queued, error)
+
+    return failed
+
+
+@_variant(FailureHandler, "handle")
+def _failures_are_reported_or_nothing_is_scheduled(real: Any) -> Any:
+    def handle(self: Any, queued: Any, failure: Any) -> None:
+        live = self._live_pod(queued.info.namespace, queued.info.name)
+        self._report(queued.info, live, queued.popped_s, failure)
+        real(self, queued, failure)
+
+    return handle
+
+
+@_variant(SchedulingQueue, "policy_changed")
+def _profiles_that_were_away_lose_their_pods(real: Any) -> Any:
+    def policy_changed(self: Any, changed: Any, served: Any) -> None:
+        real(self, changed, served)
+        for attempt in self._rooms.in_flight:
+            attempt.gone = attempt.gone or attempt.unserved
+
+    return policy_changed
+
+
 @_variant(Binder, "_why_abandoned")
 def _bindings_are_sent_for_ever(real: Any) -> Any:
     def why(self: Any, info: Any, error: Any, verdict: Any, attempt: int, began_s: float) -> str:

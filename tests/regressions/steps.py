@@ -228,6 +228,21 @@ def _cycle(world: World) -> None:
     world.cycle()
 
 
+@_step("the next (?P<what>hand-over|report) breaks down")
+def _break_next(world: World, what: str) -> None:
+    world.break_next(what)
+
+
+@_step("the profile is taken away")
+def _take_profile_away(world: World) -> None:
+    world.serve("another")
+
+
+@_step("the profile comes back")
+def _bring_profile_back(world: World) -> None:
+    world.serve("berth")
+
+
 @_step("advance (?P<seconds>\\d+)s")
 def _advance(world: World, seconds: str) -> None:
     world.advance(float(seconds))

@@ -38,6 +38,7 @@ from scheduler.metrics import Metrics
 from scheduler.nominated_nodes import NominatedNodes
 from scheduler.plugin_handle import PluginHandle
 from scheduler.pod_status_writer import PodStatusWriter
+from scheduler.policy.profile_swap import ProfileSwap
 from scheduler.preemption_executor import PreemptionExecutor
 from scheduler.profile_builder import build_profiles
 from scheduler.queueing import SchedulingQueue
@@ -60,10 +61,14 @@ if TYPE_CHECKING:
     from plugins.framework.cluster_events import EventRegistration, Hint, HintFunction
     from plugins.framework.interfaces import Plugin
     from plugins.framework.status import Status
+    from scheduler.profiles import Profiles
 
 PASSES = 60
 """Turns of the loop between two looks at the watches. Nothing here waits for anything but the
 loop, and no chain of requests is as long as this."""
+
+PROFILE = "berth"
+"""The schedulerName of all pods."""
 
 EPOCH_S = 1_767_225_600.0
 """The time when a scenario starts: 2026-01-01."""
@@ -84,6 +89,8 @@ class World:
     ----------
     tried
         UID of the pod of the last cycle; None when there was no pod to try.
+    has_died
+        The scheduling thread would have ended.
     questions
         How often a plugin was asked about a gate or an event since this was set to 0.
     busy_loop
@@ -99,6 +106,7 @@ class World:
         self.questions = 0
         self.busy_loop = False
         self._handed_over: list[Callable[[], None]] = []
+        self.has_died = False
         self._patches = ExitStack()
         self.clock = FakeClock()
         self.cluster = Cluster(self.wall_clock)
@@ -133,17 +141,8 @@ class World:
             waiting_pods=self.waiting_pods,
             live_node=lambda name: self.nodes.get("", name),
         )
-        (effective,) = effective_profiles(default_config("berth"))
-        points = {
-            point: (*_named(Judge, point), *names, *_named(Bystander, point))
-            for point, names in effective.points.items()
-        }
-        known: dict[str, type[Plugin]] = {
-            **PLUGINS,
-            Bystander.name: Bystander,
-            Judge.name: Judge,
-        }
-        profiles = build_profiles([replace(effective, points=points)], known, handle)
+        self._handle = handle
+        profiles = self._profiles = self._build_profiles(PROFILE)
         self.bystander = made_for(profiles, Bystander)
         self.judge = made_for(profiles, Judge)
         self.queue = SchedulingQueue(
@@ -153,6 +152,7 @@ class World:
             registrations=self._counted_hints(profiles.registrations),
         )
         self._handlers = EventHandlers(self.cache, self.queue, profiles, self.waiting_pods, metrics)
+        self._swap = ProfileSwap(loop, profiles, self.queue, self._handlers, self.pods.objects)
         self._recorder = EventRecorder(
             loop, FakeWriteApi(), instance="test", wall_clock=self.wall_clock, sleep=_no_wait
         )
@@ -216,6 +216,19 @@ class World:
             on_loop=self._when_the_loop_is_free,
         )
 
+    def _build_profiles(self, scheduler_name: str) -> Profiles:
+        (effective,) = effective_profiles(default_config(scheduler_name))
+        points = {
+            point: (*_named(Judge, point), *names, *_named(Bystander, point))
+            for point, names in effective.points.items()
+        }
+        known: dict[str, type[Plugin]] = {
+            **PLUGINS,
+            Bystander.name: Bystander,
+            Judge.name: Judge,
+        }
+        return build_profiles([replace(effective, points=points)], known, self._handle)
+
     async def __aenter__(self) -> Self:
         self._recorder.start()
         self._writer.start()
@@ -236,11 +249,32 @@ class World:
     # --- what happens -------------------------------------------------------------------------
 
     def cycle(self) -> None:
-        """Try the pod whose turn it is, if there is one."""
-        queued = self.queue.pop(timeout_s=0)
+        """Try the pod whose turn it is, if there is one and the thread has not died."""
+        queued = None if self.has_died else self.queue.pop(timeout_s=0)
         self.tried = None if queued is None else queued.info.uid
         if queued is not None:
-            self.scheduling.schedule_one(queued)
+            try:
+                self.scheduling.attempt(queued)
+            except Exception:  # noqa: BLE001 - as the thread would end by whatever it is
+                self.has_died = True
+
+    def serve(self, scheduler_name: str) -> None:
+        """Put the default profile for a schedulerName in place of the one that there is."""
+        self._swap(list(self._build_profiles(scheduler_name)))
+
+    def break_next(self, what: str) -> None:
+        """Let a step of the scheduler's own raise an exception the next time."""
+        owner, attribute = {
+            "hand-over": (self.scheduling._watch, "end"),
+            "report": (self._recorder, "event"),
+        }[what]
+        real = getattr(owner, attribute)
+
+        def broken(*args: object, **more: object) -> None:
+            setattr(owner, attribute, real)
+            raise RuntimeError("as the scenario wants it")
+
+        setattr(owner, attribute, broken)
 
     def advance(self, seconds: float) -> None:
         """Let time pass, and the reaper have a round at its end."""
