@@ -7,21 +7,25 @@ because each quantity then lies in one piece.
 Rows are dense: a node that leaves hands its row to the last node. A row number is therefore
 good only until the next update; whatever is kept longer names the node and its UID.
 
-Besides the fixed columns there are *derived* ones, which plugins ask for by a spec: the values
-of one label key, the nodes that hold one image. They are filled when first asked for, follow
-every changed row from then on, and are dropped when unused for long.
+Besides the fixed columns there are those of labels (:mod:`cache.label_columns`) and *derived* ones,
+which plugins ask for by a spec: the nodes that hold one image, the host ports in use. They are
+filled when first asked for, follow every changed row from then on, and are kept within a number
+of bytes.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from cache.byte_bounded import ByteBounded
 from cache.interning import Interner
+from cache.label_columns import LabelColumns
+from cache.node_info import NO_IMAGES, NO_LABELS
 from cache.quantity import INT64_MAX
+from cache.ref_counts import RefCounts
 from cache.resource_table import ResourceTable
 from cache.term_index import TermIndex
 
@@ -30,16 +34,22 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from cache.image_states import ImageState
+    from cache.label_columns import LabelColumn
     from cache.node_info import NodeInfo
     from cache.objects import Node, Taint
 
 NONZERO_CPU: Final = 0
 NONZERO_MEMORY: Final = 1
 
-MAX_DERIVED_COLUMNS: Final = 256
-"""More than the distinct label keys, images and ports that pods ask for at one time."""
+MAX_DERIVED_BYTES: Final = 1 << 25
+"""32 MiB: 250 columns of 15 000 nodes, more than the images and ports that pods ask for at one
+time."""
 
 _FIRST_CAPACITY: Final = 64
+
+_BYTES_BESIDE: Final = 500
+"""Of a derived column beside its array: its key, its spec."""
 
 _MAX_CHANGES: Final = 8192
 """Changes that are remembered. Who has not looked for longer does better to begin anew."""
@@ -66,37 +76,6 @@ class ColumnSpec:
     fill: Callable[[NodeInfo], Any]
     dtype: Any = np.int64
     of_pods: bool = False
-
-
-class LabelColumn:
-    """The values of one label key over all nodes, as small integers.
-
-    ``ids`` is int32 of shape (n_nodes,), 0 where the label is absent; ``values[id]`` is the
-    text, with None at 0.
-    """
-
-    __slots__ = ("_ids_by_value", "key", "values")
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-        self.values: list[str | None] = [None]
-        self._ids_by_value: dict[str, int] = {}
-
-    def id_of(self, value: str) -> int | None:
-        """Return the id of a value, or None when no node has it."""
-        return self._ids_by_value.get(value)
-
-    def fill(self, info: NodeInfo) -> int:
-        """Return the id of the node's value, making one for a value seen for the first time."""
-        value = info.labels.get(self.key)
-        if value is None:
-            return 0
-        known = self._ids_by_value.get(value)
-        if known is None:
-            known = len(self.values)
-            self._ids_by_value[value] = known
-            self.values.append(value)
-        return known
 
 
 class _Derived:
@@ -136,10 +115,14 @@ class Columns:
         self._unschedulable = np.zeros(_FIRST_CAPACITY, dtype=np.bool_)
         self._taint_set_ids = np.zeros(_FIRST_CAPACITY, dtype=np.int32)
         self._nodes: list[Node | None] = []
-        self._derived: OrderedDict[Hashable, _Derived] = OrderedDict()
-        self._label_columns: dict[str, LabelColumn] = {}
-        self.label_keys: dict[str, int] = {}
+        self._derived: ByteBounded[Hashable, _Derived] = ByteBounded(MAX_DERIVED_BYTES, _weight)
+        self.labels = LabelColumns(self.node_infos, _FIRST_CAPACITY)
+        """The label keys of all nodes, and the columns of some."""
+        self.label_keys = self.labels.num_nodes_with
         """The label keys of the nodes, and how many nodes have each."""
+        self._images: list[Mapping[str, ImageState]] = []
+        self.num_nodes_with_image = RefCounts()
+        """How many nodes hold each image, by name; images that no node holds are left out."""
         self.node_version = 0
         """Grows whenever a Node object came, went or changed."""
         self._changes: list[int] = []
@@ -154,7 +137,8 @@ class Columns:
     @property
     def memory_bytes(self) -> int:
         """The bytes of all arrays, room for more nodes included."""
-        return self._resources.memory_bytes + sum(array.nbytes for array in self._arrays())
+        arrays = sum(array.nbytes for array in self._arrays())
+        return arrays + self._resources.memory_bytes + self.labels.memory_bytes
 
     # --- changing rows ------------------------------------------------------------------------
 
@@ -178,6 +162,7 @@ class Columns:
             self.row_of[info.name] = row
             self.node_infos.append(info)
             self._nodes.append(None)
+            self._images.append(NO_IMAGES)
             self._resources.append()
             self._taint_set_ids[row] = self.taint_sets.acquire(())
             self.epoch += 1
@@ -211,18 +196,21 @@ class Columns:
         self._count_claims(self.node_infos[row].pvc_ref_counts, -1)
         self.terms.touch(row)
         self.terms.touch(last)
-        self._count_label_keys(self._nodes[row], None)
         self.taint_sets.release(int(self._taint_set_ids[row]))
+        self.labels.remove(row, last, _labels(self._nodes[row]))
+        self.num_nodes_with_image.replace(self._images[row], NO_IMAGES)
         if row != last:
             moved = self.node_infos[last]
             self.node_infos[row] = moved
             self._nodes[row] = self._nodes[last]
+            self._images[row] = self._images[last]
             self.row_of[moved.name] = row
             for array in self._arrays():
                 array[..., row] = array[..., last]
         self._resources.remove(row, last)
         self.node_infos.pop()
         self._nodes.pop()
+        self._images.pop()
         self._nonzero[:, last] = 0
         self.epoch += 1
         self.node_version += 1
@@ -237,20 +225,6 @@ class Columns:
                 self.claim_ref_counts[claim] = now
             else:
                 del self.claim_ref_counts[claim]
-
-    def _count_label_keys(self, old: Node | None, new: Node | None) -> None:
-        before = () if old is None else old.metadata.labels
-        after = () if new is None else new.metadata.labels
-        if old is not None and new is not None and before == after:
-            return
-        counts = self.label_keys
-        for key in after:
-            counts[key] = counts.get(key, 0) + 1
-        for key in before:
-            if counts[key] == 1:
-                del counts[key]
-            else:
-                counts[key] -= 1
 
     def has_label_key(self, key: str) -> bool:
         """Tell whether any node has a label with this key."""
@@ -290,7 +264,9 @@ class Columns:
                 derived.array[row] = derived.spec.fill(info)
 
     def _write_node(self, row: int, info: NodeInfo, node: Node) -> None:
-        self._count_label_keys(self._nodes[row], node)
+        self.labels.write(row, _labels(self._nodes[row]), node.metadata.labels)
+        self.num_nodes_with_image.replace(self._images[row], info.image_states)
+        self._images[row] = info.image_states
         self._nodes[row] = node
         self.node_version += 1
         if self._resources.write_allocatable(row, info.allocatable, self.node_infos):
@@ -314,6 +290,8 @@ class Columns:
         self._taint_set_ids = longer(self._taint_set_ids)
         for derived in self._derived.values():
             derived.array = longer(derived.array)
+        self._derived.weigh_again()
+        self.labels.grow(self._capacity)
 
     def _arrays(self) -> list[npt.NDArray[Any]]:
         fixed: list[npt.NDArray[Any]] = [
@@ -361,13 +339,7 @@ class Columns:
             fill = spec.fill
             array[:n] = [fill(info) for info in self.node_infos]
             known = _Derived(spec, array)
-            self._derived[spec.key] = known
-            if len(self._derived) > MAX_DERIVED_COLUMNS:
-                dropped, _ = self._derived.popitem(last=False)
-                if isinstance(dropped, tuple) and dropped[0] == "label":
-                    self._label_columns.pop(dropped[1], None)
-        else:
-            self._derived.move_to_end(spec.key)
+            self._derived.put(spec.key, known)
         view = known.array[:n]
         view.flags.writeable = False
         return view
@@ -375,17 +347,18 @@ class Columns:
     def label(self, key: str) -> tuple[LabelColumn, npt.NDArray[np.int32]]:
         """Return the values of a label key: their table, and the id of each node.
 
-        *Cost*: as :meth:`derived`. A table that has grown to more than twice the nodes, because
-        nodes came and went, is built anew.
+        *Cost*: the first time proportional to the nodes, later constant; next to nothing for a key
+        that no node has.
         """
-        column = self._label_columns.get(key)
-        if column is not None and len(column.values) > 2 * len(self.node_infos) + _FIRST_CAPACITY:
-            del self._derived[("label", key)]
-            column = None
-        if column is None:
-            column = LabelColumn(key)
-            self._label_columns[key] = column
-        return column, self.derived(ColumnSpec(("label", key), column.fill, np.int32))
+        return self.labels.get(key)
+
+
+def _weight(_key: Hashable, derived: _Derived) -> int:
+    return derived.array.nbytes + _BYTES_BESIDE
+
+
+def _labels(node: Node | None) -> Mapping[str, str]:
+    return NO_LABELS if node is None else node.metadata.labels
 
 
 FEW_ROWS: Final = 400

@@ -65,14 +65,17 @@ class UsedHostPorts:
     Concurrency: not thread-safe; guarded by the owner's lock.
     """
 
-    __slots__ = ("_addresses", "_users")
+    __slots__ = ("_addresses", "_is_shared", "_users")
 
     def __init__(self) -> None:
         self._users: dict[HostPort, int] = {}
         self._addresses: dict[tuple[str, int], set[str]] = {}
+        self._is_shared = False
+        """Whether a copy has the same dictionaries: they are copied before they change."""
 
     def add(self, port: HostPort) -> None:
         """Count one more user of ``port``."""
+        self._own()
         users = self._users.get(port, 0)
         self._users[port] = users + 1
         if not users:
@@ -81,15 +84,24 @@ class UsedHostPorts:
     def remove(self, port: HostPort) -> None:
         """Count one user of ``port`` less; a port that nobody uses is left alone."""
         users = self._users.get(port, 0)
+        if not users:
+            return
+        self._own()
         if users > 1:
             self._users[port] = users - 1
-        elif users:
-            del self._users[port]
-            key = (port.protocol, port.port)
-            addresses = self._addresses[key]
-            addresses.remove(port.ip)
-            if not addresses:
-                del self._addresses[key]
+            return
+        del self._users[port]
+        key = (port.protocol, port.port)
+        addresses = self._addresses[key]
+        addresses.remove(port.ip)
+        if not addresses:
+            del self._addresses[key]
+
+    def _own(self) -> None:
+        if self._is_shared:
+            self._users = self._users.copy()
+            self._addresses = {key: set(ips) for key, ips in self._addresses.items()}
+            self._is_shared = False
 
     def conflicts(self, port: HostPort) -> bool:
         """Return whether a pod with ``port`` cannot run beside those counted here.
@@ -102,11 +114,12 @@ class UsedHostPorts:
         return port.ip == ALL_ADDRESSES or port.ip in addresses or ALL_ADDRESSES in addresses
 
     def copy(self) -> UsedHostPorts:
-        """Return an independent copy."""
+        """Return an independent copy. *Cost*: constant; the first of the two to change pays."""
         other = UsedHostPorts()
         if self._users:
-            other._users = self._users.copy()
-            other._addresses = {key: set(ips) for key, ips in self._addresses.items()}
+            other._users = self._users
+            other._addresses = self._addresses
+            other._is_shared = self._is_shared = True
         return other
 
     def __eq__(self, other: object) -> bool:

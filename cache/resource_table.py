@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from cache.quantity import INT64_MAX
+from cache.ref_counts import RefCounts
 from cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ class ResourceTable:
 
     def __init__(self, capacity: int) -> None:
         self.line_of: dict[str, int] = {name: line for line, name in enumerate(FIXED_RESOURCES)}
-        self._num_reporting: dict[str, int] = {}
-        """How many nodes report each extended resource."""
+        self._num_reporting = RefCounts()
+        """How many nodes report each resource."""
         self._reported: list[Mapping[str, int]] = []
         """The allocatable amounts of each node, as they stand in the matrix."""
         self._allocatable = np.zeros((_FIRST_LINES, capacity), dtype=np.int64)
@@ -109,7 +110,7 @@ class ResourceTable:
         """
         before = self._reported[row]
         self._reported[row] = amounts
-        changed = before.keys() != amounts.keys() and self._take_over(before, amounts, by_row)
+        changed = self._take_over(before, amounts, by_row)
         self._allocatable[:, row] = 0
         for name, amount in amounts.items():
             self._allocatable[self.line_of[name], row] = amount
@@ -128,24 +129,14 @@ class ResourceTable:
         self, before: Mapping[str, int], after: Mapping[str, int], by_row: Sequence[NodeInfo]
     ) -> bool:
         """Count who reports what, and return whether other resources have lines now."""
-        counts = self._num_reporting
-        changed = False
-        for name in after.keys() - before.keys():
-            if name in FIXED_RESOURCES:
-                continue
-            counts[name] = counts.get(name, 0) + 1
-            if counts[name] == 1:
-                self._add(name, by_row)
-                changed = True
-        for name in before.keys() - after.keys():
-            if name in FIXED_RESOURCES:
-                continue
-            counts[name] -= 1
-            if not counts[name]:
-                del counts[name]
-                self._drop(name)
-                changed = True
-        return changed
+        first, last = self._num_reporting.replace(before, after)
+        added = [name for name in first if name not in FIXED_RESOURCES]
+        dropped = [name for name in last if name not in FIXED_RESOURCES]
+        for name in added:
+            self._add(name, by_row)
+        for name in dropped:
+            self._drop(name)
+        return bool(added or dropped)
 
     def _add(self, name: str, by_row: Sequence[NodeInfo]) -> None:
         line = len(self.line_of)

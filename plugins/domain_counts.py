@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from cache.columns import LabelColumn, NodesView
+    from cache.columns import NodesView
+    from cache.label_columns import LabelColumn
     from plugins.framework.results import IntArray
 
 ABSENT = 0

@@ -43,7 +43,11 @@ MAX_CONTAINER_THRESHOLD_BYTES = 1000 * _MB
 MAX_SHARED_IMAGES: Final = 32
 """Images of a pod up to which verdicts are kept for the next pod like it."""
 
-_ABSENT = -1
+MAX_BY_COLUMN: Final = 16
+"""Images of a pod that get a column each. Real pods have a few."""
+
+_NODES_BETWEEN_CHECKS: Final = 64
+_ABSENT: Final = -1
 
 
 class _Image(NamedTuple):
@@ -66,8 +70,9 @@ class ImageLocality(PreScorePlugin, ScorePlugin):
     hold each image, so that the vector form and its twin see the same and latest number; the
     ``num_nodes`` of a node's own summary is as old as the node's last change.
 
-    *Cost*: for each different image of the pod some 20 us with 5 000 nodes, or 3 us when no node
-    holds it; the first time that anybody asks for the image, a look at every node.
+    *Cost*: for each different image of the pod that some node holds 20 us with 5 000 nodes; the
+    first time that anybody asks for the image, a look at every node. For a pod with very many such
+    images, one look at the images of each node.
     """
 
     name: ClassVar[str] = "ImageLocality"
@@ -100,6 +105,9 @@ class ImageLocality(PreScorePlugin, ScorePlugin):
         if not images:
             return total
         highest = _max_threshold(info.pod)
+        if len(images) > MAX_BY_COLUMN:
+            _add_one_by_one(total, images, nodes, highest, state.budget)
+            images = ()
         for image in images:
             state.budget.check()
             sizes = nodes.derived(_column(image.name))
@@ -118,12 +126,36 @@ class ImageLocality(PreScorePlugin, ScorePlugin):
         if images is None:
             images = _images_of(info.pod, NodesView.of([node_info]))
         total = 0
+        held = node_info.image_states
         for image in images:
-            size = _size(node_info, image.name)
-            total += int(float(max(size, 0)) * image.share) * image.times
+            if image.name in held:
+                total += _counted(node_info, image)
         highest = _max_threshold(info.pod)
         total = min(max(total, MIN_THRESHOLD_BYTES), highest)
         return MAX_NODE_SCORE * (total - MIN_THRESHOLD_BYTES) // (highest - MIN_THRESHOLD_BYTES)
+
+
+def _add_one_by_one(
+    total: IntArray,
+    images: Sequence[_Image],
+    nodes: NodesView,
+    highest: int,
+    budget: AttemptBudget,
+) -> None:
+    """Add what the images that each node holds count: a node names some fifty of them."""
+    by_name = {image.name: image for image in images}
+    for index, node_info in enumerate(nodes.node_infos()):
+        if not index % _NODES_BETWEEN_CHECKS:
+            budget.check()
+        held = by_name.keys() & node_info.image_states.keys()
+        if held:
+            amount = sum(_counted(node_info, by_name[name]) for name in held)
+            total[index] = min(amount, highest)
+
+
+def _counted(node_info: NodeInfo, image: _Image) -> int:
+    """Return what an image counts on a node that holds it."""
+    return int(float(max(_size(node_info, image.name), 0)) * image.share) * image.times
 
 
 def _images_of(pod: Pod, every: NodesView, budget: AttemptBudget = UNLIMITED) -> tuple[_Image, ...]:
@@ -132,9 +164,10 @@ def _images_of(pod: Pod, every: NodesView, budget: AttemptBudget = UNLIMITED) ->
     for name in _image_names(pod):
         times[name] = times.get(name, 0) + 1
     found = []
+    num_nodes_with = every.columns.num_nodes_with_image
     for name, count in times.items():
         budget.check()
-        holders = int(np.count_nonzero(every.derived(_column(name)) >= 0))
+        holders = num_nodes_with.get(name)
         if holders:
             found.append(_Image(name, count, float(holders) / float(len(every))))
     return tuple(found)

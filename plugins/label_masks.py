@@ -2,10 +2,14 @@
 
 A requirement looks at one label. Its wanted values are turned into ids of that label's column
 and compared there; Gt and Lt compare a column of numbers.
+
+A pod may have thousands of requirements. They end at the first that no node satisfies, and a key
+that no node has is known without a column.
 """
 
 from __future__ import annotations
 
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,53 +25,203 @@ from cache.label_selectors import (
     NOT_IN,
     parse_int64,
 )
+from plugins.framework.attempt_budget import UNLIMITED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
     from cache.columns import NodesView
     from cache.label_selectors import NodeTermSelector, Requirement
     from cache.node_info import NodeInfo
-    from plugins.framework.results import BoolArray
+    from plugins.framework.attempt_budget import AttemptBudget
+    from plugins.framework.results import BoolArray, IntArray
 
 _FEW: Final = 3
 """Up to here comparing ids one by one is faster than looking them up in a table."""
+
+_FEW_TERMS: Final = 8
+"""Up to so many terms each gets its own pass: that is quicker than sorting them."""
+
+MAX_BY_COLUMN: Final = 16
+"""Requirements of one selector that are asked of columns. Real ones have two or three."""
+
+_TRUE_WHEN_ABSENT: Final = (NOT_IN, DOES_NOT_EXIST)
 
 _NO_NUMBER: Final = -(2**63)
 """Stands for a label that is absent or no integer. No label can hold this number: a label's
 value does not start with a minus."""
 
 
-def requirements_mask(requirements: Iterable[Requirement], nodes: NodesView) -> BoolArray | None:
-    """Return bool (n_nodes,): the nodes that satisfy all of the label requirements.
+def labels_mask(
+    wanted: Mapping[str, str], nodes: NodesView, budget: AttemptBudget = UNLIMITED
+) -> BoolArray | None:
+    """Return bool (n_nodes,): the nodes that have all of some labels.
 
-    None stands for every node, as it does when there are no requirements.
+    None stands for every node, as it does when there are no labels.
+
+    *Cost*: 40 ns a label up to the first whose key no node has; else as
+    :func:`requirements_mask`.
     """
-    mask: BoolArray | None = None
-    for requirement in requirements:
-        one = requirement_mask(requirement, nodes)
-        mask = one if mask is None else mask & one
+    known = nodes.columns.label_keys
+    if any(key not in known for key in wanted):
+        return np.zeros(len(nodes), dtype=np.bool_)
+    if len(wanted) > MAX_BY_COLUMN:
+        rarest = nsmallest(MAX_BY_COLUMN, wanted, key=known.__getitem__)
+        mask = labels_mask({key: wanted[key] for key in rarest}, nodes, budget)
+        return None if mask is None else _one_by_one(mask, wanted, (), nodes, budget)
+    mask = None
+    for key, value in wanted.items():
+        column, ids = nodes.label(key)
+        value_id = column.id_of(value)
+        if value_id is None:
+            return np.zeros(len(nodes), dtype=np.bool_)
+        one: BoolArray = ids == value_id
+        if mask is None:
+            mask = one
+        else:
+            mask &= one
+            budget.check()
+        if len(wanted) > 1 and not mask.any():
+            return mask
     return mask
 
 
-def term_mask(term: NodeTermSelector, nodes: NodesView) -> BoolArray:
+def requirements_mask(
+    requirements: Iterable[Requirement], nodes: NodesView, budget: AttemptBudget = UNLIMITED
+) -> BoolArray | None:
+    """Return bool (n_nodes,): the nodes that satisfy all of the label requirements.
+
+    None stands for every node, as it does when there are no requirements.
+
+    *Cost*: constant where a requirement asks for a key that no node has; else a pass or two over
+    a column for each requirement until no node is left. Of very many, the last are asked of the
+    nodes that are left, one by one: nobody else needs all these columns.
+    """
+    known = nodes.columns.label_keys
+    asked: list[Requirement] = []
+    for requirement in requirements:
+        if requirement.key in known:
+            asked.append(requirement)
+        elif requirement.operator not in _TRUE_WHEN_ABSENT:
+            return np.zeros(len(nodes), dtype=np.bool_)
+    others: list[Requirement] = []
+    if len(asked) > MAX_BY_COLUMN:
+        asked.sort(key=lambda each: (each.operator in _TRUE_WHEN_ABSENT, known[each.key]))
+        asked, others = asked[:MAX_BY_COLUMN], asked[MAX_BY_COLUMN:]
+    mask: BoolArray | None = None
+    for requirement in asked:
+        one = requirement_mask(requirement, nodes)
+        if mask is None:
+            mask = one
+        else:
+            mask = mask & one
+            budget.check()
+        if len(asked) > 1 and not mask.any():
+            return mask
+    if mask is None or not others:
+        return mask
+    return _one_by_one(mask, {}, others, nodes, budget)
+
+
+def _one_by_one(
+    mask: BoolArray,
+    wanted: Mapping[str, str],
+    requirements: Sequence[Requirement],
+    nodes: NodesView,
+    budget: AttemptBudget,
+) -> BoolArray:
+    """Return the nodes of a mask that have some labels and satisfy some requirements."""
+    left = mask.copy()
+    for index in np.flatnonzero(mask).tolist():
+        budget.check()
+        labels = nodes.node_info(index).labels
+        left[index] = wanted.items() <= labels.items() and all(
+            each.matches_value(labels.get(each.key)) for each in requirements
+        )
+    return left
+
+
+def term_mask(
+    term: NodeTermSelector, nodes: NodesView, budget: AttemptBudget = UNLIMITED
+) -> BoolArray:
     """Return bool (n_nodes,): the nodes that satisfy a node selector term, fields included."""
     if term.nothing:
         return np.zeros(len(nodes), dtype=np.bool_)
-    mask = requirements_mask(term.requirements, nodes)
+    mask = requirements_mask(term.requirements, nodes, budget)
     for requirement in term.field_requirements:
         one = _field_mask(requirement, nodes)
         mask = one if mask is None else mask & one
+        if len(term.field_requirements) > 1:
+            budget.check()
     return np.ones(len(nodes), dtype=np.bool_) if mask is None else mask
+
+
+def weights_of_terms(
+    weighted: Sequence[tuple[int, NodeTermSelector]],
+    nodes: NodesView,
+    budget: AttemptBudget = UNLIMITED,
+) -> IntArray:
+    """Return int64 (n_nodes,): the sum of the weights of the terms that each node satisfies.
+
+    *Cost*: a few passes over columns for each term. Of very many terms, those that only compare
+    one label cost one pass for each label, and those that only name a node none.
+    """
+    total = np.zeros(len(nodes), dtype=np.int64)
+    if len(weighted) > _FEW_TERMS:
+        weighted = _add_single_values(total, weighted, nodes)
+    for weight, term in weighted:
+        if len(weighted) > 1:
+            budget.check()
+        total += np.multiply(term_mask(term, nodes, budget), weight, dtype=np.int64)
+    return total
+
+
+def _add_single_values(
+    total: IntArray, weighted: Sequence[tuple[int, NodeTermSelector]], nodes: NodesView
+) -> list[tuple[int, NodeTermSelector]]:
+    """Add what terms weigh that are one ``In`` of a label or a name, and return the others."""
+    by_key: dict[str, dict[str, int]] = {}
+    by_name: dict[str, int] = {}
+    others: list[tuple[int, NodeTermSelector]] = []
+    for weight, term in weighted:
+        conditions = (*term.requirements, *term.field_requirements)
+        if term.nothing or len(conditions) != 1 or conditions[0].operator != IN:
+            others.append((weight, term))
+            continue
+        (condition,) = conditions
+        if term.requirements:
+            sums = by_key.setdefault(condition.key, {})
+        elif condition.key == METADATA_NAME:
+            sums = by_name
+        else:
+            others.append((weight, term))
+            continue
+        for value in condition.values:
+            sums[value] = sums.get(value, 0) + weight
+    for key, sums in by_key.items():
+        if key not in nodes.columns.label_keys:
+            continue
+        column, ids = nodes.label(key)
+        table = np.zeros(len(column.values), dtype=np.int64)
+        for value, weight in sums.items():
+            value_id = column.id_of(value)
+            if value_id is not None:
+                table[value_id] = weight
+        total += table.take(ids)
+    if by_name:
+        names = (info.name for info in nodes.node_infos())
+        total += np.fromiter((by_name.get(name, 0) for name in names), np.int64, len(nodes))
+    return others
 
 
 def requirement_mask(requirement: Requirement, nodes: NodesView) -> BoolArray:
     """Return bool (n_nodes,): the nodes whose label satisfies the requirement.
 
     *Cost*: one pass over the label's column for each wanted value, up to a few of them; filling
-    the column, proportional to the nodes, when nobody asked for the label before.
+    the column, proportional to the nodes, when nobody asked for the label before; neither for a
+    key that no node has.
     """
     operator = requirement.operator
     if operator in (GT, LT):
@@ -98,6 +252,8 @@ def _any_of(ids: npt.NDArray[np.int32], wanted: list[int], num_ids: int) -> Bool
 
 def _number_mask(requirement: Requirement, nodes: NodesView) -> BoolArray:
     key = requirement.key
+    if key not in nodes.columns.label_keys:
+        return np.zeros(len(nodes), dtype=np.bool_)
 
     def number(info: NodeInfo) -> int:
         value = info.labels.get(key)

@@ -5,11 +5,11 @@ Source: pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go (1.36).
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from cache.byte_bounded import remembered
 from cache.label_selectors import (
     NodeTermSelector,
     compile_node_selector,
@@ -41,10 +41,10 @@ from plugins.framework.results import (
     PreFilterResult,
 )
 from plugins.framework.status import SKIP, SUCCESS, Status, unresolvable
-from plugins.label_masks import term_mask
+from plugins.label_masks import weights_of_terms
 from plugins.node_affinity_args import NodeAffinityArgs
 from plugins.required_node_affinity import (
-    MAX_COMPILED,
+    MAX_COMPILED_BYTES,
     RequiredNodeAffinity,
     any_term_mask,
     names_demanded,
@@ -141,7 +141,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
         """Judge all nodes of the view: first by the profile's demands, then by the pod's."""
-        by_pod = self._required(state, info).mask(nodes)
+        by_pod = self._required(state, info).mask(nodes, state.budget)
         if self._added_required is None:
             return ALL_PASS if by_pod is None else NodeVerdicts(by_pod, status=REJECTED_BY_POD)
         by_added = any_term_mask(self._added_required, nodes)
@@ -180,10 +180,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
         """Return the sum of the weights of the preferences that each node satisfies."""
-        total = np.zeros(len(nodes), dtype=np.int64)
-        for weight, term in self._preferences(state, info):
-            total += np.multiply(term_mask(term, nodes), weight, dtype=np.int64)
-        return total
+        return weights_of_terms(self._preferences(state, info), nodes, state.budget)
 
     def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
         """Return the sum of the weights of the preferences that one node satisfies."""
@@ -234,7 +231,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         labels, name = node.metadata.labels, node.metadata.name
         if self._added_required is not None and not self._added_required.matches(labels, name):
             return False
-        if not required.selector.matches(labels):
+        if not required.labels.items() <= labels.items():
             return False
         affinity = required.affinity
         if affinity is None or affinity.matches(labels, name):
@@ -248,7 +245,7 @@ def _preferred(spec: PodSpec) -> tuple[PreferredSchedulingTerm, ...]:
     return spec.affinity.node_affinity.preferred_during_scheduling_ignored_during_execution
 
 
-@lru_cache(maxsize=MAX_COMPILED)
+@remembered(MAX_COMPILED_BYTES)
 def _compile_preferences(
     preferred: tuple[PreferredSchedulingTerm, ...],
     path: str = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution",

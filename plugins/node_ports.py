@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from cache.columns import ColumnSpec
-from cache.host_ports import ALL_ADDRESSES, UsedHostPorts, host_ports
+from cache.host_ports import ALL_ADDRESSES, HostPort, UsedHostPorts, host_ports
 from plugins import names
 from plugins.framework.cluster_events import (
     Action,
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
     from cache.columns import NodesView
-    from cache.host_ports import HostPort
     from cache.node_info import NodeInfo
     from cache.objects import Pod
     from cache.pod_info import PodInfo
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.cycle_state import CycleState
 
 REJECTED: Final = unschedulable("node(s) didn't have free ports for the requested pod ports")
@@ -45,6 +45,9 @@ REJECTED: Final = unschedulable("node(s) didn't have free ports for the requeste
 _BLOCK_BITS: Final = 6
 """A column holds 64 neighbouring ports as the bits of one integer, so that pods with ranges of
 ports, and workloads whose every pod takes another port, share a few columns."""
+
+MAX_BY_COLUMN: Final = 16
+"""Blocks of a pod's ports that are asked of columns. Real pods have one or two."""
 
 _BIT_MASK: Final = (1 << _BLOCK_BITS) - 1
 
@@ -60,8 +63,14 @@ class _Block(NamedTuple):
         """Return the ports of the block that such a pod cannot have on the node, as bits."""
         bits = 0
         wanted_ip, wanted_protocol, number = self
+        used = node_info.used_ports
+        if len(used) > _BIT_MASK:
+            for bit in range(_BIT_MASK + 1):
+                asked = HostPort(wanted_ip, wanted_protocol, number << _BLOCK_BITS | bit)
+                bits |= used.conflicts(asked) << bit
+            return bits
         anywhere = wanted_ip == ALL_ADDRESSES
-        for ip, protocol, port in node_info.used_ports:
+        for ip, protocol, port in used:
             if (
                 port >> _BLOCK_BITS == number
                 and protocol == wanted_protocol
@@ -85,10 +94,14 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         """Judge all nodes of the view.
 
         *Cost*: two passes over a column for each block of ports; filling the column when nobody
-        asked for a port of that block before.
+        asked for a port of that block before. For a pod with ports in very many blocks, a look at
+        the ports of each node.
         """
         passed: BoolArray | None = None
-        for block, wanted in _blocks(info.host_ports).items():
+        blocks = _blocks(info.host_ports)
+        if len(blocks) > MAX_BY_COLUMN:
+            return NodeVerdicts(_one_by_one(info, nodes, state.budget), status=REJECTED)
+        for block, wanted in blocks.items():
             state.budget.check()
             spec = ColumnSpec(("hostports", *block), block.taken, np.uint64, of_pods=True)
             free: BoolArray = (nodes.derived(spec) & np.uint64(wanted)) == 0
@@ -112,6 +125,21 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
             EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _after_pod),
             EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
         )
+
+
+def _one_by_one(info: PodInfo, nodes: NodesView, budget: AttemptBudget) -> BoolArray:
+    """Return bool (n_nodes,): the nodes with no port in use that the pod needs."""
+    wanted = UsedHostPorts()
+    for port in info.host_ports:
+        wanted.add(port)
+    passed = np.ones(len(nodes), dtype=np.bool_)
+    for index, node_info in enumerate(nodes.node_infos()):
+        used = node_info.used_ports
+        if len(used):
+            budget.check()
+            few, many = (used, wanted) if len(used) < len(wanted) else (wanted, used)
+            passed[index] = not any(many.conflicts(port) for port in few)
+    return passed
 
 
 def _after_pod(pod: Pod, old: Pod, new: Any) -> Hint:

@@ -9,31 +9,34 @@ pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go, PreFilter (1.36).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from cache.byte_bounded import remembered
 from cache.label_selectors import (
-    EVERYTHING,
     IN,
     METADATA_NAME,
     compile_node_selector,
-    selector_of_labels,
 )
-from plugins.label_masks import requirements_mask, term_mask
+from cache.node_info import NO_LABELS
+from plugins.framework.attempt_budget import UNLIMITED
+from plugins.label_masks import labels_mask, term_mask
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cache.columns import NodesView
-    from cache.label_selectors import NodeSelectorMatcher, Selector
+    from cache.label_selectors import NodeSelectorMatcher
     from cache.node_info import NodeInfo
     from cache.objects import NodeSelector, NodeSelectorTerm, PodSpec
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.results import BoolArray
 
-MAX_COMPILED: Final = 256
-"""More than the distinct node affinities among the pods that are pending at one time."""
+MAX_COMPILED_BYTES: Final = 1 << 22
+"""4 MiB: more than the distinct node affinities among the pods that are pending at one time."""
 
-_compile = lru_cache(maxsize=MAX_COMPILED)(compile_node_selector)
+_compile = remembered(MAX_COMPILED_BYTES)(compile_node_selector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,32 +45,33 @@ class RequiredNodeAffinity:
 
     Parameters
     ----------
-    selector
-        Of ``spec.nodeSelector``; EVERYTHING when there is none.
+    labels
+        ``spec.nodeSelector``: what a node must have, nothing when there is none.
     affinity
         Of the required node affinity; None when there is none. A malformed term matches no
         node, and the other terms still count.
     """
 
-    selector: Selector
+    labels: Mapping[str, str]
     affinity: NodeSelectorMatcher | None
 
     def matches(self, node_info: NodeInfo) -> bool:
         """Tell whether the pod may run on the node."""
         labels = node_info.labels
-        if not self.selector.matches(labels):
+        if not self.labels.items() <= labels.items():
             return False
         return self.affinity is None or self.affinity.matches(labels, node_info.name)
 
-    def mask(self, nodes: NodesView) -> BoolArray | None:
+    def mask(self, nodes: NodesView, budget: AttemptBudget = UNLIMITED) -> BoolArray | None:
         """Return bool (n_nodes,): the nodes where the pod may run; None for all of them.
 
-        *Cost*: a pass or two over a column for each requirement.
+        *Cost*: a pass or two over a column for each requirement, up to the first that no node
+        meets.
         """
-        mask = requirements_mask(self.selector.requirements, nodes)
-        if self.affinity is None:
+        mask = labels_mask(self.labels, nodes, budget)
+        if self.affinity is None or (mask is not None and not mask.any()):
             return mask
-        affine = any_term_mask(self.affinity, nodes)
+        affine = any_term_mask(self.affinity, nodes, budget)
         return affine if mask is None else mask & affine
 
 
@@ -78,17 +82,23 @@ def required_node_affinity(spec: PodSpec) -> RequiredNodeAffinity:
     """
     required = required_node_selector(spec)
     return RequiredNodeAffinity(
-        selector_of_labels(spec.node_selector) if spec.node_selector else EVERYTHING,
+        spec.node_selector or NO_LABELS,
         None if required is None else _compile(required),
     )
 
 
-def any_term_mask(matcher: NodeSelectorMatcher, nodes: NodesView) -> BoolArray:
+def any_term_mask(
+    matcher: NodeSelectorMatcher, nodes: NodesView, budget: AttemptBudget = UNLIMITED
+) -> BoolArray:
     """Return bool (n_nodes,): the nodes that satisfy one of the terms; none without terms."""
     mask: BoolArray | None = None
     for term in matcher.terms:
-        one = term_mask(term, nodes)
-        mask = one if mask is None else mask | one
+        one = term_mask(term, nodes, budget)
+        if mask is None:
+            mask = one
+        else:
+            mask |= one
+            budget.check()
     return np.zeros(len(nodes), dtype=np.bool_) if mask is None else mask
 
 
@@ -107,13 +117,13 @@ def names_demanded(required: NodeSelector) -> frozenset[str] | None:
     """
     if not required.node_selector_terms:
         return None
-    names: frozenset[str] = frozenset()
+    names: set[str] = set()
     for term in required.node_selector_terms:
         of_term = _names_of_term(term)
         if of_term is None:
             return None
         names |= of_term
-    return names
+    return frozenset(names)
 
 
 def _names_of_term(term: NodeSelectorTerm) -> frozenset[str] | None:

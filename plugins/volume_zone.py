@@ -30,7 +30,8 @@ from plugins.missing_objects import claim_not_found, storage_class_not_found, vo
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from cache.columns import LabelColumn, NodesView
+    from cache.columns import NodesView
+    from cache.label_columns import LabelColumn
     from cache.node_info import NodeInfo
     from cache.objects import Pod
     from cache.pod_info import PodInfo

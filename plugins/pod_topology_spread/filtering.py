@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from cache.columns import Columns, LabelColumn
+    from cache.columns import Columns
+    from cache.label_columns import LabelColumn
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from plugins.framework.results import BoolArray

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from cache.columns import LabelColumn
+    from cache.label_columns import LabelColumn
     from cache.label_selectors import Selector
     from cache.node_info import NodeInfo
     from plugins.framework.results import BoolArray, IntArray

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from cache.columns import LabelColumn
+    from cache.label_columns import LabelColumn
     from cache.label_selectors import NodeSelectorMatcher
     from cache.storage import Storage
     from cache.storage_objects import PersistentVolume

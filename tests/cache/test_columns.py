@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cache.columns import FEW_ROWS, MAX_DERIVED_COLUMNS, Columns, ColumnSpec, NodesView
+from cache.columns import FEW_ROWS, MAX_DERIVED_BYTES, Columns, ColumnSpec, NodesView
 from cache.node_info import NodeInfo
 from cache.objects import Node, NodeMeta, NodeSpec, NodeStatus, Taint
 from cache.resource_table import FIXED_RESOURCES
@@ -213,8 +213,9 @@ def test_unused_derived_columns_are_dropped_and_filled_again():
     columns = columns_of(info("a"), info("b"))
     first = ColumnSpec("first", lambda node: len(node.name))
     columns.derived(first)
-    for index in range(MAX_DERIVED_COLUMNS):
+    for index in range(MAX_DERIVED_BYTES // 1000):
         columns.derived(ColumnSpec(index, lambda node: 0))
+    assert columns.memory_bytes < 2 * MAX_DERIVED_BYTES
     columns.put(info("longer"))
     assert columns.derived(first).tolist() == [1, 1, 6]
 

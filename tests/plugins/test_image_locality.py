@@ -164,3 +164,36 @@ def test_the_vector_form_and_its_twin_agree(held: list[set[str]], asked: list[st
     assert plugin.score(state, incoming.info(), view).tolist() == [
         plugin.score_one(state, incoming.info(), info) for info in view.node_infos()
     ]
+
+
+def test_images_that_no_node_holds_take_no_columns() -> None:
+    view = Snapshot.of(_infos(_size(800), node("n1"))).all_nodes()
+    plugin, state = ImageLocality(None, RecordingHandle()), CycleState()
+    incoming = WEB
+    for index in range(300):
+        incoming = incoming.container(Container(image=f"absent:{index}"))
+    before = view.columns.memory_bytes
+    plugin.pre_score(state, incoming.info(), view)
+    assert view.columns.memory_bytes == before
+    assert plugin.score(state, incoming.info(), view).tolist() == [
+        plugin.score_one(state, incoming.info(), each) for each in view.node_infos()
+    ]
+
+
+def test_hundreds_of_images_that_nodes_hold_take_no_columns() -> None:
+    first, second = node("n0"), node("n1")
+    incoming = pod()
+    for index in range(300):
+        image = f"image:{index}"
+        incoming = incoming.container(Container(image=image))
+        first = first.image(image, size_bytes=(index % 7 - 1) * 300 * MB)
+        if index % 3 == 0:
+            second = second.image(image, size_bytes=2**62)
+    view = Snapshot.of(_infos(first, second, node("n2"))).all_nodes()
+    plugin, state = ImageLocality(None, RecordingHandle()), CycleState()
+    before = view.columns.memory_bytes
+    plugin.pre_score(state, incoming.info(), view)
+    scores = plugin.score(state, incoming.info(), view).tolist()
+    assert view.columns.memory_bytes == before
+    assert scores == [plugin.score_one(state, incoming.info(), each) for each in view.node_infos()]
+    assert scores[0] > scores[2] == 0

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cache.columns import Columns, NodesView
 from cache.label_selectors import (
@@ -14,7 +15,15 @@ from cache.label_selectors import (
     selector_of_labels,
 )
 from cache.node_info import NodeInfo
-from plugins.label_masks import requirement_mask, requirements_mask, term_mask
+from plugins.framework.attempt_budget import AttemptBudgetExceededError, ReplayedBudget
+from plugins.label_masks import (
+    MAX_BY_COLUMN,
+    labels_mask,
+    requirement_mask,
+    requirements_mask,
+    term_mask,
+    weights_of_terms,
+)
 from tests import strategies
 from tests.builders import names_term, node, requirement, term
 
@@ -157,3 +166,91 @@ def test_an_equal_term_is_the_same_term() -> None:
     assert compile_node_selector_term(names_term("a")) == NodeTermSelector(
         (), (Requirement("metadata.name", "In", frozenset({"a"})),)
     )
+
+
+# --- pods that ask for very much --------------------------------------------------------------
+
+
+def keyed_nodes(num_keys: int) -> NodesView:
+    """Return three nodes with many labels, of which ``b`` has another value for the last key."""
+    keys = [f"k{index:04}" for index in range(num_keys)]
+    infos = []
+    for name in "abc":
+        labels = dict.fromkeys(keys, "v") | {"only": name}
+        if name == "b":
+            labels[keys[-1]] = "other"
+        made = node(name).build()
+        info = NodeInfo(name)
+        info.set_node(replace(made, metadata=replace(made.metadata, labels=labels)))
+        infos.append(info)
+    return NodesView.of(infos)
+
+
+def test_a_key_that_no_node_has_costs_no_column() -> None:
+    view = keyed_nodes(1)
+    absent = {f"absent-{index}": "v" for index in range(40_000)}
+    assert chosen(labels_mask(absent, view), view) == set()
+    assert chosen(labels_mask({"k0000": "v", **absent}, view), view) == set()
+    for operator in ("In", "Exists", "Gt", "NotIn", "DoesNotExist"):
+        values = () if operator in ("Exists", "DoesNotExist") else ("1",)
+        asked = [requirement(f"absent-{index}", operator, *values) for index in range(3000)]
+        compiled = compile_node_selector_term(term(*asked))
+        passes = operator in ("NotIn", "DoesNotExist")
+        assert chosen(term_mask(compiled, view), view) == (set("abc") if passes else set())
+    assert view.columns.labels.num_filled == 0
+
+
+def test_what_follows_a_label_that_no_node_has_is_not_looked_at() -> None:
+    view = keyed_nodes(12)
+    wanted = {"only": "nobody"} | {f"k{index:04}": "v" for index in range(11)}
+    assert chosen(labels_mask(wanted, view), view) == set()
+    compiled = compile_node_selector_term(
+        term(
+            requirement("a-k", "DoesNotExist"),
+            *(requirement(key, "In", "nobody") for key in wanted),
+        )
+    )
+    assert chosen(term_mask(compiled, view), view) == set()
+    assert view.columns.labels.num_filled == 2
+
+
+def test_thousands_of_keys_that_nodes_have_take_a_few_columns() -> None:
+    view = keyed_nodes(3000)
+    wanted = {f"k{index:04}": "v" for index in range(3000)}
+    assert chosen(labels_mask(wanted, view), view) == {"a", "c"}
+    asked = [requirement(key, "In", "v", "w") for key in wanted]
+    asked += [requirement(key, "NotIn", "w") for key in wanted]
+    compiled = compile_node_selector_term(term(*asked, requirement("only", "In", "b", "c")))
+    assert chosen(term_mask(compiled, view), view) == {"c"}
+    assert view.columns.labels.num_filled <= 2 * MAX_BY_COLUMN
+
+
+def test_a_budget_that_runs_out_ends_the_look_at_nodes() -> None:
+    view = keyed_nodes(100)
+    spent = ReplayedBudget(1.0, ran_out_at=MAX_BY_COLUMN)
+    with pytest.raises(AttemptBudgetExceededError):
+        labels_mask({f"k{index:04}": "v" for index in range(100)}, view, spent)
+    many = [(1, compile_node_selector_term(names_term("a")))] * 3
+    with pytest.raises(AttemptBudgetExceededError):
+        weights_of_terms(many, view, ReplayedBudget(1.0, ran_out_at=1))
+
+
+@given(
+    listed=st.lists(strategies.nodes(), max_size=4, unique_by=lambda each: each.metadata.name),
+    asked=st.lists(st.tuples(st.integers(1, 100), strategies.node_selector_terms()), max_size=24),
+)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+def test_weights_of_many_terms_are_those_of_each_term(
+    listed: list[Node], asked: list[tuple[int, NodeSelectorTerm]]
+) -> None:
+    infos = []
+    for each in listed:
+        info = NodeInfo(each.metadata.name)
+        info.set_node(each)
+        infos.append(info)
+    view = NodesView.of(infos)
+    weighted = [(weight, compile_node_selector_term(each)) for weight, each in asked]
+    assert weights_of_terms(weighted, view).tolist() == [
+        sum(weight for weight, each in weighted if each.matches(info.labels, info.name))
+        for info in infos
+    ]

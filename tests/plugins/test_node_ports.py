@@ -142,3 +142,32 @@ def test_a_pod_that_goes_wakes_who_wants_its_port(
     after_pod = plugin.events_to_register()[0].hint
     assert after_pod is not None
     assert after_pod(pod("asked").host_port(80).build(), gone.build(), None) is expected
+
+
+@pytest.mark.parametrize("taken", [pytest.param(5, id="few in use"), pytest.param(999, id="many")])
+def test_ports_in_very_many_blocks_take_no_columns(plugin: NodePorts, taken: int) -> None:
+    asked, there = pod(), pod("there")
+    for index in range(100):
+        asked = asked.host_port(64 * index + 1)
+    for index in range(taken):
+        there = there.host_port(64 * (index % 200) + 2 + index // 200)
+    view = NodesView.of(
+        [node("free").info(there), node("taken").info(there, pod("x").host_port(64 * 99 + 1))]
+    )
+    before = view.columns.memory_bytes
+    answers = ask(plugin, asked.info(), view)
+    assert answers.statuses == {"free": SUCCESS, "taken": REJECTED}
+    assert view.columns.memory_bytes == before
+
+
+def test_a_node_with_thousands_of_ports_is_asked_about_one_block(plugin: NodePorts) -> None:
+    there = pod("there")
+    for port in range(1, 700):
+        there = there.host_port(port, ip="10.0.0.1")
+    view = NodesView.of([node("n").info(there)])
+    for asked, status in (
+        (pod().host_port(699), REJECTED),
+        (pod().host_port(700), SUCCESS),
+        (pod().host_port(5, ip="10.0.0.2"), SUCCESS),
+    ):
+        assert ask(plugin, asked.info(), view).statuses == {"n": status}

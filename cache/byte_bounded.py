@@ -1,0 +1,234 @@
+"""What is worked out again and again, remembered within a number of bytes.
+
+A cache that is bounded by a number of entries is not bounded where a user decides how large an
+entry is, and the last used are not the most useful where one pod can ask for thousands of entries
+that nobody asks for again. So entries are weighed here, one that takes too large a share is not
+kept at all, and a newcomer may only push out other newcomers until it has been asked for again
+after it was dropped.
+
+Source of the idea: Johnson and Shasha, "2Q: A low overhead high performance buffer management
+replacement algorithm", VLDB 1994.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from functools import wraps
+from sys import getsizeof
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+R = TypeVar("R", bound=Hashable)
+
+_NEWCOMERS: Final = 4
+"""Newcomers may have a fourth of the bytes once there is no room for all: the authors' choice."""
+
+_LARGEST: Final = 8
+"""An entry may have an eighth of the bytes, so that a few of them do not push out all others."""
+
+_GHOSTS: Final = 512
+"""Keys of dropped newcomers that are remembered, as hashes."""
+
+
+class ByteBounded(Generic[K, V]):
+    """A dictionary that drops what is the least likely to be asked for again.
+
+    Parameters
+    ----------
+    max_bytes
+        What all entries may weigh together.
+    weigh
+        Gives the bytes of an entry; asked once for each.
+
+    Notes
+    -----
+    *Concurrency*: not thread-safe; guarded by its owner.
+
+    *Cost*: some 0.2 us for a :meth:`get`.
+    """
+
+    __slots__ = ("_ghosts", "_kept", "_max_bytes", "_new_bytes", "_newcomers", "_weigh", "bytes")
+
+    def __init__(self, max_bytes: int, weigh: Callable[[K, V], int]) -> None:
+        self._max_bytes = max_bytes
+        self._weigh = weigh
+        self._newcomers: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._ghosts: OrderedDict[int, None] = OrderedDict()
+        self._new_bytes = 0
+        self.bytes = 0
+        """What all entries weigh together."""
+
+    def __len__(self) -> int:
+        return len(self._newcomers) + len(self._kept)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._newcomers or key in self._kept
+
+    @property
+    def largest_bytes(self) -> int:
+        """The weight of the heaviest entry that is kept."""
+        return self._max_bytes // _LARGEST
+
+    def get(self, key: K) -> V | None:
+        """Return what is remembered under a key, or None."""
+        found = self._newcomers.get(key)
+        if found is None:
+            found = self._kept.get(key)
+            if found is None:
+                return None
+            self._kept.move_to_end(key)
+        return found[0]
+
+    def put(self, key: K, value: V) -> None:
+        """Remember a value, unless it is too heavy, and drop what there is no more room for."""
+        self.pop(key)
+        weight = self._weigh(key, value)
+        if weight > self.largest_bytes:
+            return
+        mark = hash(key)
+        if mark in self._ghosts:
+            del self._ghosts[mark]
+            self._kept[key] = value, weight
+        else:
+            self._newcomers[key] = value, weight
+            self._new_bytes += weight
+        self.bytes += weight
+        self._make_room()
+
+    def pop(self, key: K) -> V | None:
+        """Forget a key, and return what was remembered under it."""
+        found = self._newcomers.pop(key, None)
+        if found is None:
+            found = self._kept.pop(key, None)
+            if found is None:
+                return None
+        else:
+            self._new_bytes -= found[1]
+        self.bytes -= found[1]
+        return found[0]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._newcomers.clear()
+        self._kept.clear()
+        self._ghosts.clear()
+        self._new_bytes = self.bytes = 0
+
+    def values(self) -> Iterator[V]:
+        """Iterate over what is remembered, without regard to order and use."""
+        for entries in (self._newcomers, self._kept):
+            for value, _ in entries.values():
+                yield value
+
+    def weigh_again(self) -> None:
+        """Weigh all entries anew: they have grown or shrunk."""
+        self._new_bytes = self.bytes = 0
+        for entries in (self._newcomers, self._kept):
+            for key, (value, _) in entries.items():
+                weight = self._weigh(key, value)
+                entries[key] = value, weight
+                self.bytes += weight
+                if entries is self._newcomers:
+                    self._new_bytes += weight
+        self._make_room()
+
+    def _make_room(self) -> None:
+        while self.bytes > self._max_bytes:
+            if self._new_bytes * _NEWCOMERS > self._max_bytes or not self._kept:
+                key, (_, weight) = self._newcomers.popitem(last=False)
+                self._new_bytes -= weight
+                self._ghosts[hash(key)] = None
+                if len(self._ghosts) > _GHOSTS:
+                    self._ghosts.popitem(last=False)
+            else:
+                _, (_, weight) = self._kept.popitem(last=False)
+            self.bytes -= weight
+
+
+def remembered(max_bytes: int) -> Callable[[Callable[..., V]], Callable[..., V]]:
+    """Return a decorator for a pure function of hashable arguments, as ``functools.lru_cache``.
+
+    What it returned lately is returned again, within a number of bytes: those of arguments and
+    results. A result of None is worked out again each time.
+
+    Notes
+    -----
+    *Concurrency*: the function may be called from any thread.
+
+    *Cost*: about a microsecond more than hashing the arguments; for arguments that are new, 0.2
+    us for each object in arguments and result, up to the largest that are kept.
+    """
+
+    def decorate(function: Callable[..., V]) -> Callable[..., V]:
+        lock = threading.Lock()
+        at_most = max_bytes // _LARGEST
+
+        def weigh(arguments: tuple[Hashable, ...], result: V) -> int:
+            return deep_bytes(arguments, result, at_most=at_most)
+
+        known: ByteBounded[tuple[Hashable, ...], V] = ByteBounded(max_bytes, weigh)
+
+        @wraps(function)
+        def remembering(*arguments: Hashable) -> V:
+            with lock:
+                found = known.get(arguments)
+            if found is None:
+                found = function(*arguments)
+                with lock:
+                    known.put(arguments, found)
+            return found
+
+        remembering.known = known  # type: ignore[attr-defined] # for whoever measures
+        return remembering
+
+    return decorate
+
+
+def deep_bytes(*values: Any, at_most: int) -> int:
+    """Return what objects weigh with all that they refer to, or a number above ``at_most``.
+
+    Shared objects count once. Objects are looked into by their slots, fields or attributes.
+
+    *Cost*: some 0.2 us for each object; ends as soon as ``at_most`` is exceeded.
+    """
+    total = 0
+    seen: set[int] = set()
+    waiting: list[Any] = list(values)
+    while waiting and total <= at_most:
+        value = waiting.pop()
+        if value is None or isinstance(value, (bool, type)) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        total += getsizeof(value)
+        if isinstance(value, (str, int, float, bytes)):
+            continue
+        if isinstance(value, (tuple, list, set, frozenset)):
+            waiting.extend(value)
+        elif isinstance(value, Mapping):
+            waiting.extend(value.keys())
+            waiting.extend(value.values())
+        elif isinstance(value, np.ndarray):
+            total += 0 if value.base is None else value.nbytes
+        else:
+            waiting.extend(_parts(value))
+    return total
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    kind = type(value)
+    fields = getattr(kind, "__struct_fields__", None)
+    if fields is None:
+        fields = [name for base in kind.__mro__ for name in getattr(base, "__slots__", ())]
+        if hasattr(value, "__dict__"):
+            yield value.__dict__
+    for name in fields:
+        yield getattr(value, name, None)

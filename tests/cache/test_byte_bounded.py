@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cache.byte_bounded import ByteBounded, deep_bytes, remembered
+from tests.builders import pod
+
+
+def of_numbers(max_bytes: int = 800) -> ByteBounded[str, int]:
+    """Return a cache in which a number weighs as much as it says."""
+    return ByteBounded(max_bytes, lambda _, value: value)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("gppd"), st.sampled_from("abcdefgh"), st.integers(1, 120)),
+        max_size=60,
+    )
+)
+def test_all_entries_together_weigh_no_more_than_they_may(history):
+    known = of_numbers()
+    latest: dict[str, int] = {}
+    for action, key, weight in history:
+        if action == "p":
+            known.put(key, weight)
+            latest[key] = weight
+        elif action == "d":
+            known.pop(key)
+            latest.pop(key, None)
+        assert known.get(key) in (None, latest.get(key))
+        assert known.bytes == sum(known.values()) <= 800
+
+
+def test_an_entry_that_would_take_more_than_its_share_is_not_kept():
+    known = of_numbers()
+    known.put("small", 10)
+    known.put("huge", 101)
+    assert (known.get("small"), known.get("huge")) == (10, None)
+
+
+def test_one_who_asks_for_thousands_does_not_push_out_what_others_use():
+    known = of_numbers()
+    for key in ["used", *(f"filler {index}" for index in range(20)), "used"]:
+        known.put(key, 50)
+    for _ in range(3):
+        for index in range(1000):
+            if known.get(f"scan {index}") is None:
+                known.put(f"scan {index}", 50)
+    assert known.get("used") == 50
+
+
+def test_entries_that_have_grown_are_weighed_again():
+    weights = dict.fromkeys("abcdefgh", 100)
+    known: ByteBounded[str, str] = ByteBounded(800, lambda key, _: weights[key])
+    for key in weights:
+        known.put(key, key)
+    weights["h"] = 300
+    known.weigh_again()
+    assert known.bytes == 800
+    assert "h" in known
+
+
+def test_a_function_remembers_small_results_and_not_large_ones():
+    calls: list[str] = []
+
+    @remembered(max_bytes=80_000)
+    def doubled(text: str) -> tuple[str, ...]:
+        calls.append(text[:3])
+        return (text, text + text)
+
+    for text in ("abc", "abc", "x" * 20_000, "x" * 20_000):
+        assert doubled(text) == (text, text + text)
+    assert calls == ["abc", "xxx", "xxx"]
+
+
+def test_a_pod_weighs_what_its_parts_weigh_and_shared_parts_once():
+    small = pod("a").build()
+    large = pod("a").request({f"x/key-{index}": "1" for index in range(1000)}).build()
+    weight = deep_bytes(large, at_most=10**9)
+    assert weight > deep_bytes(small, at_most=10**9) + 1000 * len("x/key-0")
+    assert deep_bytes(large, large, at_most=10**9) == weight
+    assert weight > deep_bytes(large, at_most=5000) > 5000
