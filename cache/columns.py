@@ -15,12 +15,14 @@ of bytes.
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from cache.byte_bounded import ByteBounded
+from cache.changed_nodes import ChangedNodes
 from cache.interning import Interner
 from cache.label_columns import LabelColumns
 from cache.node_info import NO_IMAGES, NO_LABELS
@@ -103,8 +105,7 @@ class Columns:
         self.epoch = 0
         """Grows whenever a row starts to mean another node: cached masks die with it."""
         self.taint_sets: Interner[tuple[Taint, ...]] = Interner()
-        self.followers: list[set[str]] = []
-        """Sets that get the name of every node that is put or removed."""
+        self._followers: list[weakref.ref[ChangedNodes]] = []
         self.claim_ref_counts: dict[str, int] = {}
         """How often the nodes' pods mount a claim, by ``namespace/claim``."""
         self._capacity = _FIRST_CAPACITY
@@ -179,8 +180,8 @@ class Columns:
         self.terms.touch(row)
         self._note_change(row)
         self._write_row(row, info)
-        for follower in self.followers:
-            follower.add(info.name)
+        if self._followers:
+            self._tell_followers(info.name)
         return row
 
     def remove(self, name: str) -> None:
@@ -215,8 +216,38 @@ class Columns:
         self.epoch += 1
         self.node_version += 1
         self._refresh_views()
-        for follower in self.followers:
-            follower.add(name)
+        if self._followers:
+            self._tell_followers(name)
+
+    # --- who follows --------------------------------------------------------------------------
+
+    def follow(self, *, from_now: bool = False) -> ChangedNodes:
+        """Return a record of the nodes that change, which ends when nobody holds it any more.
+
+        Parameters
+        ----------
+        from_now
+            Whether it begins without any, rather than with all nodes.
+        """
+        follower = ChangedNodes(self.row_of, from_now=from_now)
+        self._followers.append(weakref.ref(follower))
+        return follower
+
+    @property
+    def num_followers(self) -> int:
+        """How many records of changes are kept up."""
+        return sum(each() is not None for each in self._followers)
+
+    def _tell_followers(self, name: str) -> None:
+        any_gone = False
+        for reference in self._followers:
+            follower = reference()
+            if follower is None:
+                any_gone = True
+            else:
+                follower.add(name)
+        if any_gone:
+            self._followers = [each for each in self._followers if each() is not None]
 
     def _count_claims(self, ref_counts: Mapping[str, int], sign: int) -> None:
         for claim, count in ref_counts.items():

@@ -93,8 +93,8 @@ class DisksInUse:
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
-        self._changed = set(columns.row_of)
-        columns.followers.append(self._changed)
+        self._changed = columns.follow()
+        self._stale: set[str] = set()
         self._disks: dict[str, DisksByUse] = {}
         self._nodes: dict[Hashable, set[str]] = {}
 
@@ -112,7 +112,9 @@ class DisksInUse:
         return sorted(rows)
 
     def _follow(self) -> None:
-        for name in self._changed:
+        if self._changed:
+            self._stale |= self._changed.take(self._disks)
+        for name in self._stale:
             row = self.columns.row_of.get(name)
             after = {} if row is None else disks_of_node(self.columns.node_infos[row])
             before = self._disks.pop(name, {})
@@ -125,4 +127,4 @@ class DisksInUse:
                 self._nodes.setdefault(disk, set()).add(name)
             if after:
                 self._disks[name] = after
-        self._changed.clear()
+        self._stale.clear()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,6 +24,7 @@ from cache.columns import Columns, NodesView
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence, Set
 
+    from cache.changed_nodes import ChangedNodes
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from plugins.framework.results import RowArray
@@ -73,7 +75,7 @@ class NominatedNodes:
     def __init__(self, nominator: Nominator) -> None:
         self._nominator = nominator
         self._columns: Columns | None = None
-        self._changed: set[str] = set()
+        self._changed: ChangedNodes | None = None
         self._overlays: OrderedDict[int, _Overlay] = OrderedDict()
 
     def node_of(self, info: PodInfo) -> str | None:
@@ -130,11 +132,11 @@ class NominatedNodes:
         if columns is not self._columns:
             self._forget()
             self._columns = columns
-            columns.followers.append(self._changed)
+            self._changed = columns.follow(from_now=True)
         changed = self._nominator.take_changes()
         if self._changed:
-            changed |= self._changed
-            self._changed.clear()
+            known = (each.node_names() for each in self._overlays.values())
+            changed |= self._changed.take(chain.from_iterable(known))
         for each in self._overlays.values():
             each.dirty |= changed
         overlay = self._overlays.get(level)
@@ -148,12 +150,7 @@ class NominatedNodes:
 
     def _forget(self) -> None:
         """Give up all overlays; from here on changes cost nothing."""
-        if self._columns is not None:
-            self._columns.followers = [
-                each for each in self._columns.followers if each is not self._changed
-            ]
-            self._columns = None
-        self._changed.clear()
+        self._columns = self._changed = None
         self._overlays.clear()
 
 
@@ -169,6 +166,10 @@ class _Overlay:
         self._rows: RowArray = np.zeros(0, dtype=np.intp)
         """For each row here, the node's row in the columns of the snapshot."""
         self._epochs: tuple[int, int] | None = None
+
+    def node_names(self) -> Iterable[str]:
+        """Return the nodes that are here."""
+        return self._added
 
     def update(self, columns: Columns) -> None:
         """Take over what changed."""

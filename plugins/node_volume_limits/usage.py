@@ -97,8 +97,9 @@ class VolumeUsage:
     def __init__(self, columns: Columns, storage: Storage) -> None:
         self.columns = columns
         self._storage = storage
-        self._changed = set(columns.row_of)
-        columns.followers.append(self._changed)
+        self._changed = columns.follow()
+        self._stale: set[str] = set()
+        """Nodes to be looked at again."""
         self._nodes: dict[str, _Node] = {}
         self._nodes_of: dict[VolumeKey, set[str]] = {}
         self._readers: dict[Hashable, set[tuple[str, str]]] = {}
@@ -162,13 +163,15 @@ class VolumeUsage:
         self._read_storage()
         if self._epoch != self.columns.epoch:
             self._make_room()
-        for name in self._changed:
+        if self._changed:
+            self._stale |= self._changed.take(self._nodes)
+        for name in self._stale:
             row = self.columns.row_of.get(name)
             if row is None:
                 self._forget(name)
             else:
                 self._update(name, row, self.columns.node_infos[row])
-        self._changed.clear()
+        self._stale.clear()
 
     def _read_storage(self) -> None:
         storage = self._storage
@@ -186,7 +189,7 @@ class VolumeUsage:
             if nodes is None:
                 self._start_anew()
             else:
-                self._changed |= nodes
+                self._stale |= nodes
         if self._attachments != storage.attachments_version:
             self._attachments, nodes = storage.attachment_changes(self._attachments)
             if nodes is None:
@@ -198,7 +201,7 @@ class VolumeUsage:
     def _start_anew(self) -> None:
         for name in list(self._nodes):
             self._forget(name)
-        self._changed |= self.columns.row_of.keys()
+        self._stale |= self.columns.row_of.keys()
 
     def _expire(self, keys: frozenset[Hashable] | frozenset[str] | None) -> None:
         """Forget what was worked out from claims, volumes or classes with these keys."""
@@ -217,7 +220,7 @@ class VolumeUsage:
                 node.attached, node.attached_read = None, _NO_KEYS
             else:
                 self._take_off(name, node, uid)
-            self._changed.add(name)
+            self._stale.add(name)
 
     def _make_room(self) -> None:
         """Lay the arrays out anew: nodes came or went, and rows have moved."""

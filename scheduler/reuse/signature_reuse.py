@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from plugins.framework.results import BoolArray
     from scheduler.framework_runner import FrameworkRunner
     from scheduler.host_selection import HostSelector
+
+    _Key: TypeAlias = tuple[FrameworkRunner, Hashable]
 
 P = TypeVar("P", bound=Plugin)
 
@@ -132,7 +134,7 @@ class SignatureReuse:
     def __init__(self, snapshot: Snapshot, selector: HostSelector) -> None:
         self._snapshot = snapshot
         self._selector = selector
-        self._kept: OrderedDict[Hashable, KeptVerdicts | None] = OrderedDict()
+        self._kept: OrderedDict[_Key, KeptVerdicts | None] = OrderedDict()
         self._had_verdicts = False
         self._profiles: OrderedDict[FrameworkRunner, _Profile] = OrderedDict()
 
@@ -240,14 +242,25 @@ class SignatureReuse:
     def _profile(self, framework: FrameworkRunner) -> _Profile:
         known = self._profiles.get(framework)
         if known is None:
+            self._forget_predecessors(framework.profile_name)
             known = self._profiles[framework] = _Profile(framework)
             if len(self._profiles) > MAX_SIGNATURES:
-                self._profiles.popitem(last=False)
+                self._forget_profile(next(iter(self._profiles)))
         return known
+
+    def _forget_predecessors(self, profile_name: str) -> None:
+        """Let go of versions of a profile that were swapped, with all that they keep."""
+        for old in [each for each in self._profiles if each.profile_name == profile_name]:
+            self._forget_profile(old)
+
+    def _forget_profile(self, framework: FrameworkRunner) -> None:
+        del self._profiles[framework]
+        for key in [key for key in self._kept if key[0] is framework]:
+            del self._kept[key]
 
     def _kept_verdicts(
         self,
-        key: Hashable,
+        key: _Key,
         others: _Others,
         weights: Mapping[str, int],
         info: PodInfo,

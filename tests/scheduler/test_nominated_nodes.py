@@ -166,4 +166,4 @@ def test_nobody_follows_the_columns_once_all_nominations_have_ended(scene):
     scene.crowded()
     scene.nominator.delete("a")
     scene.crowded()
-    assert scene.snapshot.columns.followers == []
+    assert scene.snapshot.columns.num_followers == 0

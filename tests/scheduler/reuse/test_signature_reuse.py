@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import gc
+
 import pytest
 
+from cache.objects import AWSElasticBlockStoreVolumeSource, Volume
 from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
 from plugins.default_binder import DefaultBinder
@@ -336,3 +339,22 @@ def test_a_node_that_was_full_is_scored_by_all_once_it_has_room(changed):
     assert cluster.snapshot.columns.node_infos[chosen.row].name in {
         f"node-{n}" for n in range(changed)
     }
+
+
+def test_a_profile_that_was_swapped_for_another_leaves_nothing_behind(cache):
+    cluster = Cluster(cache, runner(SigningCounting()))
+    volume = Volume(name="disk", aws_elastic_block_store=AWSElasticBlockStoreVolumeSource("vol-1"))
+    wants_disk = pod("disk").request(cpu="1m").volume(volume).info()
+    for _ in range(40):
+        restrictions = PLUGINS["VolumeRestrictions"](None, NoBinding())
+        cluster.framework = runner(restrictions, SigningCounting())
+        cluster.place(some_pod(0))
+        assert cluster.place(wants_disk) is not None
+        for placed in (wants_disk, some_pod(0)):
+            cluster.cache.forget_pod(placed)
+        assert len(cluster.reuse) <= 2
+    del restrictions
+    gc.collect()
+    cluster.cache.add_node(node("comes").build())
+    cluster.cache.update_snapshot(cluster.snapshot)
+    assert cluster.snapshot.columns.num_followers <= 1
