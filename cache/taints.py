@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from cache.objects import Taint, Toleration
 
@@ -40,8 +40,51 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     return operator in ("", "Equal") and toleration.value == taint.value
 
 
+class ToleratedTaints:
+    """What thousands of tolerations cover, found without looking at each of them.
+
+    Parameters
+    ----------
+    tolerations
+        In any order.
+
+    Notes
+    -----
+    *Concurrency*: immutable; share it between threads.
+    """
+
+    __slots__ = ("_covered",)
+
+    def __init__(self, tolerations: Iterable[Toleration]) -> None:
+        covered: set[tuple[str, str | None, str]] = set()
+        for each in tolerations:
+            if each.operator == "Exists":
+                covered.add((each.key, None, each.effect))
+            elif each.operator in ("", "Equal"):
+                covered.add((each.key, each.value, each.effect))
+        self._covered = covered
+
+    def __contains__(self, taint: Taint) -> bool:
+        """Tell whether some toleration covers a taint. *Cost*: a microsecond."""
+        return any(
+            (key, value, effect) in self._covered
+            for key in (taint.key, "")
+            for value in (taint.value, None)
+            for effect in (taint.effect, "")
+        )
+
+
+def is_tolerated(taint: Taint, tolerations: Sequence[Toleration] | ToleratedTaints) -> bool:
+    """Return whether some toleration covers ``taint``."""
+    if isinstance(tolerations, ToleratedTaints):
+        return taint in tolerations
+    return any(tolerates(toleration, taint) for toleration in tolerations)
+
+
 def find_untolerated(
-    taints: Sequence[Taint], tolerations: Sequence[Toleration], effects: Container[str]
+    taints: Sequence[Taint],
+    tolerations: Sequence[Toleration] | ToleratedTaints,
+    effects: Container[str],
 ) -> Taint | None:
     """Return the first taint with one of ``effects`` that no toleration covers, or None.
 
@@ -49,12 +92,12 @@ def find_untolerated(
     ----------
     taints : sequence of Taint
         In the order of the node's spec; the first one found is what the user is told.
-    tolerations : sequence of Toleration
+    tolerations : sequence of Toleration, or ToleratedTaints
         Of the pod.
     effects : container of str
         The effects that count; other taints are passed over.
     """
     for taint in taints:
-        if taint.effect in effects and not any(tolerates(t, taint) for t in tolerations):
+        if taint.effect in effects and not is_tolerated(taint, tolerations):
             return taint
     return None

@@ -6,12 +6,13 @@ is made once for each pair and then looked up for all nodes by the id of their t
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
+from cache.byte_bounded import ByteBounded, deep_bytes
 from cache.objects import Taint, Toleration
+from cache.taints import ToleratedTaints
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,9 +23,13 @@ if TYPE_CHECKING:
 
 Taints: TypeAlias = tuple[Taint, ...]
 Tolerations: TypeAlias = tuple[Toleration, ...]
+Tolerated: TypeAlias = Tolerations | ToleratedTaints
 
-MAX_TABLES: Final = 128
-"""More than the distinct lists of tolerations among the pods that are pending at one time."""
+MAX_BYTES: Final = 1 << 23
+"""8 MiB: more than the lists of tolerations of the pods that are pending at one time."""
+
+MANY: Final = 16
+"""Beyond so many tolerations a taint is looked up among what they cover."""
 
 _FEW: Final = 2
 """Up to here comparing ids is faster than looking them up: 1.2 us against 5 us at 5 000 nodes."""
@@ -60,9 +65,9 @@ class TaintTables:
     ones cost one judgement for each distinct taint set, and so does a set that is new.
     """
 
-    def __init__(self, judge: Callable[[Taints, Tolerations], int]) -> None:
+    def __init__(self, judge: Callable[[Taints, Tolerated], int]) -> None:
         self._judge = judge
-        self._tables: OrderedDict[Tolerations, _Table] = OrderedDict()
+        self._tables: ByteBounded[Tolerations, _Table] = ByteBounded(MAX_BYTES, _weight)
 
     def passed(self, nodes: NodesView, tolerations: Tolerations) -> BoolArray | None:
         """Return bool (n_nodes,), True where the count is 0; None where it is so on all nodes."""
@@ -86,8 +91,13 @@ class TaintTables:
         return table.counts.take(nodes.taint_set_ids)
 
     def __len__(self) -> int:
-        """Return the number of distinct tolerations remembered, at most MAX_TABLES."""
+        """Return the number of distinct tolerations remembered."""
         return len(self._tables)
+
+    @property
+    def memory_bytes(self) -> int:
+        """What is remembered weighs so many bytes."""
+        return self._tables.bytes
 
     def _table(self, nodes: NodesView, tolerations: Tolerations) -> _Table:
         taint_sets = nodes.columns.taint_sets
@@ -99,16 +109,22 @@ class TaintTables:
             or len(known.counts) < taint_sets.capacity
         ):
             known = self._judge_all(taint_sets, tolerations)
-            self._tables[tolerations] = known
-            if len(self._tables) > MAX_TABLES:
-                self._tables.popitem(last=False)
-        else:
-            self._tables.move_to_end(tolerations)
+            self._tables.put(tolerations, known)
         return known
 
     def _judge_all(self, taint_sets: Interner[Taints], tolerations: Tolerations) -> _Table:
         counts = np.zeros(taint_sets.capacity, dtype=np.int64)
+        prepared = prepared_tolerations(tolerations)
         for taint_set_id, taints in taint_sets.items():
             if taints:
-                counts[taint_set_id] = self._judge(taints, tolerations)
+                counts[taint_set_id] = self._judge(taints, prepared)
         return _Table(taint_sets, counts)
+
+
+def prepared_tolerations(tolerations: Tolerations) -> Tolerated:
+    """Return tolerations in the form in which they are quickly asked."""
+    return tolerations if len(tolerations) <= MANY else ToleratedTaints(tolerations)
+
+
+def _weight(tolerations: Tolerations, table: _Table) -> int:
+    return deep_bytes(tolerations, at_most=MAX_BYTES) + 2 * table.counts.nbytes

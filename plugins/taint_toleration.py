@@ -12,7 +12,7 @@ from cache.taints import (
     NO_SCHEDULE,
     PREFER_NO_SCHEDULE,
     find_untolerated,
-    tolerates,
+    is_tolerated,
 )
 from plugins import names
 from plugins.framework.cluster_events import (
@@ -27,7 +27,14 @@ from plugins.framework.interfaces import FilterPlugin, PreScorePlugin, ScorePlug
 from plugins.framework.normalize import default_normalize
 from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import SUCCESS, Status, unresolvable
-from plugins.taint_tables import Taints, TaintTables, Tolerations
+from plugins.taint_tables import (
+    MANY,
+    Taints,
+    TaintTables,
+    Tolerated,
+    Tolerations,
+    prepared_tolerations,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -49,6 +56,9 @@ HARD_EFFECTS: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
 
 _SOFT: Final = StateKey[Tolerations]("TaintToleration.soft")
 """The pod's tolerations that can cover PreferNoSchedule."""
+
+_PREPARED: Final = StateKey[Tolerated]("TaintToleration.prepared")
+"""What very many tolerations cover."""
 
 
 class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -73,7 +83,14 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
         """Judge one node."""
-        return REJECTED if _rejects(_taints(node_info), info.pod.spec.tolerations) else SUCCESS
+        tolerations: Tolerated = info.pod.spec.tolerations
+        if len(info.pod.spec.tolerations) > MANY:
+            prepared = state.get(_PREPARED)
+            if prepared is None:
+                prepared = prepared_tolerations(info.pod.spec.tolerations)
+                state.write(_PREPARED, prepared)
+            tolerations = prepared
+        return REJECTED if _rejects(_taints(node_info), tolerations) else SUCCESS
 
     def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
         """Keep the tolerations that bear on soft taints. Never skips."""
@@ -125,12 +142,12 @@ def _taints(node_info: NodeInfo) -> Taints:
     return () if node_info.node is None else node_info.node.spec.taints
 
 
-def _rejects(taints: Taints, tolerations: Tolerations) -> int:
+def _rejects(taints: Taints, tolerations: Tolerated) -> int:
     return int(find_untolerated(taints, tolerations, HARD_EFFECTS) is not None)
 
 
-def _count_soft(taints: Taints, tolerations: Tolerations) -> int:
+def _count_soft(taints: Taints, tolerations: Tolerated) -> int:
     return sum(
-        taint.effect == PREFER_NO_SCHEDULE and not any(tolerates(t, taint) for t in tolerations)
+        taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, tolerations)
         for taint in taints
     )

@@ -25,7 +25,7 @@ from plugins.pod_topology_spread.filtering import SpreadCounts, count_spread
 from plugins.pod_topology_spread.hints import SpreadHints
 from plugins.pod_topology_spread.scoring import SpreadScores, crowded_domains
 from plugins.required_node_affinity import required_node_affinity
-from plugins.taint_tables import Taints, TaintTables, Tolerations
+from plugins.taint_tables import Taints, TaintTables, Tolerated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,5 +163,5 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         )
 
 
-def _rejects(taints: Taints, tolerations: Tolerations) -> int:
+def _rejects(taints: Taints, tolerations: Tolerated) -> int:
     return int(find_untolerated(taints, tolerations, HARD_EFFECTS) is not None)

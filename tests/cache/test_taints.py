@@ -9,6 +9,7 @@ from cache.taints import (
     NO_EXECUTE,
     NO_SCHEDULE,
     PREFER_NO_SCHEDULE,
+    ToleratedTaints,
     find_untolerated,
     tolerates,
 )
@@ -81,3 +82,11 @@ def test_one_more_toleration_never_makes_a_node_worse(
     effects = {NO_SCHEDULE, NO_EXECUTE}
     if find_untolerated(taints, tolerations, effects) is None:
         assert find_untolerated(taints, [*tolerations, another], effects) is None
+
+
+@given(tolerations=st.lists(strategies.tolerations(), max_size=8), taint=strategies.taints())
+def test_what_many_tolerations_cover_is_what_each_of_them_covers(
+    tolerations: list[Toleration], taint: Taint
+) -> None:
+    expected = any(tolerates(each, taint) for each in tolerations)
+    assert (taint in ToleratedTaints(tolerations)) == expected

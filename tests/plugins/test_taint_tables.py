@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cache.columns import Columns, NodesView
-from plugins.taint_tables import MAX_TABLES, TaintTables
+from cache.objects import Toleration
+from cache.taints import ToleratedTaints
+from plugins.taint_tables import MANY, MAX_BYTES, TaintTables
 from tests.builders import node, pod
 
 if TYPE_CHECKING:
@@ -92,6 +94,22 @@ def test_the_ids_of_other_columns_are_not_mistaken_for_these() -> None:
 def test_memory_does_not_grow_with_the_pods_seen() -> None:
     tables = TaintTables(Judge())
     view = NodesView(columns_of(1))
-    for index in range(MAX_TABLES + 10):
-        tables.counts(view, pod().toleration(f"k{index}").build().spec.tolerations)
-    assert len(tables) == MAX_TABLES
+    for index in range(100):
+        many = [f"{index}-{number}" for number in range(1000)]
+        tables.counts(view, tuple(Toleration(key=key) for key in many))
+    assert 0 < tables.memory_bytes <= MAX_BYTES
+    assert len(tables) < 100
+
+
+def test_thousands_of_tolerations_are_not_asked_one_by_one() -> None:
+    asked: list[object] = []
+
+    def judge(taints: object, tolerations: object) -> int:
+        asked.append(tolerations)
+        return 0
+
+    view = NodesView(columns_of(1, 2))
+    few = tuple(Toleration(key=f"k{index}") for index in range(MANY))
+    TaintTables(judge).passed(view, few)
+    TaintTables(judge).passed(view, (*few, Toleration(key="more")))
+    assert [isinstance(each, ToleratedTaints) for each in asked] == [False, False, True, True]
