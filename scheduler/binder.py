@@ -27,6 +27,7 @@ import structlog
 from cache.resources import MalformedObjectError
 from plugins.framework.status import SUCCESS, Code, Status
 from scheduler.client.errors import Action, ApiError, backoff_s, classify
+from scheduler.failing_namespaces import FailingNamespaces
 
 if TYPE_CHECKING:
     import random
@@ -44,7 +45,7 @@ pod goes back to the queue, so that it may find another node."""
 MAX_TRYING_S: Final = 20.0
 """After so long since the first one no request is sent again; each may take its timeout."""
 
-MAX_PAUSE_S: Final = 5.0
+MAX_PAUSE_S: Final = 10.0
 """A pod whose binding shall wait for longer (Retry-After) waits in the queue: here it would hold
 its room on the node for so long."""
 
@@ -54,8 +55,6 @@ beyond that is abandoned at once."""
 
 MIN_SETTLE_S: Final = 0.1
 """Between two questions about one binding, whatever the error says of delays."""
-
-_MAX_FAILING: Final = 10_000
 
 log = structlog.get_logger(__name__)
 
@@ -126,9 +125,7 @@ class Binder:
         self._on_abandoned = on_abandoned
         self._clock = clock
         self._pausing = 0
-        # Namespaces whose last binding was abandoned after all its attempts. Until one is
-        # accepted each binding there is sent once: what fails is not about the one pod.
-        self._failing: set[str] = set()
+        self._failing = FailingNamespaces()
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
         """Bind a pod; return once it is known what became of it.
@@ -156,7 +153,7 @@ class Binder:
                 if why:
                     return self._abandon(info, node_name, error, why, attempt + 1)
             else:
-                self._failing.discard(metadata.namespace)
+                self._failing.accepted(metadata.namespace)
                 return SUCCESS
         raise AssertionError("the last attempt is abandoned")
 
@@ -202,7 +199,7 @@ class Binder:
             return _REFUSALS.get(action, "refused")
         if verdict.delay_s > MAX_PAUSE_S:
             return "throttled"
-        is_last = attempt + 1 >= MAX_TRIES or info.namespace in self._failing
+        is_last = attempt + 1 >= self._failing.tries(info.namespace, MAX_TRIES)
         if is_last or self._clock() - began_s >= MAX_TRYING_S:
             return "retries"
         return "crowded" if self._pausing >= MAX_PAUSING else ""
@@ -211,9 +208,7 @@ class Binder:
         self, info: PodInfo, node_name: str, error: ApiError, why: str, tries: int
     ) -> Status:
         if why == "retries":
-            if len(self._failing) >= _MAX_FAILING:
-                self._failing.clear()  # of namespaces that are gone long since
-            self._failing.add(info.namespace)
+            self._failing.gave_up(info.namespace, error)
         if why == "forbidden" and not error.is_from_admission:
             log.error("binding pods is forbidden", pod=info.key, error=str(error))
         else:

@@ -30,6 +30,7 @@ from scheduler.event_body import (
     valid_instance,
 )
 from scheduler.event_series import EventSeries, Occurrence, SeriesCache
+from scheduler.failing_namespaces import FailingNamespaces
 from scheduler.handover import LoopInbox
 from scheduler.policy.policy_origin import DEFAULT_ORIGIN
 from scheduler.vital import no_death, watch_task
@@ -51,6 +52,10 @@ _PRESSED_WORKERS: Final = 4
 """So many go on at most while binds press."""
 
 _SWEEP_S: Final = 30.0
+MAX_PAUSE_S: Final = 10.0
+"""An Event that shall wait for longer (Retry-After) is given up. An API server that shuts down asks
+for 5 s."""
+
 _COMPLAINT_S: Final = 60.0
 
 log = structlog.get_logger(__name__)
@@ -144,6 +149,7 @@ class EventRecorder:
         self._rng = rng or random.Random()
         self._sleep = sleep
         self._on_death = on_death
+        self._failing = FailingNamespaces()
         self._inbox: LoopInbox[Occurrence] = LoopInbox(loop, self._receive)
         self._queue: asyncio.Queue[EventSeries] = asyncio.Queue()
         self._cache = SeriesCache()
@@ -329,7 +335,8 @@ class EventRecorder:
     async def _write(self, series: EventSeries) -> bool:
         """Create the Event or bring its count up to date; return False when that is given up."""
         namespace = series.first.pod.namespace or DEFAULT_NAMESPACE
-        for attempt in range(MAX_TRIES):
+        last: ApiError | None = None
+        for attempt in range(self._failing.tries(namespace, MAX_TRIES)):
             count = series.count
             is_new = series.written_count == 0
             try:
@@ -339,6 +346,7 @@ class EventRecorder:
                     patch = series_patch(count, series.last_s)
                     await self._api.patch_event(namespace, series.name, patch)
             except ApiError as error:
+                last = error
                 action, delay_s = classify(error, attempt, self._rng)
                 if action is Action.CONFLICT and is_new:
                     # Names are unique: an earlier attempt did it without our learning of it.
@@ -347,6 +355,8 @@ class EventRecorder:
                         return True
                 elif action is Action.GONE and not is_new:
                     series.written_count = 0  # it has expired over there: create it again
+                elif delay_s > MAX_PAUSE_S and error.retry_after_s is not None:
+                    break  # a worker that waited so long would keep others' Events waiting
                 elif action in (Action.RETRY, Action.SETTLE, Action.CONFLICT):
                     await self._sleep(delay_s)
                 else:
@@ -354,7 +364,10 @@ class EventRecorder:
                     return False
             else:
                 series.written(count, self._clock())
+                self._failing.accepted(namespace)
                 return True
+        if last is not None:
+            self._failing.gave_up(namespace, last)
         self._complain(None)
         return False
 

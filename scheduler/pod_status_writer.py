@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import structlog
 
 from scheduler.client.errors import Action, ApiError, classify
+from scheduler.failing_namespaces import FailingNamespaces
 from scheduler.handover import LoopInbox
 from scheduler.pod_condition import WantedStatus, WrittenStatuses, cut_message, status_patch
 from scheduler.vital import no_death, watch_task
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 MAX_TRIES: Final = 8
 """Attempts at one status; about half a minute with the client's backoff. By then the pod has been
 tried again and has a newer one."""
+
+MAX_PAUSE_S: Final = 10.0
+"""A status that shall wait for longer (Retry-After) is given up: the next attempt writes it."""
 
 _COMPLAINT_S: Final = 60.0
 
@@ -125,6 +129,7 @@ class PodStatusWriter:
         self._rng = rng or random.Random()
         self._sleep = sleep
         self._on_death = on_death
+        self._failing = FailingNamespaces()
         self._inbox: LoopInbox[WantedStatus] = LoopInbox(loop, self._receive)
         self._ready: asyncio.Queue[str] = asyncio.Queue()
         self._waiting: dict[str, WantedStatus] = {}
@@ -303,10 +308,12 @@ class PodStatusWriter:
         if not patch:
             self._unchanged += 1
             return
-        for attempt in range(MAX_TRIES):
+        last: ApiError | None = None
+        for attempt in range(self._failing.tries(metadata.namespace, MAX_TRIES)):
             try:
                 await self._send(metadata, patch)
             except ApiError as error:
+                last = error
                 # Whatever it says now, nobody knows that it is what we wrote.
                 self._written_lately.forget(metadata.uid)
                 action, delay_s = classify(error, attempt, self._rng)
@@ -316,6 +323,8 @@ class PodStatusWriter:
                 if action not in (Action.RETRY, Action.SETTLE):
                     self._give_up(wanted, error)
                     return
+                if delay_s > MAX_PAUSE_S and error.retry_after_s is not None:
+                    break  # a worker that waited so long would keep others' statuses waiting
                 # To write it twice is as good as once, so there is nothing to settle.
                 if not self._is_superseded(wanted):
                     await self._sleep(delay_s)
@@ -325,7 +334,10 @@ class PodStatusWriter:
             else:
                 self._written += 1
                 self._written_lately.remember(metadata.uid, will_show, self._clock())
+                self._failing.accepted(metadata.namespace)
                 return
+        if last is not None:
+            self._failing.gave_up(metadata.namespace, last)
         self._give_up(wanted, None)
 
     async def _send(self, metadata: PodMeta, patch: Mapping[str, Any]) -> None:

@@ -2,7 +2,8 @@
 
 Without a rate in the configuration the bound is on requests in flight: a server that slows down
 slows the client down by itself. With `clientConnection.qps` the promise is the file's: a token
-bucket. Both stand still while the server has asked for it with Retry-After.
+bucket. Both stand still while the server has asked for it with Retry-After. Where it was not the
+server itself that asked, only requests of the same kind in the same namespace are held: `Holds`.
 
 Concurrency: loop-confined. Waiters are served in the order in which they came.
 """
@@ -16,6 +17,12 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeAlias
+
+    Scope: TypeAlias = tuple[str, str, str]
+    """Method, resource and namespace."""
+
+_MAX_HOLDS = 4096
 
 
 class Limiter(Protocol):
@@ -165,6 +172,47 @@ class TokenBucketLimiter:
     def _refund(self) -> None:
         self._tokens = min(self._tokens + 1.0, float(self._burst))
         self._line.serve()
+
+
+class Holds:
+    """Kinds of requests that are not to be sent for a while, each by its scope.
+
+    A webhook that one tenant has put before its pods may answer with a Retry-After; that says
+    nothing of the requests of others. Nobody waits here: whoever asks is refused.
+
+    Parameters
+    ----------
+    clock
+        Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._until: dict[Scope, float] = {}
+
+    def __len__(self) -> int:
+        """Return how many scopes are known; some of the holds may be over."""
+        return len(self._until)
+
+    def hold(self, scope: Scope, deadline: float) -> None:
+        """Refuse requests of this scope before `deadline`; never shortens a hold."""
+        if len(self._until) >= _MAX_HOLDS:
+            now = self._clock()
+            self._until = {each: until for each, until in self._until.items() if until > now}
+            if len(self._until) >= _MAX_HOLDS:
+                self._until.clear()
+        self._until[scope] = max(deadline, self._until.get(scope, deadline))
+
+    def left_s(self, scope: Scope) -> float:
+        """Return for how many seconds more requests of this scope are held; 0 when they are not."""
+        until = self._until.get(scope)
+        if until is None:
+            return 0.0
+        left_s = until - self._clock()
+        if left_s <= 0.0:
+            del self._until[scope]
+            return 0.0
+        return left_s
 
 
 class _Line:

@@ -46,6 +46,13 @@ def stores_nothing(path: str) -> bool:
     return path.startswith(_REVIEWS)
 
 
+def namespace_of(path: str) -> str:
+    """Return the namespace that a path leads into; empty where there is none."""
+    _, marker, rest = path.partition("/namespaces/")
+    name, slash, _ = rest.partition("/")
+    return name if marker and slash else ""
+
+
 def resource_of(path: str) -> str:
     """Return what a path is about, without names: ``pods/binding``, ``events``, ``version``."""
     parts = path.strip("/").split("/")

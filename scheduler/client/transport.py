@@ -29,7 +29,8 @@ from scheduler.client.connection_pool import ConnectionPool
 from scheduler.client.connector import CONNECT_TIMEOUT_S, Address, Connector, proxy_credentials
 from scheduler.client.errors import RETRY_AFTER_CAP_S, ApiError, ClientConfigError
 from scheduler.client.http1 import Headers, RawResponse
-from scheduler.client.paths import resource_of, stores_nothing
+from scheduler.client.limiter import Holds
+from scheduler.client.paths import namespace_of, resource_of, stores_nothing
 from scheduler.client.refusal import READS, read_refusal
 from scheduler.client.stream import Stream, StreamConnection
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
-    from scheduler.client.limiter import Limiter
+    from scheduler.client.limiter import Limiter, Scope
 
 MAX_BODY_BYTES: Final = 128 << 20
 """A page of 500 ordinary pods has 5 MB; one of the largest pods that etcd takes has 750 MB."""
@@ -159,6 +160,7 @@ class Transport:
         self.measure: Measure | None = None
         self._write_fence = write_fence
         self._clock = clock
+        self._holds = Holds(clock)
         self._base_url = credentials.base_url.rstrip("/")
         url = URL(self._base_url)
         self._host_header = url.host_port_subcomponent or ""
@@ -231,9 +233,12 @@ class Transport:
         Raises
         ------
         ApiError
-            No answer, or one with a status of 300 and more.
+            No answer, or one with a status of 300 and more; or it was not sent, because a
+            Retry-After about such requests is not over yet.
         """
         limiter, measure, waited_s = self._limiter, self.measure, 0.0
+        if self._holds:
+            self._refuse_held(method, path)
         if limiter is not None and not limiter.try_acquire():
             since_s = self._clock()
             await limiter.acquire()
@@ -255,11 +260,39 @@ class Transport:
         if answer.status < 300:
             return Response(answer.status, answer.headers, answer.body)
         error = read_refusal(method, path, answer.status, answer.headers, answer.body)
-        # A disruption budget says "not now" with a Retry-After too, but of that one pod.
-        about_everything = not path.endswith("/eviction")
-        if limiter is not None and error.retry_after_s is not None and about_everything:
-            limiter.hold_until(self._clock() + min(error.retry_after_s, RETRY_AFTER_CAP_S))
+        if limiter is not None and error.retry_after_s is not None:
+            self._hold(limiter, error, error.retry_after_s)
         raise error
+
+    def _hold(self, limiter: Limiter, error: ApiError, retry_after_s: float) -> None:
+        """Send nothing for a while of what a Retry-After is about.
+
+        What the server refuses for its own sake (priority and fairness, its shutdown) its filters
+        refuse in plain text, before they know what a request wants. A write that is refused with
+        a Status has come through: that is the word of admission or storage about this resource.
+
+        Source: k8s.io/apiserver/pkg/server/filters, priority-and-fairness.go and
+        with_retry_after.go (0.36).
+        """
+        if error.path.endswith("/eviction"):
+            return  # a disruption budget says "not now", of that one pod
+        deadline = self._clock() + min(retry_after_s, RETRY_AFTER_CAP_S)
+        if error.is_explained and error.method not in READS:
+            self._holds.hold(_scope_of(error.method, error.path), deadline)
+        else:
+            limiter.hold_until(deadline)
+
+    def _refuse_held(self, method: str, path: str) -> None:
+        left_s = self._holds.left_s(_scope_of(method, path))
+        if left_s > 0.0:
+            raise ApiError(
+                429,
+                "TooManyRequests",
+                "not sent: the server asked to be left alone with such requests",
+                retry_after_s=left_s,
+                method=method,
+                path=path,
+            )
 
     @asynccontextmanager
     async def stream(
@@ -460,6 +493,10 @@ class Transport:
             await self._credentials.refresh()
         except ClientConfigError as error:
             raise _no_credentials(error, method, path) from error
+
+
+def _scope_of(method: str, path: str) -> Scope:
+    return method, resource_of(path), namespace_of(path)
 
 
 def _no_credentials(error: ClientConfigError, method: str, path: str) -> ApiError:

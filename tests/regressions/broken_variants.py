@@ -213,6 +213,15 @@ def _bindings_are_sent_for_ever(real: Any) -> Any:
     return why
 
 
+@_variant(Binder, "_why_abandoned")
+def _bindings_wait_with_their_room(real: Any) -> Any:
+    def why(self: Any, *args: Any) -> str:
+        reason = real(self, *args)
+        return "" if reason == "throttled" else reason
+
+    return why
+
+
 @_variant(Binder, "settle")
 def _not_found_means_gone(real: Any) -> Any:
     async def settle(self: Any, info: Any, node_name: str) -> Any:

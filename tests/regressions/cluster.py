@@ -63,7 +63,7 @@ class Cluster:
         self._held_watches: set[str] = set()
         self._held: dict[str, set[str]] = {verb: set() for verb in _VERBS}
         self._gates: list[tuple[str, asyncio.Future[int]]] = []
-        self._refusals: dict[str, deque[int]] = {verb: deque() for verb in _VERBS}
+        self._refusals: dict[str, deque[tuple[int, int]]] = {verb: deque() for verb in _VERBS}
         self._always_refused: dict[str, dict[str, int]] = {verb: {} for verb in _VERBS}
         self.binds: list[tuple[str, str]] = []
         self.deletes: list[str] = []
@@ -149,26 +149,28 @@ class Cluster:
             if waiting_verb == verb and not gate.done():
                 gate.set_result(refusal)
 
-    def refuse_next(self, verb: str, status: int) -> None:
-        """Refuse one request with an HTTP status."""
-        self._refusals[verb].append(status)
+    def refuse_next(self, verb: str, status: int, retry_after_s: int = 0) -> None:
+        """Refuse one request with an HTTP status, and maybe a Retry-After."""
+        self._refusals[verb].append((status, retry_after_s))
 
     def refuse(self, verb: str, name: str, status: int) -> None:
         """Refuse all requests about a pod with an HTTP status; 0 for no longer."""
         self._always_refused[verb][name] = status
 
     async def _take_up(self, verb: str, name: str) -> None:
-        refusal = 0
+        refusal = retry_after_s = 0
         await asyncio.sleep(0)
         if self._held[verb] & {name, ""}:
             gate: asyncio.Future[int] = asyncio.get_running_loop().create_future()
             self._gates.append((verb, gate))
             refusal = await gate
         elif self._refusals[verb]:
-            refusal = self._refusals[verb].popleft()
+            refusal, retry_after_s = self._refusals[verb].popleft()
         refusal = refusal or self._always_refused[verb].get(name, 0)
         if refusal:
-            raise refused("POST", refusal, "as the scenario wants it", reason="Refused")
+            details = {"retryAfterSeconds": retry_after_s} if retry_after_s else None
+            message = "as the scenario wants it"
+            raise refused("POST", refusal, message, reason="Refused", details=details)
 
     # --- the scheduler's requests -------------------------------------------------------------
 

@@ -205,9 +205,9 @@ def _release(world: World, verb: str, status: str | None) -> None:
     world.cluster.release(verb, int(status or "0"))
 
 
-@_step("refuse next of (?P<verb>binds|statuses|deletes) with (?P<status>\\d+)")
-def _refuse(world: World, verb: str, status: str) -> None:
-    world.cluster.refuse_next(verb, int(status))
+@_step("refuse next of (?P<verb>binds|statuses|deletes) with (?P<status>\\d+)( for (?P<s>\\d+)s)?")
+def _refuse(world: World, verb: str, status: str, s: str | None) -> None:
+    world.cluster.refuse_next(verb, int(status), int(s or "0"))
 
 
 @_step("refuse (?P<verb>binds|statuses|deletes) of {name} with (?P<status>\\d+)")

@@ -274,6 +274,36 @@ async def test_what_was_given_up_is_created_and_not_patched_the_next_time():
 
 
 @play
+async def test_where_all_events_are_refused_each_is_sent_once_until_one_is_accepted():
+    elsewhere = pod("b", namespace="other").uid("u-b").build()
+    answers = [*[error(500)] * (MAX_TRIES + 2), error(500), None, None, error(500), None]
+    async with Scene(*answers, workers=1) as scene:
+        calls = []
+        for note, of in (
+            ("1", POD),
+            ("2", POD),
+            ("3", POD),
+            ("4", elsewhere),
+            ("5", POD),
+            ("6", POD),
+        ):
+            before = len(scene.api.calls)
+            scene.refuse(note, of=of)
+            await scene.sent()
+            calls.append(len(scene.api.calls) - before)
+    assert calls == [MAX_TRIES, 1, 1, 2, 1, 2]
+
+
+@play
+async def test_an_event_that_shall_wait_for_long_is_given_up():
+    later = refusal("POST", 429, details={"retryAfterSeconds": 60})
+    async with Scene(later) as scene:
+        scene.refuse()
+        await scene.sent()
+        assert (len(scene.api.calls), scene.recorder.statistics().failed) == (1, 1)
+
+
+@play
 async def test_a_count_that_is_refused_is_not_tried_again_and_again():
     async with Scene(None, *[error(403)] * 5) as scene:
         for _ in range(2):

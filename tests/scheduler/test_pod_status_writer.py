@@ -373,6 +373,36 @@ def test_a_status_is_given_up_and_counted(answers, failed, gone):
 
 
 @play
+async def test_where_all_statuses_are_refused_each_is_sent_once_until_one_is_accepted():
+    elsewhere = pod("b", namespace="other").uid("u-b").build()
+    answers = [*[error(500)] * (MAX_TRIES + 2), error(500), None, None, error(500), None]
+    async with Scene(*answers, workers=1) as scene:
+        calls = []
+        for message, of in (
+            ("1", POD),
+            ("2", POD),
+            ("3", POD),
+            ("4", elsewhere),
+            ("5", POD),
+            ("6", POD),
+        ):
+            before = len(scene.api.calls)
+            scene.refuse(message, of=of)
+            await scene.written()
+            calls.append(len(scene.api.calls) - before)
+    assert calls == [MAX_TRIES, 1, 1, 2, 1, 2]
+
+
+@play
+async def test_a_status_that_shall_wait_for_long_is_given_up():
+    later = refusal("PATCH", 429, details={"retryAfterSeconds": 60})
+    async with Scene(later) as scene:
+        scene.refuse()
+        await scene.written()
+        assert (len(scene.api.calls), scene.writer.statistics().failed) == (1, 1)
+
+
+@play
 async def test_what_was_given_up_is_tried_again_with_the_next_refusal():
     async with Scene(error(403)) as scene:
         scene.refuse()

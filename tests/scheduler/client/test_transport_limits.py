@@ -7,6 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
+from aiohttp import web
 
 from scheduler.client.errors import ApiError
 from scheduler.client.limiter import InFlightLimiter
@@ -21,8 +22,6 @@ from tests.scheduler.client.loopback import (
 )
 
 if TYPE_CHECKING:
-    from aiohttp import web
-
     from tests.scheduler.client.conftest import Run
 
 
@@ -86,28 +85,83 @@ def test_a_stream_too_is_opened_with_fresh_credentials_after_a_401(run: Run) -> 
     assert run(main()) == 200
 
 
+BINDING = "/api/v1/namespaces/a/pods/b/binding"
+
+
+def too_busy() -> web.Response:
+    """Answer as the API server's own filters do, before they know what a request wants."""
+    text = "Too many requests, please try again later."
+    headers = {"Retry-After": "30", "X-Kubernetes-PF-FlowSchema-UID": "f"}
+    return web.Response(status=429, text=text, headers=headers)
+
+
+def denied(status: int = 429) -> web.Response:
+    """Answer as it does when an admission webhook denies."""
+    message = 'admission webhook "quota.example.com" denied the request: later'
+    headers = {"Retry-After": "30", "X-Kubernetes-PF-FlowSchema-UID": "f"}
+    return status_answer(status, "TooManyRequests", message, **headers)
+
+
 @pytest.mark.parametrize(
-    ("path", "held"),
+    ("method", "path", "answer", "held"),
     [
-        pytest.param("/api/v1/pods", True, id="the-server-is-busy"),
-        pytest.param("/api/v1/namespaces/a/pods/b/eviction", False, id="a-disruption-budget"),
+        pytest.param("POST", BINDING, too_busy, "all", id="the-server-is-busy"),
+        pytest.param("GET", "/api/v1/pods", too_busy, "all", id="too-busy-for-a-read"),
+        pytest.param("GET", "/api/v1/pods", denied, "all", id="no-webhook-is-asked-for-a-read"),
+        pytest.param("POST", BINDING, denied, "its like", id="a-webhook-denies"),
+        pytest.param("POST", BINDING, lambda: denied(503), "its like", id="with-another-code"),
+        pytest.param(
+            "POST", "/api/v1/namespaces/a/pods/b/eviction", denied, "none", id="a-disruption-budget"
+        ),
     ],
 )
-def test_retry_after_holds_the_limiter(run: Run, path: str, held: bool) -> None:
-    async def main() -> bool:
-        async def handler(request: web.Request) -> web.Response:
-            return status_answer(429, "TooManyRequests", "slow down", **{"Retry-After": "30"})
+def test_retry_after_holds_what_it_is_about(run: Run, method, path, answer, held) -> None:
+    now = [100.0]
+    others = (
+        ("POST", BINDING.replace("/a/", "/other/")),
+        ("GET", "/api/v1/namespaces/a/pods/b"),
+        ("PATCH", "/api/v1/namespaces/a/pods/b/status"),
+        ("POST", "/apis/events.k8s.io/v1/namespaces/a/events"),
+    )
 
-        limiter = InFlightLimiter(8, clock=lambda: 100.0)
+    async def main() -> tuple[bool, bool, list[str], bool]:
+        refuses = [True]
+
+        async def handler(request: web.Request) -> web.Response:
+            return answer() if refuses[0] else json_answer({})
+
+        limiter = InFlightLimiter(8, clock=lambda: now[0])
         async with (
             Loopback(handler) as server,
-            transport_to(server.url, limiter=limiter, clock=lambda: 100.0) as transport,
+            transport_to(server.url, limiter=limiter, clock=lambda: now[0]) as transport,
         ):
             with pytest.raises(ApiError):
-                await transport.request("POST", path)
-            return limiter.try_acquire()
+                await transport.request(method, path)
+            refuses[0] = False
+            is_open = limiter.try_acquire()
+            if not is_open:
+                return False, False, [], False
+            limiter.release()
+            for other_method, other_path in others:
+                await transport.request(other_method, other_path)
+            sent = len(server.received)
+            again: list[str] = []
+            try:
+                await transport.request(method, path.replace("/b/", "/c/"))
+            except ApiError as error:
+                again.append(f"{error.status} {error.retry_after_s:g}")
+            was_sent = len(server.received) > sent
+            now[0] += 30.0
+            await transport.request(method, path)
+            return True, was_sent, again, True
 
-    assert run(main()) is not held
+    is_open, was_sent, refused, came_back = run(main())
+    if held == "all":
+        assert not is_open
+    elif held == "its like":
+        assert (is_open, was_sent, refused, came_back) == (True, False, ["429 30"], True)
+    else:
+        assert (is_open, was_sent, refused, came_back) == (True, True, [], True)
 
 
 @pytest.mark.parametrize("outcome", ["answered", "refused", "dropped"])

@@ -1,0 +1,45 @@
+"""Namespaces in which writes fail whatever is tried: there each is sent once.
+
+A webhook that a tenant has broken refuses every write of that namespace. To try each of them again
+and again would keep whoever writes from the writes of others, so once one was given up after all
+its attempts the next ones get a single one, until one is accepted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from scheduler.client.errors import ApiError
+
+_MAX_NAMESPACES: Final = 10_000
+
+
+class FailingNamespaces:
+    """The namespaces whose last write was given up after all its attempts.
+
+    Notes
+    -----
+    *Concurrency*: confined to the loop.
+    """
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+
+    def tries(self, namespace: str, usual: int) -> int:
+        """Return how many attempts a write in a namespace gets."""
+        return 1 if namespace in self._names else usual
+
+    def gave_up(self, namespace: str, error: ApiError) -> None:
+        """Take note that a write was given up after all its attempts.
+
+        Only an answer of the API server counts: that nobody answers is about no namespace.
+        """
+        if error.is_explained:
+            if len(self._names) >= _MAX_NAMESPACES:
+                self._names.clear()  # most are gone long since
+            self._names.add(namespace)
+
+    def accepted(self, namespace: str) -> None:
+        """Take note that a write was accepted."""
+        self._names.discard(namespace)
