@@ -1,8 +1,9 @@
-"""scheduler_perf's PreemptionBasic and PreemptionAsync on a real API server.
+"""scheduler_perf's PreemptionBasic, PreemptionPVs and PreemptionAsync on a real API server.
 
 Nodes, pods and their proportions are those of kube-scheduler 1.36,
 test/integration/scheduler_perf, default_preemption: four pods of low priority fill a node of 4 CPUs
-but for 400m; one of high priority asks for 3 CPUs, so three of them have to go.
+but for 400m; one of high priority asks for 3 CPUs, so three of them have to go. In PreemptionPVs
+each pod of high priority has a volume of its own.
 
 ``python -m tests.scenarios.preemption_kinds --contenders berth,kube-scheduler``
 """
@@ -19,6 +20,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.bench.contenders import Berth, KubeScheduler
+from tests.bench.pod_templates import bound_claim
+from tests.bench.process_usage import ProcessUsage
 from tests.controlplane.audit import accepted_deletes
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.control_plane import ControlPlane
@@ -66,6 +69,8 @@ class Outcome:
     """Normal pods bound in a second, while others preempted; 0 where there were none."""
     preemption_s: float
     """From the first preemptor's creation to the last one's binding."""
+    cpu_s: float
+    """What the scheduler used of the CPU meanwhile."""
 
 
 def play_basic(
@@ -73,6 +78,15 @@ def play_basic(
 ) -> Outcome:
     """Let as many preemptors come at once as there are nodes."""
     return _play(plane, contender, nodes, timeout_s, preemptors=nodes, normal=0, at_once=True)
+
+
+def play_pvs(
+    plane: ControlPlane, contender: Contender, *, nodes: int = NODES, timeout_s: float = 300.0
+) -> Outcome:
+    """Let as many preemptors come at once as there are nodes, each with a volume of its own."""
+    return _play(
+        plane, contender, nodes, timeout_s, preemptors=nodes, normal=0, at_once=True, claims=True
+    )
 
 
 def play_async(
@@ -98,6 +112,7 @@ def _play(
     preemptors: int,
     normal: int,
     at_once: bool,
+    claims: bool = False,
 ) -> Outcome:
     name = contender.scheduler_name
     low = [
@@ -105,7 +120,7 @@ def _play(
         for index in range(nodes * LOW_PER_NODE)
     ]
     high = [
-        _pod(f"high-{index:05}", name, "3000m", priorityClassName="high")
+        _pod(f"high-{index:05}", name, "3000m", priorityClassName="high", **_volume(index, claims))
         for index in range(preemptors)
     ]
     others = [
@@ -120,6 +135,10 @@ def _play(
             process = contender.start(plane)
             api.create_many(low)
             api.wait_bound(len(low), timeout_s=timeout_s)
+            if claims:
+                names = (f"high-{index:05}" for index in range(preemptors))
+                api.create_many([each for one in names for each in bound_claim(one, "default")])
+            used_s = ProcessUsage.of(process.pid).cpu_s
             started_s = time.monotonic()
             churn = threading.Thread(
                 target=_create, args=(plane, high, 0.0 if at_once else CHURN_S), daemon=True
@@ -133,6 +152,7 @@ def _play(
             churn.join(timeout_s)
             bound_high = _wait(api, "high-", preemptors, timeout_s)
             preemption_s = time.monotonic() - started_s
+            cpu_s = ProcessUsage.of(process.pid).cpu_s - used_s
             bound_normal = _bound(api, "normal-")
         finally:
             if process is not None:
@@ -150,7 +170,13 @@ def _play(
         strangers=tuple(sorted(each for each in deleted if each.startswith("high-"))),
         normal_per_s=normal / normal_s if normal_s else 0.0,
         preemption_s=preemption_s,
+        cpu_s=cpu_s,
     )
+
+
+def _volume(index: int, claims: bool) -> Json:
+    source = {"claimName": f"high-{index:05}"}
+    return {"volumes": [{"name": "data", "persistentVolumeClaim": source}]} if claims else {}
 
 
 def _create(plane: ControlPlane, pods: Sequence[Json], pause_s: float) -> None:
@@ -192,12 +218,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--timeout", type=float, default=300.0)
     options = parser.parse_args(arguments)
     known: dict[str, Callable[[], Contender]] = {"berth": Berth, "kube-scheduler": KubeScheduler}
+    at_once = {"Basic": play_basic, "PVs": play_pvs}
     wrong = False
-    kinds = [kind for kind in ("Basic", "Async") if options.only in kind]
+    kinds = [kind for kind in ("Basic", "PVs", "Async") if options.only in kind]
     for kind, name in itertools.product(kinds, options.contenders.split(",")):
         with ControlPlane() as plane:
-            if kind == "Basic":
-                found = play_basic(
+            if kind in at_once:
+                found = at_once[kind](
                     plane, known[name](), nodes=options.nodes, timeout_s=options.timeout
                 )
             else:
@@ -214,7 +241,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{found.bound_preemptors:5} of {found.preemptors:5} preemptors  "
             f"{found.victims:5} victims, {len(found.deleted_twice)} deleted twice  "
             f"{found.bound_normal:5} of {found.normal:5} normal pods, "
-            f"{found.normal_per_s:5.0f} pods/s  {found.preemption_s:6.1f} s",
+            f"{found.normal_per_s:5.0f} pods/s  {found.preemption_s:6.1f} s, "
+            f"CPU {found.cpu_s:.1f} s",
             flush=True,
         )
     return int(wrong)
