@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import platform
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from prometheus_client import CollectorRegistry
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
     from scheduler.metrics.instruments import Kind, Registry
 
     _Read: TypeAlias = Callable[[], Mapping[tuple[str, ...], float]]
+
+_MEMORY_LIMITS: Final = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+"""Of version 2 and 1 of cgroups."""
+
+_NO_LIMIT_BYTES: Final = 1 << 60
+"""Version 1 says a number of this order for none."""
 
 _PROCESS: Final[tuple[tuple[Kind, str, str], ...]] = (
     ("counter", "process_cpu_seconds_total", "CPU time of user and system."),
@@ -43,11 +53,25 @@ def add_process_metrics(registry: Registry) -> None:
     what: Mapping[tuple[str, ...], float] = {(VERSION, platform.python_version()): 1.0}
     text = "Which version this is; the value is always 1."
     registry.pull(Pulled("gauge", "berth_build_info", text, ("version", "python"), lambda: what))
+    text = "Memory that the container may use; absent where there is no limit."
+    registry.pull(Pulled("gauge", "berth_memory_limit_bytes", text, (), _memory_limit))
     collector = ProcessCollector(registry=CollectorRegistry())
     for kind, name, text in _PROCESS:
         registry.pull(Pulled(kind, name, text, (), _of_process(collector, name)))
     for key, name, text in _COLLECTOR:
         registry.pull(Pulled("counter", name, text, ("generation",), _of_collector(key)))
+
+
+def _memory_limit() -> Mapping[tuple[str, ...], float]:
+    """Return the limit of our own cgroup, which a container sees at the top."""
+    for file in _MEMORY_LIMITS:
+        try:
+            limit = int(file.read_text())
+        except (OSError, ValueError):
+            continue  # another version of cgroups, or "max"
+        if limit < _NO_LIMIT_BYTES:
+            return {(): float(limit)}
+    return {}
 
 
 def _of_process(collector: ProcessCollector, name: str) -> _Read:

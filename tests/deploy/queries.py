@@ -7,7 +7,8 @@ from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-# What Prometheus adds to every series, and what it says of a target itself.
+# What Prometheus adds to every series, and what it says of a target itself. A label of that name in
+# the series it calls exported_..., unless it is told otherwise.
 _TARGET_LABELS: Final = {"job", "namespace", "instance"}
 _TARGET_METRICS: Final = {"up": _TARGET_LABELS}
 
@@ -67,5 +68,6 @@ class Exposed:
             asked = {*_MATCHER.findall(matchers), *re.findall(r"\{\{(\w+)\}\}", legend)}
             for by in _BY.findall(query):
                 asked |= {label.strip() for label in by.split(",")}
-            found += [f"{metric}{{{each}}}" for each in sorted(asked - labels - _TARGET_LABELS)]
+            known = labels | {f"exported_{each}" for each in labels & _TARGET_LABELS}
+            found += [f"{metric}{{{each}}}" for each in sorted(asked - known - _TARGET_LABELS)]
         return found

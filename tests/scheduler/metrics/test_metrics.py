@@ -13,7 +13,7 @@ from cache.scheduler_cache import SnapshotUpdate
 from plugins.framework.status import Code, Status
 from scheduler.decision import Decision
 from scheduler.event_recorder import EventStatistics
-from scheduler.metrics import Metrics
+from scheduler.metrics import Metrics, process
 from scheduler.metrics.exposition import go_number
 from scheduler.pod_status_writer import PodStatusStatistics
 from scheduler.queueing.queued_pod import QueuedPod
@@ -306,3 +306,27 @@ def test_who_cannot_be_asked_costs_one_metric():
     found = {name for name, _ in samples(metrics)}
     assert "scheduler_pending_pods" not in found
     assert "scheduler_cache_size" in found
+
+
+# --- the container's limit ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("texts", "limits"),
+    [
+        pytest.param(["536870912\n"], [536870912.0], id="a-limit"),
+        pytest.param(["max\n"], [], id="none"),
+        pytest.param([None, "1048576\n"], [1048576.0], id="cgroups-of-version-1"),
+        pytest.param([None, "9223372036854771712\n"], [], id="none-by-version-1"),
+        pytest.param([None, None], [], id="no-cgroups"),
+    ],
+)
+def test_the_memory_limit_of_the_container(texts, limits, tmp_path, monkeypatch):
+    files = []
+    for number, text in enumerate(texts):
+        files.append(tmp_path / str(number))
+        if text is not None:
+            files[-1].write_text(text)
+    monkeypatch.setattr(process, "_MEMORY_LIMITS", tuple(files))
+    found = samples(Metrics())
+    assert [found[key] for key in found if key[0] == "berth_memory_limit_bytes"] == limits
