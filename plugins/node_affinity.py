@@ -22,7 +22,6 @@ from plugins.framework.cluster_events import (
     Action,
     ClusterEvent,
     EventRegistration,
-    Hint,
     Resource,
 )
 from plugins.framework.cycle_state import StateKey
@@ -33,6 +32,7 @@ from plugins.framework.interfaces import (
     ScorePlugin,
 )
 from plugins.framework.normalize import default_normalize
+from plugins.framework.queueing_hints import GroupHint, Likeness, Question, Sample
 from plugins.framework.results import (
     ALL_PASS,
     PROCEED,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from cache.columns import NodesView
     from cache.label_selectors import NodeSelectorMatcher
     from cache.node_info import NodeInfo
-    from cache.objects import Node, Pod, PodSpec, PreferredSchedulingTerm
+    from cache.objects import Node, PodSpec, PreferredSchedulingTerm
     from cache.pod_info import PodInfo
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.handle import Handle
@@ -210,21 +210,24 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return (
             EventRegistration(
                 ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-                self._after_node,
+                GroupHint(_DEMANDS, self._after_node),
             ),
         )
 
-    def _after_node(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+    def _after_node(self, old: Node | None, new: Node) -> Question[Sample[RequiredNodeAffinity]]:
         """Answer for a node that came or has other labels: it did not suit the pod and now does.
 
         # Differs: in kube-scheduler's hint the affinity that the profile adds has no past, so that
         a pod whose own demands the node met before sleeps through the label that meets the added.
         """
-        required = required_node_affinity(pod.spec)
-        suits = self._suits(required, new)
-        if suits and old is not None and self._suits(required, old):
-            return Hint.SKIP
-        return Hint.SKIP if suits is False else Hint.QUEUE
+
+        def answer(demands: Sample[RequiredNodeAffinity]) -> bool:
+            suits = self._suits(demands.value, new)
+            if suits and old is not None and self._suits(demands.value, old):
+                return False
+            return suits is not False
+
+        return Question(answer)
 
     def _suits(self, required: RequiredNodeAffinity, node: Node) -> bool | None:
         """Tell whether a node meets all demands; None if nobody can say for a malformed term."""
@@ -237,6 +240,15 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         if affinity is None or affinity.matches(labels, name):
             return True
         return None if affinity.errors else False
+
+
+def _demands(info: PodInfo) -> Sample[RequiredNodeAffinity]:
+    required = required_node_affinity(info.pod.spec)
+    labels = frozenset(required.labels.items())
+    return Sample((labels, required_node_selector(info.pod.spec)), required)
+
+
+_DEMANDS: Final = Likeness(_demands)
 
 
 def _preferred(spec: PodSpec) -> tuple[PreferredSchedulingTerm, ...]:

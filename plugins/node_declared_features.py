@@ -10,7 +10,7 @@ two are ever needed to place a pod; the others matter when a pod is changed in p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cache.columns import ColumnSpec
 from plugins import names
@@ -18,10 +18,10 @@ from plugins.framework.cluster_events import (
     Action,
     ClusterEvent,
     EventRegistration,
-    Hint,
     Resource,
 )
 from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin
+from plugins.framework.queueing_hints import for_everybody, for_the_pod_itself
 from plugins.framework.results import (
     ALL_PASS,
     PROCEED,
@@ -84,7 +84,10 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         """Return: a node that is new or declares other features, and a change of the pod itself."""
         nodes = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE)
         pods = ClusterEvent(Resource.POD, Action.UPDATE)
-        return (EventRegistration(nodes, _after_node), EventRegistration(pods, _after_pod))
+        return (
+            EventRegistration(nodes, for_everybody(_after_node)),
+            EventRegistration(pods, for_the_pod_itself(_after_pod)),
+        )
 
 
 def _needed(pod: Pod) -> int:
@@ -112,18 +115,12 @@ def _declared(node_info: NodeInfo) -> int:
 _DECLARED: Final = ColumnSpec("declared-features", _declared)
 
 
-def _after_node(pod: Pod, old: Node | None, new: Node | None) -> Hint:
-    same = (
-        old is not None
-        and new is not None
-        and (old.status.declared_features == new.status.declared_features)
+def _after_node(old: Node | None, new: Node | None) -> bool:
+    return (
+        old is None or new is None or (old.status.declared_features != new.status.declared_features)
     )
-    return Hint.SKIP if same else Hint.QUEUE
 
 
-def _after_pod(pod: Pod, old: Any, new: Any) -> Hint:
+def _after_pod(pod: Pod, old: Pod | None, new: Pod) -> bool:
     """Answer for a pod that changed: only the pod itself, and only if it needs other features."""
-    if new is not None and new.metadata.uid != pod.metadata.uid:
-        return Hint.SKIP
-    same = old is not None and new is not None and _needed(old) == _needed(new)
-    return Hint.SKIP if same else Hint.QUEUE
+    return old is None or _needed(old) != _needed(new)

@@ -20,6 +20,7 @@ from plugins.framework.cluster_events import (
     Resource,
 )
 from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin
+from plugins.framework.queueing_hints import for_pods_by
 from plugins.framework.results import (
     ALL_PASS,
     PROCEED,
@@ -122,7 +123,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a pod that goes, and a new node."""
         return (
-            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _after_pod),
+            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _AFTER_POD),
             EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
         )
 
@@ -151,6 +152,15 @@ def _after_pod(pod: Pod, old: Pod, new: Any) -> Hint:
         freed.add(port)
     wanted = any(freed.conflicts(port) for port in host_ports(pod)) if len(freed) else False
     return Hint.QUEUE if wanted else Hint.SKIP
+
+
+def _numbers(ports: Iterable[HostPort]) -> set[tuple[str, int]]:
+    return {(port.protocol, port.port) for port in ports}
+
+
+_AFTER_POD: Final = for_pods_by(
+    host_ports, _after_pod, _numbers, lambda old, new: _numbers(host_ports(old))
+)
 
 
 def _blocks(ports: Iterable[HostPort]) -> dict[_Block, int]:

@@ -14,10 +14,10 @@ from plugins.framework.cluster_events import (
     Action,
     ClusterEvent,
     EventRegistration,
-    Hint,
     Resource,
 )
 from plugins.framework.interfaces import FilterPlugin
+from plugins.framework.queueing_hints import for_everybody, for_the_pod_itself
 from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import SUCCESS, Status, unresolvable
 
@@ -65,22 +65,24 @@ class NodeUnschedulable(FilterPlugin):
         """Return: a node that is new or no longer cordoned, and a toleration more on the pod."""
         return (
             EventRegistration(
-                ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT), _after_node
+                ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
+                for_everybody(_after_node),
             ),
-            EventRegistration(ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION), _after_pod),
+            EventRegistration(
+                ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION),
+                for_the_pod_itself(_after_pod),
+            ),
         )
 
 
-def _after_node(pod: Pod, old: Node | None, new: Node) -> Hint:
+def _after_node(old: Node | None, new: Node) -> bool:
     """Answer for a node that came or has other taints: it was cordoned or new, and is open."""
-    opened = not new.spec.unschedulable and (old is None or old.spec.unschedulable)
-    return Hint.QUEUE if opened else Hint.SKIP
+    return not new.spec.unschedulable and (old is None or old.spec.unschedulable)
 
 
-def _after_pod(pod: Pod, old: Any, new: Pod) -> Hint:
+def _after_pod(pod: Pod, old: Any, new: Pod) -> bool:
     """Answer for a toleration more: only the pod's own, and only if it covers the cordon."""
-    covers = new.metadata.uid == pod.metadata.uid and _tolerates_cordon(new.spec.tolerations)
-    return Hint.QUEUE if covers else Hint.SKIP
+    return _tolerates_cordon(new.spec.tolerations)
 
 
 def _tolerates_cordon(tolerations: Sequence[Toleration]) -> bool:

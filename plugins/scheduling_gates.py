@@ -12,10 +12,10 @@ from plugins.framework.cluster_events import (
     Action,
     ClusterEvent,
     EventRegistration,
-    Hint,
     Resource,
 )
 from plugins.framework.interfaces import PreEnqueuePlugin
+from plugins.framework.queueing_hints import for_the_pod_itself
 from plugins.framework.status import SUCCESS, Status, unresolvable
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ class SchedulingGates(PreEnqueuePlugin):
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the one event that matters: the last gate of a pod was removed."""
         removed = ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-        return (EventRegistration(removed, _after_pod),)
+        return (EventRegistration(removed, for_the_pod_itself(_ungated)),)
 
 
-def _after_pod(pod: Pod, old: Any, new: Pod) -> Hint:
-    """Answer for a pod without gates left: only the pod's own counts."""
-    return Hint.QUEUE if new.metadata.uid == pod.metadata.uid else Hint.SKIP
+def _ungated(pod: Pod, old: Any, new: Any) -> bool:
+    """Answer for the pod itself, without gates left."""
+    return True

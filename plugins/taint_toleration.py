@@ -25,6 +25,7 @@ from plugins.framework.cluster_events import (
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import FilterPlugin, PreScorePlugin, ScorePlugin
 from plugins.framework.normalize import default_normalize
+from plugins.framework.queueing_hints import for_pods_by, for_the_pod_itself
 from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import SUCCESS, Status, unresolvable
 from plugins.taint_tables import (
@@ -119,9 +120,12 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         """Return: a node that is new or has other taints, and a toleration more on the pod."""
         return (
             EventRegistration(
-                ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT), _after_node
+                ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT), _AFTER_NODE
             ),
-            EventRegistration(ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION), _after_pod),
+            EventRegistration(
+                ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION),
+                for_the_pod_itself(_after_pod),
+            ),
         )
 
 
@@ -133,9 +137,12 @@ def _after_node(pod: Pod, old: Node | None, new: Node) -> Hint:
     return Hint.QUEUE if opened else Hint.SKIP
 
 
-def _after_pod(pod: Pod, old: Any, new: Pod) -> Hint:
-    """Answer for a toleration more: only the pod's own counts."""
-    return Hint.QUEUE if new.metadata.uid == pod.metadata.uid else Hint.SKIP
+_AFTER_NODE: Final = for_pods_by(lambda pod: pod.spec.tolerations, _after_node)
+
+
+def _after_pod(pod: Pod, old: Any, new: Any) -> bool:
+    """Answer for a toleration more of the pod's own."""
+    return True
 
 
 def _taints(node_info: NodeInfo) -> Taints:

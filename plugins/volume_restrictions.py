@@ -24,6 +24,7 @@ from plugins.framework.cluster_events import (
 )
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin
+from plugins.framework.queueing_hints import for_pods_by
 from plugins.framework.results import (
     ALL_PASS,
     PROCEED,
@@ -176,9 +177,9 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         """Return: a pod that goes, a new node, a new claim."""
         claims = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
         return (
-            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _after_pod_deleted),
+            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _AFTER_POD_DELETED),
             EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
-            EventRegistration(claims, _after_claim_added),
+            EventRegistration(claims, _AFTER_CLAIM_ADDED),
         )
 
 
@@ -224,3 +225,32 @@ def _after_claim_added(
         return Hint.QUEUE
     mine = new.metadata.namespace == pod.metadata.namespace
     return Hint.QUEUE if mine and new.metadata.name in _claim_names(pod) else Hint.SKIP
+
+
+def _volumes(pod: Pod) -> tuple[str, tuple[DiskMount, ...], frozenset[str]]:
+    """Return all of a pod that the hints read."""
+    return (
+        pod.metadata.namespace,
+        tuple(disk_mounts(pod.spec.volumes)),
+        frozenset(_claim_names(pod)),
+    )
+
+
+def _topics(volumes: tuple[str, tuple[DiskMount, ...], frozenset[str]]) -> set[Hashable]:
+    namespace, mounts, claims = volumes
+    disks = {(namespace, mount.disk) for mount in mounts}
+    return {*disks, *((namespace, claim) for claim in claims)}
+
+
+_AFTER_POD_DELETED: Final = for_pods_by(
+    _volumes,
+    _after_pod_deleted,
+    _topics,
+    lambda old, new: None if old is None else _topics(_volumes(old)),
+)
+_AFTER_CLAIM_ADDED: Final = for_pods_by(
+    _volumes,
+    _after_claim_added,
+    _topics,
+    lambda old, new: None if new is None else {(new.metadata.namespace, new.metadata.name)},
+)

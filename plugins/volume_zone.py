@@ -23,6 +23,7 @@ from plugins.framework.cluster_events import (
 )
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin
+from plugins.framework.queueing_hints import for_everybody, for_pods_by
 from plugins.framework.results import PROCEED, SKIP_FILTER, NodeVerdicts, PreFilterResult
 from plugins.framework.status import SUCCESS, Status, unresolvable
 from plugins.missing_objects import claim_not_found, storage_class_not_found, volume_not_found
@@ -141,12 +142,16 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         changes = Action.ADD | Action.UPDATE
         nodes = Action.ADD | Action.UPDATE_NODE_LABEL
         return (
-            EventRegistration(ClusterEvent(Resource.STORAGE_CLASS, Action.ADD), _after_class_added),
+            EventRegistration(
+                ClusterEvent(Resource.STORAGE_CLASS, Action.ADD), for_everybody(_after_class_added)
+            ),
             EventRegistration(ClusterEvent(Resource.NODE, nodes)),
             EventRegistration(
-                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, changes), _after_claim
+                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, changes), _AFTER_CLAIM
             ),
-            EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME, changes), _after_volume),
+            EventRegistration(
+                ClusterEvent(Resource.PERSISTENT_VOLUME, changes), for_everybody(_after_volume)
+            ),
         )
 
     def _bound_volume(self, info: PodInfo, claim_name: str) -> PersistentVolume | Status | None:
@@ -191,11 +196,9 @@ def _allowed(column: LabelColumn, place: VolumePlace) -> BoolArray:
     return np.array([value in place.values for value in column.values], dtype=np.bool_)
 
 
-def _after_class_added(pod: Pod, old: StorageClass | None, new: StorageClass | None) -> Hint:
+def _after_class_added(old: StorageClass | None, new: StorageClass | None) -> bool:
     """Answer for a new class: only one whose claims wait for their pods."""
-    if new is None:
-        return Hint.QUEUE
-    return Hint.QUEUE if new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER else Hint.SKIP
+    return new is None or new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def _after_claim(
@@ -204,16 +207,26 @@ def _after_claim(
     """Answer for a claim that is new or changed: only one of the pod's."""
     if new is None:
         return Hint.QUEUE
-    mine = new.metadata.namespace == pod.metadata.namespace and any(
-        volume.persistent_volume_claim is not None
-        and volume.persistent_volume_claim.claim_name == new.metadata.name
-        for volume in pod.spec.volumes
-    )
+    mine = (new.metadata.namespace, new.metadata.name) in _claim_keys(pod)
     return Hint.QUEUE if mine else Hint.SKIP
 
 
-def _after_volume(pod: Pod, old: PersistentVolume | None, new: PersistentVolume | None) -> Hint:
+def _claim_keys(pod: Pod) -> frozenset[tuple[str, str]]:
+    return frozenset(
+        (pod.metadata.namespace, volume.persistent_volume_claim.claim_name)
+        for volume in pod.spec.volumes
+        if volume.persistent_volume_claim is not None
+    )
+
+
+_AFTER_CLAIM: Final = for_pods_by(
+    _claim_keys,
+    _after_claim,
+    lambda keys: keys,
+    lambda old, new: None if new is None else {(new.metadata.namespace, new.metadata.name)},
+)
+
+
+def _after_volume(old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
     """Answer for a volume: only if it is new or somewhere else now."""
-    if old is None or new is None:
-        return Hint.QUEUE
-    return Hint.SKIP if _places(old) == _places(new) else Hint.QUEUE
+    return old is None or new is None or _places(old) != _places(new)

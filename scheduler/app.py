@@ -73,6 +73,7 @@ from scheduler.storage_events import StorageEvents
 from scheduler.storage_writer import StorageWriter
 from scheduler.version import VERSION
 from scheduler.waiting_pods import WaitingPods
+from scheduler.wake_up_slices import WakeUpSlices
 from scheduler.workload_events import watch_workloads
 
 if TYPE_CHECKING:
@@ -323,6 +324,7 @@ class App:
             max_backoff_s=float(self.config.pod_max_backoff_seconds),
             on_incoming=metrics.incoming,
             attempt_budget_s=self.options.attempt_budget_s or float("inf"),
+            wake_later=WakeUpSlices(loop, self._judge_backlog).wake_later,
         )
         self.informers = InformerFactory(transport, on_death=self.died)
         self.pods = self.informers.informer(PODS, transform=PodTemplates().share)
@@ -440,6 +442,8 @@ class App:
             unreadable_objects=handlers.unreadable,
             unschedulable_pods=self.queue.refusals,
             inflight_events=self.queue.in_flight_events,
+            wake_up_backlog=self.queue.backlog,
+            oldest_active_pod_s=self.queue.oldest_active_s,
             tasks=lambda: {"binding": self.bindings.in_flight},
             cache_mismatches=lambda: debugger.mismatches,
             cache_comparisons=lambda: float(debugger.comparisons),
@@ -605,6 +609,9 @@ class App:
     def _watched(self) -> tuple[Informer[Any], ...]:
         others = (*self.workloads, *self.storage)
         return (self.pods, self.nodes, self.namespaces, self.budgets, *others)
+
+    def _judge_backlog(self, is_over: Callable[[], bool]) -> bool:
+        return self.queue.judge_backlog(is_over)
 
     def _pending_pods(self) -> dict[str, float]:
         counts = self.queue.counts()

@@ -18,8 +18,9 @@ from plugins.default_preemption.candidates import CandidateSearch
 from plugins.default_preemption.choice import Candidate, pick_node
 from plugins.default_preemption.dry_run import DryRunError
 from plugins.default_preemption.eligibility import VICTIMS_ARE_LEAVING, eligibility
-from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Hint, Resource
+from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
 from plugins.framework.interfaces import PostFilterPlugin, PreEnqueuePlugin
+from plugins.framework.queueing_hints import for_everybody
 from plugins.framework.status import SUCCESS, Code, Status, failure, unresolvable, unschedulable
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         know when it may.
         """
         gone = ClusterEvent(Resource.POD, Action.DELETE)
-        return (EventRegistration(gone, _never),)
+        return (EventRegistration(gone, for_everybody(_never)),)
 
 
 def no_candidates(found: Findings, num_nodes: int) -> str:
@@ -215,5 +216,5 @@ def _errors_of(found: Findings) -> str:
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]" if distinct else ""
 
 
-def _never(pod: Pod, old: Any, new: Any) -> Hint:
-    return Hint.SKIP
+def _never(old: Any, new: Any) -> bool:
+    return False

@@ -6,21 +6,84 @@ isSchedulableAfterNodeChange.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cache.affinity_terms import pod_terms
+from cache.affinity_terms import AffinityTerm, pod_terms
 from cache.kept_annotations import EMPTY_MAP
-from plugins.framework.cluster_events import Hint
+from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.queueing_hints import (
+    ANY,
+    NO,
+    YES,
+    GroupHint,
+    Likeness,
+    Question,
+    Sample,
+    for_the_pod_itself,
+    label_topics,
+    selector_topics,
+)
 from plugins.inter_pod_affinity.pod_queries import query_of, query_of_all
-from plugins.pod_memo import PodMemo
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from cache.affinity_terms import AffinityTerm, PodTerms
     from cache.namespaces import Namespaces
     from cache.objects import Node, Pod
+    from cache.pod_info import PodInfo
     from plugins.framework.handle import Handle
+    from plugins.framework.queueing_hints import Topic
+
+_NEAR: Final = "near"
+_APART: Final = "apart"
+
+
+class RequiredTerms(NamedTuple):
+    """The required terms of a pod, compiled."""
+
+    near: tuple[AffinityTerm, ...]
+    apart: tuple[AffinityTerm, ...]
+    malformed: bool
+    """Whether some term, be it a preferred one, cannot be read."""
+
+    @classmethod
+    def of(cls, pod: Pod) -> RequiredTerms:
+        """Return those of a pod."""
+        terms = pod_terms(pod)
+        return cls(terms.required_affinity, terms.required_anti_affinity, bool(terms.errors))
+
+    @property
+    def are_simple(self) -> bool:
+        """Whether kube-scheduler's hint knows all that these terms mean."""
+        return len(self.apart) < 2 and not any(map(_selects_namespaces, (*self.near, *self.apart)))
+
+    def topics(self) -> Iterable[Topic]:
+        """Return the topics of pods with such terms."""
+        if self.malformed:
+            yield ANY
+        # All of them have to mean the same pod: one may stand for the others.
+        likely = [selector_topics(term.selector) for term in self.near]
+        if likely:
+            known = [each for each in likely if each is not None]
+            yield from _in_role(_NEAR, min(known, key=len) if known else None)
+        for term in self.apart:
+            yield from _in_role(_APART, selector_topics(term.selector))
+
+
+TERMS: Final = Likeness[RequiredTerms](
+    lambda info: RequiredTerms.of(info.pod), RequiredTerms.topics
+)
+
+
+def _labels_of(info: PodInfo) -> Sample[Pod]:
+    metadata = info.pod.metadata
+    return Sample((metadata.namespace, frozenset(metadata.labels.items())), info.pod)
+
+
+LABELS: Final = Likeness[Sample["Pod"]](
+    _labels_of, lambda sample: label_topics(sample.value.metadata.labels.items())
+)
+"""The waiting pod as somebody whom the terms of another one may mean."""
 
 
 class AffinityHints:
@@ -34,99 +97,149 @@ class AffinityHints:
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
-        self._terms = PodMemo(pod_terms)
 
-    def after_pod(self, pod: Pod, old: Any, new: Any) -> Hint:
-        """Answer for a pod that came, went or was relabelled."""
-        return Hint.QUEUE if _pod_helps(self._terms, pod, old, new) else Hint.SKIP
-
-    def after_pod_of_one_term(self, pod: Pod, old: Any, new: Any) -> Hint:
-        """Answer where kube-scheduler's hint lets a pod sleep that may have become schedulable.
+    def registrations(self) -> Sequence[EventRegistration]:
+        """Return: pods that come, go or are relabelled; nodes that come or are relabelled.
 
         # Differs: kube-scheduler's hint takes a namespaceSelector for none unless no labels at
         all satisfy it; here it reaches the namespaces that it reaches in the filter. And where
         several terms keep pods apart, any of them may be the one that counts, while
         kube-scheduler wakes the pod only for a pod that all of them mean.
         """
-        terms = self._terms.of(pod)
-        simple = len(terms.required_anti_affinity) < 2 and not any(
-            _selects_namespaces(each)
-            for each in (*terms.required_affinity, *terms.required_anti_affinity)
-        )
-        if simple and (new is not None or _is_simple(self._terms.of(old))):
-            return Hint.SKIP
-        return Hint.QUEUE if self._one_term_helps(pod, old, new) else Hint.SKIP
-
-    def _one_term_helps(self, pod: Pod, old: Pod | None, new: Pod | None) -> bool:
-        if any(each is not None and _is_nowhere(each) for each in (old, new)):
-            return False
-        terms = self._terms.of(pod)
-        namespaces = self._handle.namespaces
-        was_met = old is not None and _all_mean(terms.required_affinity, old, namespaces)
-        if new is not None and not was_met and _all_mean(terms.required_affinity, new, namespaces):
-            return True
-        if old is None:
-            return False
-        for term in terms.required_anti_affinity:
-            query = query_of(term, namespaces)
-            if query.matches(old) and (new is None or not query.matches(new)):
-                return True
-        if new is not None:
-            return False
-        metadata = pod.metadata
-        labels = namespaces.labels_of(metadata.namespace)
-        return any(
-            term.matches(metadata.namespace, metadata.labels, labels)
-            for term in self._terms.of(old).required_anti_affinity
-        )
-
-    def after_node(self, pod: Pod, old: Any, new: Any) -> Hint:
-        """Answer for a node that came (``old`` is None) or was relabelled."""
-        return Hint.QUEUE if self._node_helps(pod, old, new) else Hint.SKIP
-
-    def _node_helps(self, pod: Pod, old: Node | None, new: Node | None) -> bool:
-        if new is None:
-            return False
-        terms = self._terms.of(pod)
-        # A new node may have no label, or be the first of its domain: both suit anti-affinity.
-        if old is None:
-            return bool(terms.required_anti_affinity) or any(
-                term.topology_key in new.metadata.labels for term in terms.required_affinity
-            )
-        before, after = old.metadata.labels, new.metadata.labels
-        return any(
-            term.topology_key in after and before.get(term.topology_key) != after[term.topology_key]
-            for term in terms.required_affinity
-        ) or any(
-            term.topology_key in before
-            and before[term.topology_key] != after.get(term.topology_key)
-            for term in terms.required_anti_affinity
-        )
-
-
-def _pod_helps(terms_of: PodMemo[PodTerms], pod: Pod, old: Pod | None, new: Pod | None) -> bool:
-    if old is not None and new is not None and pod.metadata.uid == new.metadata.uid:
-        return True
-    if any(each is not None and _is_nowhere(each) for each in (old, new)):
-        return False
-    terms = terms_of.of(pod)
-    if terms.errors:
-        return True
-    near, apart = terms.required_affinity, terms.required_anti_affinity
-    if new is None:
-        if old is None:
-            return False
-        others = terms_of.of(old)
+        changes = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
+        pods = ClusterEvent(Resource.POD, changes)
+        gone = ClusterEvent(Resource.POD, Action.DELETE)
+        own = ClusterEvent(Resource.POD, Action.UPDATE_POD_LABEL)
+        nodes = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+        by_one_term = GroupHint(TERMS, self._about_one_term, is_addition=True)
+        by_one_of_its = GroupHint(LABELS, self._about_one_of_its_terms, is_addition=True)
         return (
-            bool(others.errors)
-            or _each_means(apart, old)
-            or _each_means(others.required_anti_affinity, pod)
+            EventRegistration(pods, GroupHint(TERMS, _about_pod)),
+            EventRegistration(gone, GroupHint(LABELS, _about_terms_of)),
+            EventRegistration(own, for_the_pod_itself(lambda pod, old, new: True)),
+            EventRegistration(pods, by_one_term),
+            EventRegistration(gone, by_one_of_its),
+            EventRegistration(nodes, GroupHint(TERMS, _about_node)),
         )
-    if old is None:
-        return _each_means(near, new)
-    return (not _each_means(near, old) and _each_means(near, new)) or (
-        _each_means(apart, old) and not _each_means(apart, new)
+
+    def _about_one_term(self, old: Pod | None, new: Pod | None) -> Question[RequiredTerms]:
+        """Ask where kube-scheduler's hint lets a pod sleep that may have become schedulable."""
+        if _is_nowhere(old) or _is_nowhere(new):
+            return NO
+        namespaces = self._handle.namespaces
+
+        def answer(terms: RequiredTerms) -> bool:
+            if terms.are_simple:
+                return False
+            was_met = old is not None and _all_mean(terms.near, old, namespaces)
+            if new is not None and not was_met and _all_mean(terms.near, new, namespaces):
+                return True
+            if old is None:
+                return False
+            queries = (query_of(term, namespaces) for term in terms.apart)
+            return any(
+                query.matches(old) and (new is None or not query.matches(new)) for query in queries
+            )
+
+        return Question(answer, _topics_of(old, new))
+
+    def _about_one_of_its_terms(self, old: Pod, new: Pod | None) -> Question[Sample[Pod]]:
+        """Ask whether one of the terms of a pod that goes kept the waiting one away."""
+        if _is_nowhere(old):
+            return NO
+        others = RequiredTerms.of(old)
+        if len(others.apart) < 2 and not any(map(_selects_namespaces, others.apart)):
+            return NO
+        namespaces = self._handle.namespaces
+
+        def answer(waiting: Sample[Pod]) -> bool:
+            metadata = waiting.value.metadata
+            labels = namespaces.labels_of(metadata.namespace)
+            return any(
+                term.matches(metadata.namespace, metadata.labels, labels) for term in others.apart
+            )
+
+        topics: set[Topic] = set()
+        for term in others.apart:
+            of_term = selector_topics(term.selector)
+            if of_term is None:
+                return Question(answer)
+            topics.update(of_term)
+        return Question(answer, topics)
+
+
+def _about_pod(old: Pod | None, new: Pod | None) -> Question[RequiredTerms]:
+    """Ask about a pod that came, went or was relabelled."""
+    if _is_nowhere(old) or _is_nowhere(new):
+        return NO
+    if old is not None and new is None and RequiredTerms.of(old).malformed:
+        return YES
+
+    def answer(terms: RequiredTerms) -> bool:
+        near, apart = terms.near, terms.apart
+        if terms.malformed:
+            return True
+        if new is None:
+            return old is not None and _each_means(apart, old)
+        if old is None:
+            return _each_means(near, new)
+        return (not _each_means(near, old) and _each_means(near, new)) or (
+            _each_means(apart, old) and not _each_means(apart, new)
+        )
+
+    return Question(answer, _topics_of(old, new))
+
+
+def _about_terms_of(old: Pod, new: Pod | None) -> Question[Sample[Pod]]:
+    """Ask whether all terms of a pod that goes kept the waiting one away."""
+    if _is_nowhere(old):
+        return NO
+    terms = RequiredTerms.of(old).apart
+    if not terms:
+        return NO
+    return Question(
+        lambda waiting: _each_means(terms, waiting.value), selector_topics(terms[0].selector)
     )
+
+
+def _about_node(old: Node | None, new: Node | None) -> Question[RequiredTerms]:
+    """Ask about a node that came (``old`` is None) or was relabelled."""
+    if new is None:
+        return NO
+    after = new.metadata.labels
+    if old is None:
+        # A new node may have no label, or be the first of its domain: both suit anti-affinity.
+        return Question(
+            lambda terms: bool(terms.apart) or any(t.topology_key in after for t in terms.near)
+        )
+    before = old.metadata.labels
+    return Question(
+        lambda terms: (
+            any(
+                term.topology_key in after
+                and before.get(term.topology_key) != after[term.topology_key]
+                for term in terms.near
+            )
+            or any(
+                term.topology_key in before
+                and before[term.topology_key] != after.get(term.topology_key)
+                for term in terms.apart
+            )
+        )
+    )
+
+
+def _topics_of(old: Pod | None, new: Pod | None) -> set[Topic]:
+    """Return the topics of a change: whom to be near to comes, whom to be apart from goes."""
+    topics: set[Topic] = {ANY}
+    for role, pod in ((_NEAR, new), (_APART, old)):
+        if pod is not None:
+            topics.update(_in_role(role, label_topics(pod.metadata.labels.items())))
+    return topics
+
+
+def _in_role(role: str, topics: Iterable[tuple[str, ...]] | None) -> Iterable[Topic]:
+    return (ANY,) if topics is None else ((role, *topic) for topic in topics)
 
 
 def _each_means(terms: Sequence[AffinityTerm], other: Pod) -> bool:
@@ -141,13 +254,8 @@ def _selects_namespaces(term: AffinityTerm) -> bool:
     return not term.namespace_selector.nothing
 
 
-def _is_simple(terms: PodTerms) -> bool:
-    apart = terms.required_anti_affinity
-    return len(apart) < 2 and not any(_selects_namespaces(each) for each in apart)
-
-
-def _is_nowhere(pod: Pod) -> bool:
-    return not pod.spec.node_name and not pod.status.nominated_node_name
+def _is_nowhere(pod: Pod | None) -> bool:
+    return pod is not None and not (pod.spec.node_name or pod.status.nominated_node_name)
 
 
 def _all_mean(terms: Sequence[AffinityTerm], other: Pod, namespaces: Namespaces) -> bool:

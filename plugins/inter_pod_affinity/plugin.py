@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from cache.affinity_terms import NO_POD_TERMS, PodTerms, pod_terms
 from plugins import names
-from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import (
     FilterPlugin,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from cache.node_info import NodeInfo
     from cache.objects import PodAffinity
     from cache.pod_info import PodInfo
+    from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.handle import Handle
     from plugins.framework.results import IntArray
@@ -148,13 +148,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: pods that come, go or are relabelled; nodes that come or are relabelled."""
-        pods = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
-        nodes = Action.ADD | Action.UPDATE_NODE_LABEL
-        return (
-            EventRegistration(ClusterEvent(Resource.POD, pods), self._hints.after_pod),
-            EventRegistration(ClusterEvent(Resource.POD, pods), self._hints.after_pod_of_one_term),
-            EventRegistration(ClusterEvent(Resource.NODE, nodes), self._hints.after_node),
-        )
+        return self._hints.registrations()
 
 
 def _prefers(affinity: PodAffinity | None) -> bool:

@@ -11,12 +11,6 @@ import numpy as np
 
 from cache.resources import PODS
 from plugins.bit_patterns import distinct_patterns
-from plugins.framework.cluster_events import (
-    Action,
-    ClusterEvent,
-    EventRegistration,
-    Resource,
-)
 from plugins.framework.cycle_state import CycleState, StateKey
 from plugins.framework.interfaces import (
     FilterPlugin,
@@ -49,6 +43,9 @@ if TYPE_CHECKING:
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
+    from plugins.framework.cluster_events import (
+        EventRegistration,
+    )
     from plugins.framework.handle import Handle
 
 _NEEDS: StateKey[Needs] = StateKey("PreFilterNodeResourcesFit")
@@ -87,13 +84,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: pods that go or shrink, nodes that come or get more to allocate."""
-        hints = FitHints(self._ignored)
-        pods = ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
-        nodes = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
-        return (
-            EventRegistration(pods, hints.after_pod),
-            EventRegistration(nodes, hints.after_node),
-        )
+        return FitHints(self._ignored).registrations()
 
     def signature(self, info: PodInfo) -> Hashable:
         """Return the requests, as the filter and as the score see them."""

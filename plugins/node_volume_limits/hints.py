@@ -5,11 +5,12 @@ Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go, isSchedulableAf
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cache.csi_translation import MIGRATED, inline_handle, inline_plugin
 from cache.resources import MalformedObjectError
 from plugins.framework.cluster_events import Hint
+from plugins.framework.queueing_hints import for_everybody, for_pods_by
 from plugins.node_volume_limits.counted_volumes import claim_name, may_count
 
 if TYPE_CHECKING:
@@ -17,39 +18,40 @@ if TYPE_CHECKING:
     from cache.storage_objects import CSINode, PersistentVolumeClaim, VolumeAttachment
 
 
-def after_csi_node_updated(pod: Pod, old: CSINode | None, new: CSINode | None) -> Hint:
+def _csi_node_holds_more(old: CSINode | None, new: CSINode | None) -> bool:
     """Answer for a CSINode that changed: only if a driver holds more now.
 
     A driver without a limit counts as one that holds nothing, as kube-scheduler has it.
     """
     if old is None or new is None:
-        return Hint.QUEUE
+        return True
     before, after = _counts(old), _counts(new)
-    more = any(count > before.get(driver, 0) for driver, count in after.items())
-    return Hint.QUEUE if more else Hint.SKIP
+    return any(count > before.get(driver, 0) for driver, count in after.items())
 
 
-def after_pod_deleted(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
+def _pod_with_volumes_left(old: Pod | None, new: Pod | None) -> bool:
     """Answer for a pod that is gone: only if it had volumes on a node."""
     if old is None:
-        return Hint.QUEUE
-    placed = old.spec.node_name or old.status.nominated_node_name
-    return Hint.QUEUE if placed and may_count(old) else Hint.SKIP
+        return True
+    return bool(old.spec.node_name or old.status.nominated_node_name) and may_count(old)
 
 
-def after_claim_added(
+def _after_claim_added(
     pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
 ) -> Hint:
     """Answer for a new claim: only one that the pod waits for."""
     if new is None:
         return Hint.QUEUE
-    mine = new.metadata.namespace == pod.metadata.namespace and any(
-        claim_name(pod, volume) == new.metadata.name for volume in pod.spec.volumes
-    )
+    mine = (new.metadata.namespace, new.metadata.name) in _claim_keys(pod)
     return Hint.QUEUE if mine else Hint.SKIP
 
 
-def after_attachment_deleted(
+def _claim_keys(pod: Pod) -> frozenset[tuple[str, str]]:
+    names = (claim_name(pod, volume) for volume in pod.spec.volumes)
+    return frozenset((pod.metadata.namespace, name) for name in names if name is not None)
+
+
+def _after_attachment_deleted(
     pod: Pod, old: VolumeAttachment | None, new: VolumeAttachment | None
 ) -> Hint:
     """Answer for a volume that was detached: any for a pod with a claim, else its own driver's."""
@@ -62,6 +64,13 @@ def after_attachment_deleted(
         if plugin is not None and (plugin.driver == old.spec.attacher or not _makes_sense(volume)):
             return Hint.QUEUE
     return Hint.SKIP
+
+
+def _attachable(pod: Pod) -> tuple[bool, tuple[Volume, ...]]:
+    """Return all of a pod that :func:`_after_attachment_deleted` reads."""
+    with_claim = any(volume.persistent_volume_claim is not None for volume in pod.spec.volumes)
+    inline = (volume for volume in pod.spec.volumes if inline_plugin(volume) is not None)
+    return with_claim, () if with_claim else tuple(inline)
 
 
 def _makes_sense(volume: Volume) -> bool:
@@ -78,3 +87,14 @@ def _counts(csi_node: CSINode) -> dict[str, int]:
         driver.name: (driver.allocatable.count or 0) if driver.allocatable is not None else 0
         for driver in csi_node.spec.drivers
     }
+
+
+AFTER_CSI_NODE_UPDATED: Final = for_everybody(_csi_node_holds_more)
+AFTER_POD_DELETED: Final = for_everybody(_pod_with_volumes_left)
+AFTER_CLAIM_ADDED: Final = for_pods_by(
+    _claim_keys,
+    _after_claim_added,
+    lambda keys: keys,
+    lambda old, new: None if new is None else {(new.metadata.namespace, new.metadata.name)},
+)
+AFTER_ATTACHMENT_DELETED: Final = for_pods_by(_attachable, _after_attachment_deleted)

@@ -36,10 +36,10 @@ from plugins.node_volume_limits.counted_volumes import (
     volumes_of_running_pod,
 )
 from plugins.node_volume_limits.hints import (
-    after_attachment_deleted,
-    after_claim_added,
-    after_csi_node_updated,
-    after_pod_deleted,
+    AFTER_ATTACHMENT_DELETED,
+    AFTER_CLAIM_ADDED,
+    AFTER_CSI_NODE_UPDATED,
+    AFTER_POD_DELETED,
 )
 from plugins.node_volume_limits.usage import VolumeUsage, exceeds, held_volumes
 
@@ -157,11 +157,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         return (
             EventRegistration(ClusterEvent(Resource.CSI_NODE, Action.ADD)),
             EventRegistration(
-                ClusterEvent(Resource.CSI_NODE, Action.UPDATE), after_csi_node_updated
+                ClusterEvent(Resource.CSI_NODE, Action.UPDATE), AFTER_CSI_NODE_UPDATED
             ),
-            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), after_pod_deleted),
-            EventRegistration(claims, after_claim_added),
-            EventRegistration(attachments, after_attachment_deleted),
+            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), AFTER_POD_DELETED),
+            EventRegistration(claims, AFTER_CLAIM_ADDED),
+            EventRegistration(attachments, AFTER_ATTACHMENT_DELETED),
         )
 
     def _volumes_of(self, node_name: str, info: PodInfo) -> Counted:

@@ -104,7 +104,7 @@ class ConstraintSource:
         self._defaults: tuple[TopologySpreadConstraint, ...] = (
             SYSTEM_DEFAULTS if self.is_system_defaulted else args.default_constraints
         )
-        self._has_hard_defaults = any(
+        self.has_hard_defaults = any(
             each.when_unsatisfiable == DO_NOT_SCHEDULE for each in self._defaults
         )
         self._selectors = DefaultSelectors()
@@ -118,7 +118,7 @@ class ConstraintSource:
             When a label selector cannot be one.
         """
         own = pod.spec.topology_spread_constraints
-        if not own and not self._has_hard_defaults:
+        if not own and not self.has_hard_defaults:
             return ()
         return self._of(pod, workloads, DO_NOT_SCHEDULE)
 

@@ -6,19 +6,48 @@ isSchedulableAfterNodeChange.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from cache.resources import MalformedObjectError
-from plugins.framework.cluster_events import Hint
-from plugins.pod_memo import PodMemo
+from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.queueing_hints import (
+    ANY,
+    NO,
+    GroupHint,
+    Likeness,
+    Question,
+    for_the_pod_itself,
+    label_topics,
+    selector_topics,
+)
 from plugins.pod_topology_spread.constraints import any_selects
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cache.objects import Node, Pod
+    from cache.pod_info import PodInfo
     from plugins.framework.handle import Handle
+    from plugins.framework.queueing_hints import Topic
     from plugins.pod_topology_spread.constraints import Constraint, ConstraintSource
+
+
+class HardConstraints(NamedTuple):
+    """The hard constraints of a waiting pod."""
+
+    namespace: str
+    compiled: tuple[Constraint, ...]
+    asked_anew: PodInfo | None
+    """The pod, if its constraints follow from the Services of the moment, or cannot be read."""
+
+    def topics(self) -> Iterable[Topic]:
+        """Return the topics of pods with such constraints."""
+        if self.asked_anew is not None:
+            yield ANY
+        for constraint in self.compiled:
+            topics = selector_topics(constraint.selector)
+            for topic in ((),) if topics is None else topics:
+                yield (self.namespace, *topic)
 
 
 class SpreadHints:
@@ -31,51 +60,97 @@ class SpreadHints:
     handle
         Lends the workloads; not used before the first event.
 
-    Whatever cannot be read is answered with ``QUEUE``.
+    Whatever cannot be read is answered with yes.
     """
 
     def __init__(self, source: ConstraintSource, handle: Handle) -> None:
         self._source = source
-        self._own = PodMemo(lambda pod: source.hard(pod, handle.workloads))
         self._handle = handle
+        self._constraints = Likeness(self._constraints_of, HardConstraints.topics)
 
-    def _hard(self, pod: Pod) -> Sequence[Constraint]:
-        # The constraints of others follow from the Services of the moment.
-        own = pod.spec.topology_spread_constraints
-        return self._own.of(pod) if own else self._source.hard(pod, self._handle.workloads)
-
-    def after_pod(self, pod: Pod, old: Any, new: Any) -> Hint:
-        """Answer for a pod that came, went, was relabelled or got a toleration."""
-        try:
-            return _hint(self._pod_helps(pod, old, new))
-        except MalformedObjectError:
-            return Hint.QUEUE
-
-    def _pod_helps(self, pod: Pod, old: Pod | None, new: Pod | None) -> bool:
-        if any(each is not None and not _is_involved(each, pod) for each in (old, new)):
-            return False
-        constraints = self._hard(pod)
-        if old is None or new is None:
-            there = old or new
-            return there is not None and any_selects(constraints, there.metadata.labels)
-        if (
-            pod.metadata.uid == new.metadata.uid
-            and old.spec.tolerations != new.spec.tolerations
-            and any(each.honors_taints for each in constraints)
-        ):
-            return True
-        before, after = old.metadata.labels, new.metadata.labels
-        return before != after and any(
-            each.selector.matches(before) != each.selector.matches(after) for each in constraints
+    def registrations(self) -> Sequence[EventRegistration]:
+        """Return: pods that come, go or are relabelled, a toleration more; nodes of any change."""
+        pods = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
+        own = Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
+        nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
+        return (
+            EventRegistration(
+                ClusterEvent(Resource.POD, pods), GroupHint(self._constraints, self._about_pod)
+            ),
+            EventRegistration(
+                ClusterEvent(Resource.POD, own), for_the_pod_itself(self._after_own_update)
+            ),
+            EventRegistration(
+                ClusterEvent(Resource.NODE, nodes), GroupHint(self._constraints, self._about_node)
+            ),
         )
 
-    def after_node(self, pod: Pod, old: Any, new: Any) -> Hint:
-        """Answer for a node that came, went, was relabelled or has other taints."""
+    def _constraints_of(self, info: PodInfo) -> HardConstraints:
+        namespace = info.namespace
+        if not info.pod.spec.topology_spread_constraints and self._source.has_hard_defaults:
+            return HardConstraints(namespace, (), info)
         try:
-            constraints = self._hard(pod)
+            hard = self._source.hard(info.pod, self._handle.workloads)
+            return HardConstraints(namespace, hard, None)
         except MalformedObjectError:
-            return Hint.QUEUE
-        return _hint(_node_helps(constraints, old, new))
+            return HardConstraints(namespace, (), info)
+
+    def _hard(self, constraints: HardConstraints) -> Sequence[Constraint] | None:
+        """Return the constraints as they hold now; None if they cannot be read."""
+        if constraints.asked_anew is None:
+            return constraints.compiled
+        try:
+            return self._source.hard(constraints.asked_anew.pod, self._handle.workloads)
+        except MalformedObjectError:
+            return None
+
+    def _about_pod(self, old: Pod | None, new: Pod | None) -> Question[HardConstraints]:
+        """Ask about another pod that came, went or was relabelled."""
+        there = old or new
+        if there is None or _is_nowhere(old) or _is_nowhere(new):
+            return NO
+        namespace = there.metadata.namespace
+        versions = [pod.metadata.labels for pod in (old, new) if pod is not None]
+
+        def answer(constraints: HardConstraints) -> bool:
+            if constraints.namespace != namespace:
+                return False
+            hard = self._hard(constraints)
+            if hard is None:
+                return True
+            if len(versions) == 1:
+                return any_selects(hard, versions[0])
+            return _relabelled(hard, *versions)
+
+        topics = label_topics(*(labels.items() for labels in versions))
+        return Question(answer, {(namespace,), *((namespace, *topic) for topic in topics)})
+
+    def _after_own_update(self, pod: Pod, old: Pod, new: Pod) -> bool:
+        """Answer for other labels or tolerations of the pod itself."""
+        try:
+            hard = self._source.hard(pod, self._handle.workloads)
+        except MalformedObjectError:
+            return True
+        if old.spec.tolerations != new.spec.tolerations and any(c.honors_taints for c in hard):
+            return True
+        return _relabelled(hard, old.metadata.labels, new.metadata.labels)
+
+    def _about_node(self, old: Node | None, new: Node | None) -> Question[HardConstraints]:
+        """Ask about a node that came, went, was relabelled or has other taints."""
+
+        def answer(constraints: HardConstraints) -> bool:
+            hard = self._hard(constraints)
+            return hard is None or _node_helps(hard, old, new)
+
+        return Question(answer)
+
+
+def _relabelled(
+    constraints: Sequence[Constraint], before: Mapping[str, str], after: Mapping[str, str]
+) -> bool:
+    return before != after and any(
+        each.selector.matches(before) != each.selector.matches(after) for each in constraints
+    )
 
 
 def _node_helps(constraints: Sequence[Constraint], old: Node | None, new: Node | None) -> bool:
@@ -94,13 +169,5 @@ def _has_all_labels(labels: Mapping[str, str], constraints: Sequence[Constraint]
     return all(each.topology_key in labels for each in constraints)
 
 
-def _is_involved(other: Pod, pod: Pod) -> bool:
-    if other.metadata.uid == pod.metadata.uid:
-        return True
-    if not other.spec.node_name and not other.status.nominated_node_name:
-        return False
-    return other.metadata.namespace == pod.metadata.namespace
-
-
-def _hint(worth_it: bool) -> Hint:
-    return Hint.QUEUE if worth_it else Hint.SKIP
+def _is_nowhere(pod: Pod | None) -> bool:
+    return pod is not None and not (pod.spec.node_name or pod.status.nominated_node_name)

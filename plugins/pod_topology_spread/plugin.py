@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from cache.taints import find_untolerated
 from plugins import names
-from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import (
     FilterPlugin,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
+    from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.handle import Handle
     from plugins.framework.results import IntArray
@@ -155,12 +155,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: pods that come, go or are relabelled, a toleration more; nodes of any change."""
-        pods = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE
-        nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
-        return (
-            EventRegistration(ClusterEvent(Resource.POD, pods), self._hints.after_pod),
-            EventRegistration(ClusterEvent(Resource.NODE, nodes), self._hints.after_node),
-        )
+        return self._hints.registrations()
 
 
 def _rejects(taints: Taints, tolerations: Tolerated) -> int:

@@ -17,6 +17,7 @@ from plugins.framework.cluster_events import (
     Hint,
     Resource,
 )
+from plugins.framework.queueing_hints import for_everybody, for_pods_by
 from plugins.volume_binding.pod_claims import claim_name
 from plugins.volume_binding.provisioning import volume_limit
 
@@ -33,72 +34,82 @@ if TYPE_CHECKING:
 _ADD_OR_UPDATE: Final = Action.ADD | Action.UPDATE
 
 
-def after_claim_change(
+def _after_claim_change(
     pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
 ) -> Hint:
     """Tell whether it is a claim of the pod."""
     if new is None or new.metadata.namespace != pod.metadata.namespace:
         return Hint.SKIP
-    name = new.metadata.name
-    mine = any(claim_name(pod, volume) == name for volume in pod.spec.volumes)
+    mine = (new.metadata.namespace, new.metadata.name) in _claim_keys(pod)
     return Hint.QUEUE if mine else Hint.SKIP
 
 
-def after_storage_class_change(
-    pod: Pod, old: StorageClass | None, new: StorageClass | None
-) -> Hint:
+def _claim_keys(pod: Pod) -> frozenset[tuple[str, str]]:
+    names = (claim_name(pod, volume) for volume in pod.spec.volumes)
+    return frozenset((pod.metadata.namespace, name) for name in names if name is not None)
+
+
+def _inline_drivers(pod: Pod) -> frozenset[str]:
+    return frozenset(volume.csi.driver for volume in pod.spec.volumes if volume.csi is not None)
+
+
+def _after_storage_class_change(old: StorageClass | None, new: StorageClass | None) -> bool:
     """Tell whether the class is new or makes volumes elsewhere."""
-    if old is None or new is None or old.allowed_topologies != new.allowed_topologies:
-        return Hint.QUEUE
-    return Hint.SKIP
+    return old is None or new is None or old.allowed_topologies != new.allowed_topologies
 
 
-def after_csi_node_change(pod: Pod, old: CSINode | None, new: CSINode | None) -> Hint:
+def _after_csi_node_change(old: CSINode | None, new: CSINode | None) -> bool:
     """Tell whether other in-tree volumes are served by drivers on the node."""
     if old is None or new is None:
-        return Hint.QUEUE
+        return True
     before = old.metadata.annotations.get(MIGRATED_PLUGINS, "")
-    now = new.metadata.annotations.get(MIGRATED_PLUGINS, "")
-    return Hint.SKIP if before == now else Hint.QUEUE
+    return before != new.metadata.annotations.get(MIGRATED_PLUGINS, "")
 
 
-def after_csi_driver_change(pod: Pod, old: CSIDriver | None, new: CSIDriver | None) -> Hint:
+def _after_csi_driver_change(pod: Pod, old: CSIDriver | None, new: CSIDriver | None) -> Hint:
     """Tell whether a driver of the pod's inline volumes stopped to tell what room it has."""
     if old is None or new is None:
         return Hint.QUEUE
     stopped = old.spec.storage_capacity and not new.spec.storage_capacity
-    mine = any(
-        volume.csi is not None and volume.csi.driver == new.metadata.name
-        for volume in pod.spec.volumes
-    )
-    return Hint.QUEUE if stopped and mine else Hint.SKIP
+    mine = stopped and new.metadata.name in _inline_drivers(pod)
+    return Hint.QUEUE if mine else Hint.SKIP
 
 
-def after_capacity_change(
-    pod: Pod, old: CSIStorageCapacity | None, new: CSIStorageCapacity | None
-) -> Hint:
+def _after_capacity_change(old: CSIStorageCapacity | None, new: CSIStorageCapacity | None) -> bool:
     """Tell whether there is more room than before."""
     if old is None or new is None:
-        return Hint.QUEUE
+        return True
     before, now = volume_limit(old), volume_limit(new)
-    if now is not None and (before is None or quantity_value(now) > quantity_value(before)):
-        return Hint.QUEUE
-    return Hint.SKIP
+    return now is not None and (before is None or quantity_value(now) > quantity_value(before))
+
+
+AFTER_CLAIM_CHANGE: Final = for_pods_by(
+    _claim_keys,
+    _after_claim_change,
+    lambda keys: keys,
+    lambda old, new: () if new is None else {(new.metadata.namespace, new.metadata.name)},
+)
+AFTER_CSI_DRIVER_CHANGE: Final = for_pods_by(_inline_drivers, _after_csi_driver_change)
+AFTER_STORAGE_CLASS_CHANGE: Final = for_everybody(_after_storage_class_change)
+AFTER_CSI_NODE_CHANGE: Final = for_everybody(_after_csi_node_change)
+AFTER_CAPACITY_CHANGE: Final = for_everybody(_after_capacity_change)
 
 
 REGISTRATIONS: Final = (
     EventRegistration(
-        ClusterEvent(Resource.STORAGE_CLASS, _ADD_OR_UPDATE), after_storage_class_change
+        ClusterEvent(Resource.STORAGE_CLASS, _ADD_OR_UPDATE),
+        AFTER_STORAGE_CLASS_CHANGE,
     ),
     EventRegistration(
-        ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, _ADD_OR_UPDATE), after_claim_change
+        ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, _ADD_OR_UPDATE), AFTER_CLAIM_CHANGE
     ),
     EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME, _ADD_OR_UPDATE)),
     EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
-    EventRegistration(ClusterEvent(Resource.CSI_NODE, _ADD_OR_UPDATE), after_csi_node_change),
-    EventRegistration(ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE), after_csi_driver_change),
+    EventRegistration(ClusterEvent(Resource.CSI_NODE, _ADD_OR_UPDATE), AFTER_CSI_NODE_CHANGE),
+    EventRegistration(ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE), AFTER_CSI_DRIVER_CHANGE),
     EventRegistration(
-        ClusterEvent(Resource.CSI_STORAGE_CAPACITY, _ADD_OR_UPDATE), after_capacity_change
+        ClusterEvent(Resource.CSI_STORAGE_CAPACITY, _ADD_OR_UPDATE),
+        AFTER_CAPACITY_CHANGE,
     ),
 )
 """The events, with their hints."""

@@ -110,6 +110,16 @@ _CYCLE_UNDER_WAY: Final[tuple[Kind, str, str]] = (
     "berth_cycle_under_way_seconds",
     "Duration so far of the scheduling cycle that is under way; 0 when none is.",
 )
+_WAKE_UP_BACKLOG: Final[tuple[Kind, str, str]] = (
+    "gauge",
+    "berth_wake_up_backlog",
+    "Events about which waiting pods have not been asked yet.",
+)
+_OLDEST_ACTIVE_POD: Final[tuple[Kind, str, str]] = (
+    "gauge",
+    "berth_oldest_active_pod_seconds",
+    "Time since the pod that waits longest in the active queue entered it; 0 for no pod.",
+)
 _MASTER_STATUS: Final[_Heading] = (
     "gauge",
     "leader_election_master_status",
@@ -426,6 +436,8 @@ class Metrics:
         restores: Numbers | None = None,
         unschedulable_pods: Callable[[], Mapping[tuple[str, ...], float]] | None = None,
         inflight_events: Numbers | None = None,
+        wake_up_backlog: Callable[[], float] | None = None,
+        oldest_active_pod_s: Callable[[], float] | None = None,
         tasks: Numbers | None = None,
         cache_mismatches: Callable[[], float | None] | None = None,
         cache_comparisons: Callable[[], float] | None = None,
@@ -451,6 +463,10 @@ class Metrics:
             By plugin and profile.
         inflight_events
             Events that are kept for pods in flight, by label.
+        wake_up_backlog
+            Events about which waiting pods have not been asked yet.
+        oldest_active_pod_s
+            Seconds since the active pod that waits longest became active.
         tasks
             By operation: what is under way at this moment.
         cache_mismatches
@@ -485,6 +501,12 @@ class Metrics:
                     unschedulable_pods,
                 )
             )
+        for gauge, read_one in (
+            (_WAKE_UP_BACKLOG, wake_up_backlog),
+            (_OLDEST_ACTIVE_POD, oldest_active_pod_s),
+        ):
+            if read_one is not None:
+                pull(Pulled(*gauge, (), _known(read_one)))
         if cache_mismatches is not None:
             pull(Pulled(*_MISMATCHES, (), _known(cache_mismatches)))
         if cache_comparisons is not None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scheduler.queueing.like_pods import LikePods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from plugins.framework.queueing_hints import Likeness
     from scheduler.queueing.queued_pod import QueuedPod
 
 
@@ -45,19 +48,30 @@ class Blockers(NamedTuple):
         )
 
 
+class _Group:
+    """The pods of one set of blockers, and the same pods by what the hints have read of them."""
+
+    __slots__ = ("likes", "pods")
+
+    def __init__(self) -> None:
+        self.pods: dict[str, QueuedPod] = {}
+        self.likes: dict[Likeness[Any], LikePods] = {}
+
+
 class BlockedPods:
     """Pods by their blockers and by UID.
 
     Events come by the thousand and most concern few plugins. In groups, the pods of all others
-    are passed over without being looked at.
+    are passed over without being looked at. Within a group, pods are found by what a hint reads
+    of them as soon as one has asked for it.
 
     Notes
     -----
-    *Concurrency*: belongs to the queue and its lock. *Cost*: add and remove O(1).
+    *Concurrency*: belongs to the queue and its lock. *Cost*: add and remove O(likenesses).
     """
 
     def __init__(self) -> None:
-        self._groups: dict[Blockers, dict[str, QueuedPod]] = {}
+        self._groups: dict[Blockers, _Group] = {}
         self._pods: OrderedDict[str, tuple[QueuedPod, Blockers]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -70,7 +84,12 @@ class BlockedPods:
     def add(self, queued: QueuedPod, blockers: Blockers) -> None:
         """Take in a pod that is not in."""
         uid = queued.info.uid
-        self._groups.setdefault(blockers, {})[uid] = queued
+        group = self._groups.get(blockers)
+        if group is None:
+            group = self._groups[blockers] = _Group()
+        group.pods[uid] = queued
+        for like in group.likes.values():
+            like.add(queued)
         self._pods[uid] = queued, blockers
 
     def remove(self, uid: str) -> bool:
@@ -80,10 +99,19 @@ class BlockedPods:
             return False
         blockers = found[1]
         group = self._groups[blockers]
-        del group[uid]
-        if not group:
+        del group.pods[uid]
+        for like in group.likes.values():
+            like.remove(uid)
+        if not group.pods:
             del self._groups[blockers]
         return True
+
+    def replaced(self, queued: QueuedPod) -> None:
+        """Take note that a pod that is in has another version. It keeps its place."""
+        uid = queued.info.uid
+        for like in self._groups[self._pods[uid][1]].likes.values():
+            like.remove(uid)
+            like.add(queued)
 
     def groups(self) -> list[Blockers]:
         """Return the blockers of each group."""
@@ -91,4 +119,25 @@ class BlockedPods:
 
     def pods_of(self, blockers: Blockers) -> list[QueuedPod]:
         """Return the pods of a group."""
-        return list(self._groups.get(blockers, {}).values())
+        group = self._groups.get(blockers)
+        return [] if group is None else list(group.pods.values())
+
+    def pod_of(self, blockers: Blockers, uid: str) -> QueuedPod | None:
+        """Return a pod of a group, or None."""
+        group = self._groups.get(blockers)
+        return None if group is None else group.pods.get(uid)
+
+    def like(self, blockers: Blockers, likeness: Likeness[Any]) -> LikePods:
+        """Return the pods of a group by a likeness. The first time, none of them is indexed."""
+        group = self._groups.get(blockers)
+        if group is None:
+            return LikePods(likeness, ())
+        like = group.likes.get(likeness)
+        if like is None:
+            like = group.likes[likeness] = LikePods(likeness, group.pods.values())
+        return like
+
+    def forget_likenesses(self) -> None:
+        """Drop every index: the plugins are others."""
+        for group in self._groups.values():
+            group.likes.clear()

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from scheduler.queueing.pod_changes import is_older
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from cache.pod_info import PodInfo
     from plugins.framework.cluster_events import ClusterEvent
+    from scheduler.queueing.happening import Happening
     from scheduler.queueing.queued_pod import QueuedPod
 
 MAX_EVENTS: Final = 8192
@@ -30,14 +31,6 @@ with them old versions of nodes and pods; an attempt that has lost events is tri
 
 # Differs: kube-scheduler keeps them all.
 """
-
-
-class Happening(NamedTuple):
-    """An event and the object it is about, before and after."""
-
-    event: ClusterEvent
-    old: object
-    new: object
 
 
 @dataclass(slots=True, eq=False)
@@ -133,10 +126,10 @@ class InFlight:
         while len(events) > needed:
             events.popleft()
 
-    def record(self, event: ClusterEvent, old: object, new: object) -> None:
+    def record(self, happening: Happening) -> None:
         """Keep an event for the attempts under way, if there are any."""
         if self._attempts:
-            self._events.append(Happening(event, old, new))
+            self._events.append(happening)
             self._count += 1
 
     def has_lost_events(self, attempt: Attempt) -> bool:

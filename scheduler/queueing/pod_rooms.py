@@ -147,6 +147,22 @@ class PodRooms:
         for plugin in plugins - before:
             refusals[plugin, profile] = refusals.get((plugin, profile), 0) + 1
 
+    def replaced(self, queued: QueuedPod) -> None:
+        """Take note that a pod has another version, for the hints that have read it."""
+        if queued.room is Room.UNSCHEDULABLE:
+            self.unschedulable.replaced(queued)
+        elif queued.room is Room.GATED:
+            self.gated.replaced(queued)
+
+    def forget_likenesses(self) -> None:
+        """Drop what hints have read of the pods: the plugins are others."""
+        self.unschedulable.forget_likenesses()
+        self.gated.forget_likenesses()
+        for queued in self._pods.values():
+            queued.forget_facts()
+        for attempt in self.in_flight:
+            attempt.queued.forget_facts()
+
     def late_pods(self, before_s: float) -> list[QueuedPod]:
         """Return the unschedulable pods whose last attempt failed before some time.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from scheduler.queueing.pod_facts import PodFacts
 from scheduler.queueing.rooms import Room
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class QueuedPod:
         No attempt before then, unless no other pod is active.
     initial_attempt_s
         When the pod first became active, or None: gated ever since it came.
+    active_since_s
+        When it last became active.
     popped_s
         When its current or last attempt started, or None.
     flushed
@@ -62,6 +65,9 @@ class QueuedPod:
     is_held
         Whether it waits for the account of its namespace; only the queue and that account
         assign it.
+    heard
+        How many events there had been when the pod came to the room where it waits: what is
+        older was judged when its attempt ended, or is older than the attempt.
     blamed
         Who is counted as having refused it; only the rooms assign it.
     room
@@ -90,14 +96,29 @@ class QueuedPod:
     gate_reasons: tuple[str, ...] = ()
     backoff_until_s: float = 0.0
     initial_attempt_s: float | None = None
+    active_since_s: float = 0.0
     popped_s: float | None = None
     flushed: bool = False
     budget_s: float = 0.0
     prepaid_s: float = 0.0
     allowance_s: float = float("inf")
     is_held: bool = False
+    heard: int = 0
     room: Room = Room.NOWHERE
     blamed: frozenset[str] = frozenset()
+    _facts: PodFacts | None = field(default=None, repr=False)
+
+    @property
+    def facts(self) -> PodFacts:
+        """What hints have read of the version at hand."""
+        facts = self._facts
+        if facts is None or facts.info is not self.info:
+            facts = self._facts = PodFacts(self.info)
+        return facts
+
+    def forget_facts(self) -> None:
+        """Drop what hints have read: the plugins are others."""
+        self._facts = None
 
     @property
     def was_refused(self) -> bool:

@@ -32,6 +32,7 @@ the unschedulable ones; apart, they cost nothing to the events that cannot conce
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 
 class Room(Enum):
@@ -52,6 +53,15 @@ class Room(Enum):
 
     __hash__ = object.__hash__
     """Enum's own is a Python function, and every move of a pod looks its rooms up."""
+
+
+INCOMING_QUEUE: Final = {
+    Room.ACTIVE: "active",
+    Room.BACKOFF: "backoff",
+    Room.UNSCHEDULABLE: "unschedulable",
+    Room.GATED: "unschedulable",
+}
+"""The ``queue`` label of scheduler_queue_incoming_pods_total, which has none for gated pods."""
 
 
 class IllegalMoveError(Exception):

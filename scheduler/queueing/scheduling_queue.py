@@ -16,7 +16,6 @@ SchedulerPopFromBackoffQ on, as they are by default.
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from plugins.framework.cluster_events import (
@@ -29,13 +28,16 @@ from plugins.framework.cluster_events import (
     UNSCHEDULED_POD_UPDATE,
 )
 from scheduler.queueing.budget_accounts import DEFAULT_LIMIT_S, BudgetAccounts
+from scheduler.queueing.happening import Happening
 from scheduler.queueing.in_flight import MAX_EVENTS
+from scheduler.queueing.judging import PIECES_AT_ONCE, Judging
 from scheduler.queueing.nominator import Nominator
 from scheduler.queueing.pod_changes import is_older, is_same_version, pod_changes
 from scheduler.queueing.pod_rooms import PodRooms
+from scheduler.queueing.queue_questions import QueueQuestions
 from scheduler.queueing.queued_pod import QueuedPod
 from scheduler.queueing.reporting_lock import ReportingLock
-from scheduler.queueing.rooms import Room
+from scheduler.queueing.rooms import INCOMING_QUEUE, Room
 from scheduler.queueing.wake_ups import Verdict, WakeUps
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from plugins.framework.cluster_events import ClusterEvent, EventRegistration
     from plugins.framework.status import Status
     from scheduler.queueing.in_flight import Attempt
-    from scheduler.queueing.pending_pods import PendingPods, QueueCounts
+    from scheduler.queueing.judging import WokenPod
 
 DEFAULT_INITIAL_BACKOFF_S: Final = 1.0
 """kube-scheduler's podInitialBackoffSeconds."""
@@ -64,16 +66,8 @@ Unschedulable ones stand in the order of their time, so for them every call may 
 _POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
 _BUDGET_PAUSE: Final = "AttemptBudgetPause"
 
-_INCOMING_QUEUE: Final = {
-    Room.ACTIVE: "active",
-    Room.BACKOFF: "backoff",
-    Room.UNSCHEDULABLE: "unschedulable",
-    Room.GATED: "unschedulable",
-}
-"""The ``queue`` label of scheduler_queue_incoming_pods_total, which has none for gated pods."""
 
-
-class SchedulingQueue:
+class SchedulingQueue(QueueQuestions):
     """All pods that wait for one of our profiles, or are being tried.
 
     Parameters
@@ -101,6 +95,11 @@ class SchedulingQueue:
     attempt_budget_s
         What an attempt may use of the scheduling thread, in CPU seconds; infinity for no limit.
         See :mod:`scheduler.queueing.budget_accounts`.
+    wake_later
+        Is called when events wait in the backlog: somebody has to call :meth:`judge_backlog`
+        soon. Any thread. None: each event is judged to the end when it comes.
+    pieces_at_once
+        With ``wake_later``, how much of an event is judged when it comes.
 
     Attributes
     ----------
@@ -112,8 +111,7 @@ class SchedulingQueue:
     *Concurrency*: thread-safe by one lock, which is held over none of its callbacks but those
     named above. Only :meth:`pop` waits.
 
-    *Cost*: O(log n) for each method about one pod, in microseconds; see :meth:`move_all` for
-    events.
+    *Cost*: O(log n) for each method about one pod; see :meth:`move_all` for events.
     """
 
     def __init__(
@@ -129,6 +127,8 @@ class SchedulingQueue:
         on_incoming: Callable[[str, str], None] | None = None,
         max_in_flight_events: int = MAX_EVENTS,
         attempt_budget_s: float = DEFAULT_LIMIT_S,
+        wake_later: Callable[[], None] | None = None,
+        pieces_at_once: int = PIECES_AT_ONCE,
     ) -> None:
         self._clock = clock
         self._sort_key = sort_key
@@ -144,7 +144,11 @@ class SchedulingQueue:
         self._rooms = PodRooms(
             initial_backoff_s, max_backoff_s, max_in_flight_events, self._accounts
         )
+        self._wake_later = wake_later
         self._wake_ups = WakeUps(registrations, self._lock.note_failed_hint)
+        rooms = (self._rooms.unschedulable, self._rooms.gated)
+        pieces = None if wake_later is None else pieces_at_once
+        self._judging = Judging(self._wake_ups, rooms, self._wake_locked, pieces)
         self.nominator = Nominator(self._rooms.is_waiting)
 
     # --- what the watch tells -----------------------------------------------------------------
@@ -223,6 +227,7 @@ class SchedulingQueue:
         if info is not queued.info:
             self.nominator.update(queued.info.pod, info)
             queued.info = info
+            self._rooms.replaced(queued)
         sort_key = self._sort_key(info.pod, queued.timestamp_s)
         if sort_key != queued.sort_key:
             queued.sort_key = sort_key
@@ -352,7 +357,7 @@ class SchedulingQueue:
         new: object | None,
         pre_check: Callable[[Pod], bool] | None = None,
     ) -> int:
-        """Wake the pods that an event may help, and remember it for those in flight.
+        """Take in an event: wake the pods that it may help, remember it for those in flight.
 
         A refused pod is woken when one of the plugins that refused it registered the event and
         its hint, if it has one, says Queue; it goes to active or, if its pause is not over, to
@@ -370,65 +375,62 @@ class SchedulingQueue:
         Returns
         -------
         moved
-            How many pods became active or went to backoff.
+            How many pods became active or went to backoff at once. With ``wake_later`` the rest
+            follows in :meth:`judge_backlog`.
 
         Notes
         -----
-        *Cost*: pods are kept in groups by the plugins that block them; a group is passed over as
-        a whole unless one of its plugins registered the event. So gated pods cost nothing, but to
-        events that their gate wants to hear of (SchedulingGates: none that come this way).
+        *Cost*: see :mod:`scheduler.queueing.judging`. Gated pods cost nothing, but to events that
+        their gate wants to hear of (SchedulingGates: none that come this way). With
+        ``wake_later``, O(1): at most ``pieces_at_once``.
+        """
+        happening = Happening(event, old, new)
+        with self._lock:
+            self._rooms.in_flight.record(happening)
+            moved = self._judging.take_in(happening, pre_check)
+            is_left = bool(self._judging.backlog)
+        if self._wake_later is not None and is_left:
+            self._wake_later()
+        return moved
+
+    def judge_backlog(self, is_over: Callable[[], bool]) -> bool:
+        """Wake pods for the events that wait in the backlog, until ``is_over`` says so.
+
+        Parameters
+        ----------
+        is_over
+            Asked after each piece of work, of some microseconds.
+
+        Returns
+        -------
+        is_left
+            Whether there are still events in the backlog.
         """
         with self._lock:
-            self._rooms.in_flight.record(event, old, new)
-            return sum(
-                self._try_active_locked(
-                    queued, event.label, after_backoff=verdict is not Verdict.AT_ONCE
-                )
-                for queued, verdict in self._woken_locked(event, old, new, pre_check)
-            )
+            self._judging.run(is_over)
+            return bool(self._judging.backlog)
 
-    def _woken_locked(
-        self,
-        event: ClusterEvent,
-        old: object,
-        new: object,
-        pre_check: Callable[[Pod], bool] | None,
-    ) -> list[tuple[QueuedPod, Verdict]]:
-        """Return the pods that are worth another attempt now."""
-        wake_ups = self._wake_ups
-        woken: list[tuple[QueuedPod, Verdict]] = []
-        for room in (self._rooms.unschedulable, self._rooms.gated):
-            for blockers in room.groups():
-                askers = wake_ups.askers(blockers, event)
-                if not askers:
-                    continue
-                for queued in room.pods_of(blockers):
-                    pod = queued.info.pod
-                    if pre_check is None or pre_check(pod):
-                        verdict = wake_ups.verdict(askers, event, pod, old, new)
-                        if verdict is not Verdict.STAY:
-                            woken.append((queued, verdict))
-        return woken
+    def _wake_locked(self, woken: WokenPod) -> bool:
+        pauses = woken.verdict is not Verdict.AT_ONCE
+        return self._try_active_locked(woken.queued, woken.event.label, after_backoff=pauses)
 
     def policy_changed(self, changed: frozenset[str], served: frozenset[str]) -> None:
         """Take note that the profiles are others.
 
         Registrations are asked for anew. Pods of a changed profile have their gates asked again,
         and refused ones are woken; those in flight are tried again if they are refused. Pods of a
-        profile that is not served any more leave the queue.
+        profile that is not served any more leave the queue. *Cost*: the number of pods.
 
         Parameters
         ----------
         changed, served
             schedulerNames: whose profile is another one, and all that there are.
-
-        Notes
-        -----
-        *Cost*: proportional to the pods of the queue.
         """
         with self._lock:
             self._wake_ups.forget()
-            self._rooms.in_flight.record(POLICY_CHANGE, None, None)
+            self._rooms.forget_likenesses()
+            self._judging.restart()
+            self._rooms.in_flight.record(Happening(POLICY_CHANGE, None, None))
             for queued in self._rooms.all():
                 name = queued.info.pod.spec.scheduler_name
                 if name not in served:
@@ -478,8 +480,8 @@ class SchedulingQueue:
     def flush_unschedulable_leftover(self) -> None:
         """Wake the refused pods that no event has woken for too long, and mark them so.
 
-        Gated pods are meant only if their gate registered every event. *Cost*: the number of pods
-        that are woken; twice a minute also that of pods with such gates.
+        Gated pods are meant only if their gate registered every event. *Cost*: the pods that are
+        woken; twice a minute also those with such gates.
         """
         with self._lock:
             now_s = self._clock()
@@ -508,52 +510,12 @@ class SchedulingQueue:
             self._closed = True
             self._arrival.notify_all()
 
-    # --- what can be asked --------------------------------------------------------------------
-
-    def room_of(self, uid: str) -> Room:
-        """Return where a pod is."""
-        with self._lock:
-            return self._rooms.room_of(uid)
-
-    def counts(self) -> QueueCounts:
-        """Return how many pods are in each room."""
-        with self._lock:
-            return self._rooms.counts()
-
-    def pending(self) -> PendingPods:
-        """Return what is in the queue at this moment. *Cost*: O(n log n); for people."""
-        with self._lock:
-            return self._rooms.pending()
-
-    def refusals(self) -> dict[tuple[str, ...], float]:
-        """Return how many pods wait that a plugin refused, by plugin and profile.
-
-        From a failed attempt to the next one a pod counts for each plugin that refused it.
-
-        *Source*: pkg/scheduler/metrics/metrics.go, UnschedulableReason (1.36).
-        """
-        with self._lock:
-            counts = self._rooms.refusals.items()
-            return {(plugin, profile): count for (plugin, profile), count in counts}
-
-    def in_flight_events(self) -> dict[str, float]:
-        """Return what is kept for pods in flight, by the label of the event; pods are one too.
-
-        *Source*: pkg/scheduler/metrics/metrics.go, InFlightEvents (1.36).
-        """
-        with self._lock:
-            events, pods = self._rooms.in_flight.events(), len(self._rooms.in_flight)
-        return {**Counter(event.label for event in events), "PodPopped": pods}
-
     # --- moves --------------------------------------------------------------------------------
 
     def _try_active_locked(
         self, queued: QueuedPod, event: str, *, after_backoff: bool = True
     ) -> bool:
-        """Move a pod to active, or to backoff while its pause lasts, if its gates let it.
-
-        Returns whether they did; otherwise it is gated now.
-        """
+        """Move a pod to active or, during its pause, to backoff; return False if it is gated."""
         status = self._pre_enqueue(queued.info.pod)
         if not status.is_success:
             self._shut_out_locked(queued, status, event)
@@ -591,11 +553,15 @@ class SchedulingQueue:
 
     def _move_locked(self, queued: QueuedPod, target: Room, event: str = "") -> None:
         """Move a pod and tell of it: metrics, and a popper that waits."""
-        before = _INCOMING_QUEUE.get(queued.room)
-        if target is Room.ACTIVE and queued.initial_attempt_s is None:
-            queued.initial_attempt_s = self._clock()
+        before = INCOMING_QUEUE.get(queued.room)
+        if target is Room.ACTIVE:
+            queued.active_since_s = self._clock()
+            if queued.initial_attempt_s is None:
+                queued.initial_attempt_s = queued.active_since_s
+        if target in (Room.UNSCHEDULABLE, Room.GATED):
+            queued.heard = self._judging.backlog.count
         self._rooms.move(queued, target)
-        queue = _INCOMING_QUEUE.get(target)
+        queue = INCOMING_QUEUE.get(target)
         if queue is not None and queue != before:
             self._lock.note_incoming(queue, event)
         if self._poppers and target in (Room.ACTIVE, Room.BACKOFF):

@@ -6,26 +6,27 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go, isPodWorthRequeuing (1.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cache.objects import Pod
 from plugins.framework.cluster_events import (
     Action,
     ClusterEvent,
     EventRegistration,
-    Hint,
     Resource,
     update_events,
 )
+from plugins.framework.queueing_hints import ITSELF, YES, GroupHint, Question, for_each_pod
 from scheduler.queueing.blocked_pods import Blockers
+from scheduler.queueing.happening import Happening
 from scheduler.queueing.pod_changes import pod_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cache.pod_info import PodInfo
-    from plugins.framework.cluster_events import HintFunction
     from scheduler.queueing.in_flight import Attempt, InFlight
+    from scheduler.queueing.pod_facts import PodFacts
     from scheduler.queueing.queued_pod import QueuedPod
 
 MAX_EVENT_KINDS: Final = 256
@@ -34,7 +35,7 @@ MAX_EVENT_KINDS: Final = 256
 MAX_GROUPS: Final = 1024
 """More than the ways in which pods are refused at one time."""
 
-_NOT_REGISTERED: tuple[HintFunction | None, ...] = (None,)
+_NOT_REGISTERED: tuple[GroupHint[Any] | None, ...] = (None,)
 """What stands for a blocker that registered nothing because the profile does not know it."""
 
 
@@ -53,7 +54,7 @@ class Asker(NamedTuple):
     """A blocker that an event concerns."""
 
     plugin: str
-    hint: HintFunction | None
+    hint: GroupHint[Any] | None
     verdict: Verdict
     """What it means when the hint says Queue, or when there is no hint."""
 
@@ -65,13 +66,15 @@ class WakeUp(NamedTuple):
     label: str
 
 
-def _is_meant(pod: Pod, old: object, new: object) -> Hint:
-    """Answer for an event that stands for everything: it is for all pods, unless it names one."""
-    named = isinstance(new, Pod) and new.metadata.uid != pod.metadata.uid
-    return Hint.SKIP if named else Hint.QUEUE
+def _about_everything(old: object, new: object) -> Question[PodInfo]:
+    """Ask about an event that stands for everything: it is for all pods, unless it names one."""
+    if not isinstance(new, Pod):
+        return YES
+    uid = new.metadata.uid
+    return Question(lambda info: info.uid == uid, (uid,))
 
 
-_EVERYBODY = (Asker("", _is_meant, Verdict.AFTER_BACKOFF),)
+_EVERYBODY = (Asker("", GroupHint(ITSELF, _about_everything), Verdict.AFTER_BACKOFF),)
 
 
 class WakeUps:
@@ -99,11 +102,11 @@ class WakeUps:
         on_error: Callable[[str, ClusterEvent, Pod, Exception], None],
     ) -> None:
         self._registrations = registrations
-        self._on_error = on_error
-        self._plugins: dict[str, Mapping[str, Sequence[EventRegistration]]] = {}
+        self.failed = on_error
+        self._plugins: dict[str, dict[str, list[tuple[ClusterEvent, GroupHint[Any] | None]]]] = {}
         self._askers: dict[int, tuple[ClusterEvent, dict[Blockers, tuple[Asker, ...]]]] = {}
         # A few dozen entries: as many as there are kinds of events, for each profile.
-        self._hints: dict[tuple[str, str, int], dict[str, tuple[HintFunction | None, ...]]] = {}
+        self._hints: dict[tuple[str, str, int], dict[str, tuple[GroupHint[Any] | None, ...]]] = {}
 
     def forget(self) -> None:
         """Ask for the registrations anew: the profiles are others. *Cost*: none by itself."""
@@ -149,25 +152,20 @@ class WakeUps:
                 found += [Asker(plugin, hint, verdict) for hint in wanted]
         return tuple(found)
 
-    def verdict(
-        self, askers: Sequence[Asker], event: ClusterEvent, pod: Pod, old: object, new: object
-    ) -> Verdict:
-        """Ask until the first says Queue. A hint that raises has said Queue.
-
-        What a pod gives back when its own assumption is undone is no news to itself: it had it.
-        """
-        if event.resource is Resource.ASSIGNED_POD and _is_about(pod, old, new):
+    def verdict(self, askers: Sequence[Asker], happening: Happening, facts: PodFacts) -> Verdict:
+        """Ask about one pod until the first says Queue. A hint that raises has said Queue."""
+        if is_about(facts.info.pod, happening):
             return Verdict.STAY
         # Askers that mean AT_ONCE stand first, so the first Queue is the largest verdict.
         for plugin, hint, verdict in askers:
             if hint is None:
                 return verdict
             try:
-                answer = hint(pod, old, new)
+                helps = happening.helps(hint, facts.of(hint.likeness))
             except Exception as error:  # noqa: BLE001 - a plugin's failure must not strand the pod
-                self._on_error(plugin, event, pod, error)
+                self.failed(plugin, happening.event, facts.info.pod, error)
                 return verdict
-            if answer is Hint.QUEUE:
+            if helps:
                 return verdict
         return Verdict.STAY
 
@@ -180,7 +178,8 @@ class WakeUps:
             blockers = of(queued)
             for event in update_events(Resource.UNSCHEDULED_POD, changes) if changes else ():
                 askers = self.askers(blockers, event)
-                verdict = self.verdict(askers, event, pod, before.pod, pod)
+                happening = Happening(event, before.pod, pod)
+                verdict = self.verdict(askers, happening, queued.facts)
                 if verdict is not Verdict.STAY:
                     return WakeUp(verdict, event.label)
         return WakeUp(Verdict.STAY, "")
@@ -197,17 +196,17 @@ class WakeUps:
         best = self.after_update(queued, attempt.tried).verdict
         if attempt.activated or in_flight.has_lost_events(attempt):
             best = max(best, Verdict.AFTER_BACKOFF)
-        pod = queued.info.pod
-        for event, old, new in in_flight.events_of(attempt):
+        facts = queued.facts
+        for happening in in_flight.events_of(attempt):
             if best is largest:
                 break
-            askers = self.askers(blockers, event)
-            best = max(best, self.verdict(askers, event, pod, old, new))
+            askers = self.askers(blockers, happening.event)
+            best = max(best, self.verdict(askers, happening, facts))
         return best
 
     def _hints_of(
         self, profile: str, event: ClusterEvent
-    ) -> dict[str, tuple[HintFunction | None, ...]]:
+    ) -> dict[str, tuple[GroupHint[Any] | None, ...]]:
         """Return, for every plugin of the profile, the hints of its registrations that match."""
         key = (profile, event.resource, int(event.action))
         hints = self._hints.get(key)
@@ -215,12 +214,12 @@ class WakeUps:
             plugins = self._plugins.get(profile)
             if plugins is None:
                 plugins = {
-                    plugin: with_node_taints(wanted)
+                    plugin: [_in_groups(each) for each in with_node_taints(wanted)]
                     for plugin, wanted in self._registrations(profile).items()
                 }
                 self._plugins[profile] = plugins
             hints = self._hints[key] = {
-                plugin: tuple(each.hint for each in wanted if each.event.matches(event))
+                plugin: tuple(hint for registered, hint in wanted if registered.matches(event))
                 for plugin, wanted in plugins.items()
             }
         return hints
@@ -243,6 +242,19 @@ def with_node_taints(wanted: Sequence[EventRegistration]) -> Sequence[EventRegis
     return wanted
 
 
-def _is_about(pod: Pod, old: object, new: object) -> bool:
-    subject = old if new is None else new
+def _in_groups(registration: EventRegistration) -> tuple[ClusterEvent, GroupHint[Any] | None]:
+    hint = registration.hint
+    if hint is None or isinstance(hint, GroupHint):
+        return registration.event, hint
+    return registration.event, for_each_pod(hint)
+
+
+def is_about(pod: Pod, happening: Happening) -> bool:
+    """Tell whether an event is about a pod itself, as one that is assigned.
+
+    What a pod gives back when its own assumption is undone is no news to itself: it had it.
+    """
+    if happening.event.resource is not Resource.ASSIGNED_POD:
+        return False
+    subject = happening.old if happening.new is None else happening.new
     return isinstance(subject, Pod) and subject.metadata.uid == pod.metadata.uid

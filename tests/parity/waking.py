@@ -27,7 +27,7 @@ from plugins.framework.cluster_events import (
     Resource,
     update_events,
 )
-from plugins.inter_pod_affinity.hints import AffinityHints
+from plugins.framework.queueing_hints import GroupHint
 from scheduler.client.codec import Decoder
 from scheduler.config import default_config, effective_profiles
 from scheduler.event_handlers import node_update, pod_update
@@ -56,9 +56,6 @@ _DECODERS: dict[str, tuple[Resource, Decoder[Any]]] = {
 }
 
 BESIDES = " besides"
-
-_OUR_OWN = frozenset({AffinityHints.after_pod_of_one_term})
-"""Hints that kube-scheduler does not have: docs/differences.md says why berth does."""
 
 _HARMLESS = frozenset({"queueSort", "preScore", "score", "bind", "postBind"})
 """Who serves only these points never rejects a pod."""
@@ -115,7 +112,8 @@ class Berth:
 
 
 def _is_our_own(registration: EventRegistration) -> bool:
-    return getattr(registration.hint, "__func__", None) in _OUR_OWN
+    """Tell whether kube-scheduler has no such hint: docs/differences.md says why berth does."""
+    return isinstance(registration.hint, GroupHint) and registration.hint.is_addition
 
 
 def events(resource: Resource, old: Any, new: Any) -> Sequence[ClusterEvent]:

@@ -235,7 +235,7 @@ def _not_found_means_gone(real: Any) -> Any:
 
 @_variant(InFlight, "record")
 def _events_pass_pods_in_flight_by(real: Any) -> Any:
-    return lambda self, event, old, new: None
+    return lambda self, happening: None
 
 
 @_variant(BindingCycles, "undo")

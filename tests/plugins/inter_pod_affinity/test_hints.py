@@ -17,11 +17,10 @@ from plugins.framework.cluster_events import Action, Hint, Resource
 from plugins.inter_pod_affinity import InterPodAffinity
 from tests.builders import node, pod
 from tests.plugins.conformance import RecordingHandle
+from tests.plugins.hints_of import ask, listens_to
 
 HANDLE = RecordingHandle([Namespace(ObjectMeta(name="default", labels={"team": "a"}))])
-AFTER_POD, AFTER_POD_OF_ONE_TERM, AFTER_NODE = (
-    registration.hint for registration in InterPodAffinity(None, HANDLE).events_to_register()
-)
+PLUGIN = InterPodAffinity(None, HANDLE)
 
 WANTS = pod("w").pod_affinity("zone", app="a").build()
 AVOIDS = pod("w").label("app", "b").pod_anti_affinity("zone", app="a").build()
@@ -32,12 +31,10 @@ REFUSES = pod("q").pod_anti_affinity("zone", app="b").on("n").build()
 
 
 def test_it_listens_to_pods_and_nodes() -> None:
-    registered = InterPodAffinity(None, HANDLE).events_to_register()
-    assert [(each.event.resource, each.event.action) for each in registered] == [
-        (Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE),
-        (Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE),
-        (Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-    ]
+    assert listens_to(PLUGIN) == {
+        Resource.POD: Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE,
+        Resource.NODE: Action.ADD | Action.UPDATE_NODE_LABEL,
+    }
 
 
 @pytest.mark.parametrize(
@@ -58,8 +55,7 @@ def test_it_listens_to_pods_and_nodes() -> None:
     ],
 )
 def test_pods(waiting: Pod, old: Pod | None, new: Pod | None, expected: Hint) -> None:
-    assert AFTER_POD is not None
-    assert AFTER_POD(waiting, old, new) is expected
+    assert ask(PLUGIN, Resource.POD, waiting, old, new) is expected
 
 
 def term(namespaces: LabelSelector | None = None, **labels: str) -> PodAffinityTerm:
@@ -91,10 +87,8 @@ OF_A_TEAM = apart(term(TEAM, app="a"))
 def test_any_term_may_be_the_one_that_kept_a_pod_away(
     waiting: Pod, old: Pod, kube_scheduler: Hint, expected: Hint
 ) -> None:
-    assert AFTER_POD is not None
-    assert AFTER_POD(waiting, old, None) is kube_scheduler
-    assert AFTER_POD_OF_ONE_TERM is not None
-    assert AFTER_POD_OF_ONE_TERM(waiting, old, None) is expected
+    assert ask(PLUGIN, Resource.POD, waiting, old, None) is kube_scheduler
+    assert ask(PLUGIN, Resource.POD, waiting, old, None, additions=True) is expected
 
 
 BARE = node("n").build()
@@ -117,5 +111,4 @@ ZONE_A, ZONE_B = node("n").label("zone", "a").build(), node("n").label("zone", "
     ],
 )
 def test_nodes(waiting: Pod, old: Node | None, new: Node, expected: Hint) -> None:
-    assert AFTER_NODE is not None
-    assert AFTER_NODE(waiting, old, new) is expected
+    assert ask(PLUGIN, Resource.NODE, waiting, old, new) is expected

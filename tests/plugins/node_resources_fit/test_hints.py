@@ -7,10 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from cache.objects import PodStatus
-from plugins.framework.cluster_events import Action, ClusterEvent, Hint, Resource
+from plugins.framework.cluster_events import Action, Hint, Resource
 from plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from tests.builders import PodBuilder, node, pod
 from tests.plugins.conformance import RecordingHandle
+from tests.plugins.hints_of import ask, listens_to
 
 if TYPE_CHECKING:
     from tests.builders import NodeBuilder
@@ -22,12 +23,9 @@ WAITING = pod("waiting").request({"cpu": "2", "memory": "1Gi", "ephemeral-storag
 
 def _hint(event: Resource, waiting: PodBuilder, old: Any, new: Any, **args: Any) -> Hint:
     plugin = NodeResourcesFit(msgspec.convert(args, NodeResourcesFitArgs), RecordingHandle())
-    (hint,) = (
-        registration.hint
-        for registration in plugin.events_to_register()
-        if registration.event.resource is event and registration.hint is not None
-    )
-    return hint(
+    return ask(
+        plugin,
+        event,
         waiting.build(),
         None if old is None else old.build(),
         None if new is None else new.build(),
@@ -36,10 +34,10 @@ def _hint(event: Resource, waiting: PodBuilder, old: Any, new: Any, **args: Any)
 
 def test_events() -> None:
     plugin = NodeResourcesFit(None, RecordingHandle())
-    assert [registration.event for registration in plugin.events_to_register()] == [
-        ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN),
-        ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE),
-    ]
+    assert listens_to(plugin) == {
+        Resource.POD: Action.DELETE | Action.UPDATE_POD_SCALE_DOWN,
+        Resource.NODE: Action.ADD | Action.UPDATE_NODE_ALLOCATABLE,
+    }
 
 
 RUNNING = pod("running").request(cpu="2", memory="1Gi").on("n1")

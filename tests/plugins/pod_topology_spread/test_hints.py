@@ -8,11 +8,9 @@ from plugins.framework.cluster_events import Action, Hint, Resource
 from plugins.pod_topology_spread import PodTopologySpread
 from tests.builders import node, pod
 from tests.plugins.conformance import RecordingHandle
+from tests.plugins.hints_of import ask, listens_to
 
-AFTER_POD, AFTER_NODE = (
-    registration.hint
-    for registration in PodTopologySpread(None, RecordingHandle()).events_to_register()
-)
+PLUGIN = PodTopologySpread(None, RecordingHandle())
 
 WAITING = pod("w").label("app", "a").spread("zone", app="a").build()
 HONOURING = replace(
@@ -40,17 +38,16 @@ def tolerant(waiting: Pod) -> Pod:
 
 
 def test_it_listens_to_pods_and_nodes() -> None:
-    registered = PodTopologySpread(None, RecordingHandle()).events_to_register()
-    assert [(each.event.resource, each.event.action) for each in registered] == [
-        (
-            Resource.POD,
-            Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE,
-        ),
-        (
-            Resource.NODE,
-            Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT,
-        ),
-    ]
+    assert listens_to(PLUGIN) == {
+        Resource.POD: Action.ADD
+        | Action.UPDATE_POD_LABEL
+        | Action.UPDATE_POD_TOLERATION
+        | Action.DELETE,
+        Resource.NODE: Action.ADD
+        | Action.DELETE
+        | Action.UPDATE_NODE_LABEL
+        | Action.UPDATE_NODE_TAINT,
+    }
 
 
 @pytest.mark.parametrize(
@@ -69,8 +66,7 @@ def test_it_listens_to_pods_and_nodes() -> None:
     ],
 )
 def test_pods(waiting: Pod, old: Pod | None, new: Pod | None, expected: Hint) -> None:
-    assert AFTER_POD is not None
-    assert AFTER_POD(waiting, old, new) is expected
+    assert ask(PLUGIN, Resource.POD, waiting, old, new) is expected
 
 
 BARE, LABELLED = node("n").build(), node("n").label("zone", "a").build()
@@ -94,5 +90,4 @@ TAINTED = node("n").label("zone", "a").taint("gpu").build()
     ],
 )
 def test_nodes(old: Node | None, new: Node | None, expected: Hint) -> None:
-    assert AFTER_NODE is not None
-    assert AFTER_NODE(WAITING, old, new) is expected
+    assert ask(PLUGIN, Resource.NODE, WAITING, old, new) is expected

@@ -34,10 +34,10 @@ MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
     ("hint", "asked", "old", "new", "expected"),
     [
         pytest.param(
-            hints.after_claim_change, WEB, None, claim("data").build(), Hint.QUEUE, id="its-claim"
+            hints.AFTER_CLAIM_CHANGE, WEB, None, claim("data").build(), Hint.QUEUE, id="its-claim"
         ),
         pytest.param(
-            hints.after_claim_change,
+            hints.AFTER_CLAIM_CHANGE,
             WEB,
             None,
             claim("web-scratch").build(),
@@ -45,7 +45,7 @@ MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
             id="its-ephemeral-claim",
         ),
         pytest.param(
-            hints.after_claim_change,
+            hints.AFTER_CLAIM_CHANGE,
             WEB,
             None,
             claim("other").build(),
@@ -53,7 +53,7 @@ MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
             id="another-claim",
         ),
         pytest.param(
-            hints.after_claim_change,
+            hints.AFTER_CLAIM_CHANGE,
             WEB,
             None,
             claim("data", namespace="elsewhere").build(),
@@ -61,7 +61,7 @@ MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
             id="a-namesake-elsewhere",
         ),
         pytest.param(
-            hints.after_storage_class_change,
+            hints.AFTER_STORAGE_CLASS_CHANGE,
             WEB,
             None,
             storage_class("fast"),
@@ -69,7 +69,7 @@ MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
             id="new-class",
         ),
         pytest.param(
-            hints.after_storage_class_change,
+            hints.AFTER_STORAGE_CLASS_CHANGE,
             WEB,
             storage_class("fast"),
             storage_class("fast", topologies=ZONES),
@@ -77,7 +77,7 @@ MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
             id="other-topologies",
         ),
         pytest.param(
-            hints.after_storage_class_change,
+            hints.AFTER_STORAGE_CLASS_CHANGE,
             WEB,
             storage_class("fast"),
             storage_class("fast"),
@@ -85,7 +85,7 @@ MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
             id="class-in-other-ways",
         ),
         pytest.param(
-            hints.after_csi_node_change,
+            hints.AFTER_CSI_NODE_CHANGE,
             WEB,
             None,
             csi_node("n").build(),
@@ -93,7 +93,7 @@ MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
             id="new-csi-node",
         ),
         pytest.param(
-            hints.after_csi_node_change,
+            hints.AFTER_CSI_NODE_CHANGE,
             WEB,
             csi_node("n").build(),
             csi_node("n").annotation(MIGRATED, "kubernetes.io/aws-ebs").build(),
@@ -101,7 +101,7 @@ MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
             id="newly-migrated",
         ),
         pytest.param(
-            hints.after_csi_node_change,
+            hints.AFTER_CSI_NODE_CHANGE,
             WEB,
             csi_node("n").build(),
             csi_node("n").driver("d").build(),
@@ -109,7 +109,7 @@ MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
             id="csi-node-in-other-ways",
         ),
         pytest.param(
-            hints.after_csi_driver_change,
+            hints.AFTER_CSI_DRIVER_CHANGE,
             INLINE,
             csi_driver("d", storage_capacity=True),
             csi_driver("d"),
@@ -117,7 +117,7 @@ MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
             id="driver-no-longer-counts",
         ),
         pytest.param(
-            hints.after_csi_driver_change,
+            hints.AFTER_CSI_DRIVER_CHANGE,
             INLINE,
             csi_driver("other", storage_capacity=True),
             csi_driver("other"),
@@ -125,16 +125,16 @@ MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
             id="another-driver",
         ),
         pytest.param(
-            hints.after_csi_driver_change,
+            hints.AFTER_CSI_DRIVER_CHANGE,
             INLINE,
             csi_driver("d"),
             csi_driver("d", storage_capacity=True),
             Hint.SKIP,
             id="driver-begins-to-count",
         ),
-        pytest.param(hints.after_capacity_change, WEB, None, ROOM, Hint.QUEUE, id="new-capacity"),
+        pytest.param(hints.AFTER_CAPACITY_CHANGE, WEB, None, ROOM, Hint.QUEUE, id="new-capacity"),
         pytest.param(
-            hints.after_capacity_change,
+            hints.AFTER_CAPACITY_CHANGE,
             WEB,
             ROOM,
             replace(ROOM, capacity="6Gi"),
@@ -142,7 +142,7 @@ MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
             id="more-room",
         ),
         pytest.param(
-            hints.after_capacity_change,
+            hints.AFTER_CAPACITY_CHANGE,
             WEB,
             ROOM,
             replace(ROOM, capacity="4Gi"),
@@ -150,7 +150,7 @@ MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
             id="less-room",
         ),
         pytest.param(
-            hints.after_capacity_change,
+            hints.AFTER_CAPACITY_CHANGE,
             WEB,
             replace(ROOM, capacity=None),
             ROOM,
@@ -158,7 +158,7 @@ MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
             id="room-becomes-known",
         ),
         pytest.param(
-            hints.after_capacity_change,
+            hints.AFTER_CAPACITY_CHANGE,
             WEB,
             ROOM,
             replace(ROOM, capacity="9Gi", maximum_volume_size="1Gi"),

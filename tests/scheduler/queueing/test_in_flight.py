@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from plugins.framework.cluster_events import NODE_ADD, NODE_DELETE
+from scheduler.queueing.happening import Happening
 from scheduler.queueing.in_flight import InFlight
 from scheduler.queueing.queued_pod import QueuedPod
 from tests.builders import pod
@@ -13,22 +14,22 @@ def start(in_flight: InFlight, name: str) -> str:
 
 
 def seen(in_flight: InFlight, uid: str) -> list[object]:
-    return [new for _, _, new in in_flight.events_of(in_flight.get(uid))]
+    return [happening.new for happening in in_flight.events_of(in_flight.get(uid))]
 
 
 def test_an_attempt_sees_what_happened_since_it_started():
     in_flight = InFlight()
     one = start(in_flight, "one")
-    in_flight.record(NODE_ADD, None, "a")
+    in_flight.record(Happening(NODE_ADD, None, "a"))
     two = start(in_flight, "two")
-    in_flight.record(NODE_DELETE, None, "b")
+    in_flight.record(Happening(NODE_DELETE, None, "b"))
     assert seen(in_flight, one) == ["b", "a"]
     assert seen(in_flight, two) == ["b"]
 
 
 def test_nothing_is_kept_while_nothing_is_in_flight():
     in_flight = InFlight()
-    in_flight.record(NODE_ADD, None, "a")
+    in_flight.record(Happening(NODE_ADD, None, "a"))
     assert in_flight.event_count == 0
 
 
@@ -36,9 +37,9 @@ def test_events_are_dropped_once_no_older_attempt_needs_them():
     in_flight = InFlight()
     one = start(in_flight, "one")
     for _ in range(5):
-        in_flight.record(NODE_ADD, None, "early")
+        in_flight.record(Happening(NODE_ADD, None, "early"))
     two = start(in_flight, "two")
-    in_flight.record(NODE_ADD, None, "late")
+    in_flight.record(Happening(NODE_ADD, None, "late"))
     in_flight.end(one)
     assert in_flight.event_count == 1
     assert seen(in_flight, two) == ["late"]
@@ -49,7 +50,7 @@ def test_events_are_dropped_once_no_older_attempt_needs_them():
 def test_the_end_of_a_younger_attempt_drops_nothing():
     in_flight = InFlight()
     one = start(in_flight, "one")
-    in_flight.record(NODE_ADD, None, "a")
+    in_flight.record(Happening(NODE_ADD, None, "a"))
     two = start(in_flight, "two")
     in_flight.end(two)
     assert seen(in_flight, one) == ["a"]
@@ -59,9 +60,9 @@ def test_an_attempt_that_lasts_keeps_a_bounded_number_of_events_and_knows_it():
     in_flight = InFlight(max_events=100)
     slow = start(in_flight, "slow")
     for index in range(1000):
-        in_flight.record(NODE_ADD, None, index)
+        in_flight.record(Happening(NODE_ADD, None, index))
     late = start(in_flight, "late")
-    in_flight.record(NODE_ADD, None, "last")
+    in_flight.record(Happening(NODE_ADD, None, "last"))
     assert in_flight.event_count == 100
     assert in_flight.has_lost_events(in_flight.get(slow))
     assert not in_flight.has_lost_events(in_flight.get(late))
@@ -72,7 +73,7 @@ def test_an_attempt_ends_once():
     in_flight = InFlight()
     one = start(in_flight, "one")
     two = start(in_flight, "two")
-    in_flight.record(NODE_ADD, None, "a")
+    in_flight.record(Happening(NODE_ADD, None, "a"))
     in_flight.end(two)
     in_flight.end(two)
     assert len(in_flight) == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -63,9 +63,11 @@ def gate_of(info: PodInfo, door_is_shut: bool) -> str | None:
 class QueueHistory(RuleBasedStateMachine):
     """The API's pods in a dict, a queue that is told of each change, and the model beside it."""
 
+    OPTIONS: ClassVar[dict[str, Any]] = {}
+
     def __init__(self) -> None:
         super().__init__()
-        self.stage = Stage(WANTED)
+        self.stage = Stage(WANTED, **self.OPTIONS)
         self.queue = self.stage.queue
         self.model = QueueModel(
             lambda: self.stage.now_s,
@@ -187,7 +189,13 @@ class QueueHistory(RuleBasedStateMachine):
         new=st.sampled_from(["x", "y"]),
     )
     def something_happened(self, event, new):
-        assert self.queue.move_all(event, "old", new) == self.model.event(event, "old", new)
+        moved = self.queue.move_all(event, "old", new)
+        expected = self.model.event(event, "old", new)
+        if self.OPTIONS:
+            while self.queue.judge_backlog(lambda: True):
+                pass
+        else:
+            assert moved == expected
 
     @rule(index=st.integers(0, 20))
     def pod_activated(self, index):
@@ -279,5 +287,13 @@ class QueueHistory(RuleBasedStateMachine):
         assert self.queue.pop(0) is None
 
 
+class SlicedHistory(QueueHistory):
+    """The same, each event judged piece by piece."""
+
+    OPTIONS: ClassVar[dict[str, Any]] = {"wake_later": lambda: None, "pieces_at_once": 1}
+
+
+TestSlicedHistory = SlicedHistory.TestCase
+TestSlicedHistory.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
 TestQueueHistory = QueueHistory.TestCase
 TestQueueHistory.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from cache.pod_info import PodInfo
 from plugins.framework.cluster_events import (
     ALL_EVENTS,
     ASSIGNED_POD_ADD,
@@ -15,6 +16,8 @@ from plugins.framework.cluster_events import (
     Resource,
 )
 from scheduler.queueing.blocked_pods import Blockers
+from scheduler.queueing.happening import Happening
+from scheduler.queueing.pod_facts import PodFacts
 from scheduler.queueing.wake_ups import Verdict, WakeUps
 from tests.builders import pod
 from tests.scheduler.queueing.stage import FIT, NODE_LABEL, NODE_TAINT, TAINTS, wants
@@ -48,7 +51,9 @@ def wake_ups(failures: list[str] | None = None) -> WakeUps:
 
 def judge(event, refused_by, old=None, new=None) -> Verdict:
     under_test = wake_ups()
-    return under_test.verdict(under_test.askers(refused_by, event), event, POD, old, new)
+    return under_test.verdict(
+        under_test.askers(refused_by, event), Happening(event, old, new), PodFacts(PodInfo(POD))
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,7 +140,7 @@ def test_a_hint_gets_the_pod_and_the_object_before_and_after():
         lambda *_: None,
     )
     askers = under_test.askers(blockers("P"), NODE_ADD)
-    under_test.verdict(askers, NODE_ADD, POD, "old", "new")
+    under_test.verdict(askers, Happening(NODE_ADD, "old", "new"), PodFacts(PodInfo(POD)))
     assert got == [(POD, "old", "new")]
 
 
@@ -149,7 +154,9 @@ def test_a_hint_that_raises_says_queue_and_is_told_of():
         lambda plugin, event, pod, error: failures.append(f"{plugin}: {error}"),
     )
     askers = under_test.askers(blockers("P"), NODE_ADD)
-    assert under_test.verdict(askers, NODE_ADD, POD, None, None) is Verdict.AFTER_BACKOFF
+    happening = Happening(NODE_ADD, None, None)
+    verdict = under_test.verdict(askers, happening, PodFacts(PodInfo(POD)))
+    assert verdict is Verdict.AFTER_BACKOFF
     assert failures == ["P: oh"]
 
 
