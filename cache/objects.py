@@ -378,6 +378,12 @@ class PodResourceClaim(ApiStruct, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class PodSchedulingGroup(ApiStruct, frozen=True):
+    """The group of pods that a pod is to be placed with."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(ApiStruct, frozen=True):
     """What a pod asks for."""
 
@@ -397,6 +403,7 @@ class PodSpec(ApiStruct, frozen=True):
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     volumes: tuple[Volume, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
+    scheduling_group: PodSchedulingGroup | None = None
     host_network: bool = False
     host_users: bool | None = None
     termination_grace_period_seconds: int | None = None

@@ -7,9 +7,11 @@ honours a request removes its entry.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cache.device_classes import may_be_devices
 from plugins import names
+from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Hint, Resource
 from plugins.framework.interfaces import PreFilterPlugin
 from plugins.framework.results import PROCEED, PreFilterResult
 from plugins.framework.status import unresolvable
@@ -18,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from cache.columns import NodesView
-    from cache.objects import Pod, PodSpec
+    from cache.device_classes import DeviceClasses
+    from cache.objects import Node, Pod
     from cache.pod_info import PodInfo
-    from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.cycle_state import CycleState
 
 
@@ -40,7 +42,7 @@ class UnsupportedRequest:
 
     feature: str
     needs: tuple[str, ...]
-    asked_by: Callable[[PodSpec], bool]
+    asked_by: Callable[[Asked], bool]
 
     @property
     def reason(self) -> str:
@@ -48,19 +50,48 @@ class UnsupportedRequest:
         return f"pod asks for {self.feature}, which this scheduler does not support yet"
 
 
-def _asks_for_resource_claims(spec: PodSpec) -> bool:
-    return bool(spec.resource_claims)
+class Asked(NamedTuple):
+    """A pod, and where it wants to be placed."""
+
+    info: PodInfo
+    nodes: NodesView
+    device_classes: DeviceClasses
+
+
+def _asks_for_resource_claims(asked: Asked) -> bool:
+    return bool(asked.info.pod.spec.resource_claims)
+
+
+def _belongs_to_a_group(asked: Asked) -> bool:
+    return asked.info.pod.spec.scheduling_group is not None
+
+
+def _asks_for_devices(asked: Asked) -> bool:
+    """Tell whether a DeviceClass stands for an extended resource that no node reports.
+
+    Where a node reports it, the pod is an ordinary one there.
+    """
+    return any(
+        asked.device_classes.class_of(resource) is not None
+        and not asked.nodes.allocatable(resource).any()
+        for resource in _extended_resources(asked.info)
+    )
+
+
+def _extended_resources(info: PodInfo) -> list[str]:
+    return [name for name, amount in info.requests.items() if amount and may_be_devices(name)]
 
 
 UNSUPPORTED: Final[tuple[UnsupportedRequest, ...]] = (
     UnsupportedRequest("resource claims", (names.DYNAMIC_RESOURCES,), _asks_for_resource_claims),
+    UnsupportedRequest(
+        "devices by an extended resource of a DeviceClass",
+        (names.DYNAMIC_RESOURCES,),
+        _asks_for_devices,
+    ),
+    UnsupportedRequest("a scheduling group", (names.GANG_SCHEDULING,), _belongs_to_a_group),
 )
 """Everything that pods may ask for and that is not looked at."""
-
-
-def unsupported_requests(pod: Pod) -> tuple[UnsupportedRequest, ...]:
-    """Return what the pod asks for and will not be given."""
-    return tuple(request for request in UNSUPPORTED if request.asked_by(pod.spec))
 
 
 class UnsupportedRequests(PreFilterPlugin):
@@ -70,15 +101,37 @@ class UnsupportedRequests(PreFilterPlugin):
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
         """Return Success, or a rejection with one reason for each such request."""
-        spec = info.pod.spec
-        reasons = tuple(request.reason for request in UNSUPPORTED if request.asked_by(spec))
+        asked = Asked(info, nodes, self.handle.device_classes)
+        reasons = tuple(request.reason for request in UNSUPPORTED if request.asked_by(asked))
         return PreFilterResult(unresolvable(*reasons)) if reasons else PROCEED
 
-    def signature(self, info: PodInfo) -> Hashable:
-        """Return what is asked for and not honoured."""
+    def signature(self, info: PodInfo) -> Hashable | None:
+        """Return what is asked for and not honoured, as far as the pod alone decides it.
+
+        None for a pod with extended resources: classes and nodes decide, too.
+        """
         spec = info.pod.spec
-        return tuple(request.feature for request in UNSUPPORTED if request.asked_by(spec))
+        if any(map(may_be_devices, info.requests)):
+            return None
+        return bool(spec.resource_claims), spec.scheduling_group is not None
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return nothing: no event in the cluster changes what this scheduler can do."""
-        return ()
+        """Return: a node that may report a resource.
+
+        No other event in the cluster changes what this scheduler can do.
+        """
+        nodes = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE
+        return (EventRegistration(ClusterEvent(Resource.NODE, nodes), _after_node),)
+
+
+def _after_node(pod: Pod, old: Node | None, new: Node | None) -> Hint:
+    """Answer for a node: only one that reports an extended resource of the pod."""
+    if new is None:
+        return Hint.QUEUE
+    wanted = {
+        name
+        for container in (*pod.spec.containers, *pod.spec.init_containers)
+        for name in container.resources.requests
+        if may_be_devices(name)
+    }
+    return Hint.SKIP if wanted.isdisjoint(new.status.allocatable) else Hint.QUEUE

@@ -37,6 +37,7 @@ from scheduler.client.limiter import InFlightLimiter, TokenBucketLimiter
 from scheduler.client.transport import Transport
 from scheduler.config import ignored_fields
 from scheduler.crd_operator import CrdOperator
+from scheduler.device_events import serves_devices, watch_devices
 from scheduler.event_handlers import EventHandlers
 from scheduler.event_recorder import EventRecorder
 from scheduler.eviction import Evictor
@@ -270,6 +271,7 @@ class App:
 
     async def _check_server(self) -> None:
         version = await self.api.check_server()
+        self._has_devices = await serves_devices(self.api)
         log.info("connected", server_version=version, berth_version=VERSION)
         missing: list[Permission] = []
         try:
@@ -335,6 +337,8 @@ class App:
         self.namespaces.add_delta_handler(lambda d: namespaces.changed(d.old, d.new))
         self.workloads = watch_workloads(workloads, self.informers)
         self.storage = StorageEvents(storage, self.queue, metrics).watch(self.informers)
+        classes = handle.device_classes
+        self.devices = watch_devices(classes, self.informers) if self._has_devices else ()
         self.budgets = self.informers.informer(POD_DISRUPTION_BUDGETS)
         self.budgets.add_delta_handler(lambda d: budgets.budget_changed(d.old, d.new))
         handlers = EventHandlers(self.cache, self.queue, self.profiles, self.waiting_pods, metrics)
@@ -607,7 +611,7 @@ class App:
         return "the leadership was lost" if lost else None
 
     def _watched(self) -> tuple[Informer[Any], ...]:
-        others = (*self.workloads, *self.storage)
+        others = (*self.workloads, *self.storage, *self.devices)
         return (self.pods, self.nodes, self.namespaces, self.budgets, *others)
 
     def _judge_backlog(self, is_over: Callable[[], bool]) -> bool:

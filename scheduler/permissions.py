@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from plugins.registry import PLUGINS
 from scheduler.client.api import Permission
+from scheduler.client.codec import DEVICE_CLASSES
 from scheduler.client.leases import GROUP, LEASES
 from scheduler.config import running_profiles
 from scheduler.leader_election import lease_of
@@ -27,6 +28,7 @@ _WATCHED: Final = (
     ("statefulsets", "apps"),
     ("poddisruptionbudgets", "policy"),
     *((kind.name, kind.group) for kind in STORAGE_KINDS),
+    (DEVICE_CLASSES.name, DEVICE_CLASSES.group),
 )
 
 REQUIRED_PERMISSIONS: Final = (

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
+from cache.device_classes import DeviceClasses
 from plugins.framework.node_metrics import NoMetrics
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class PluginHandle:
         self.workloads = workloads
         self.disruption_budgets = disruption_budgets
         self.storage = storage
+        self.device_classes = DeviceClasses()
+        """Filled by whoever watches them, where the cluster has any."""
         self.storage_writer = storage_writer
         self.waiting_pod = waiting_pods.get
         self.waiting_pods = waiting_pods.list

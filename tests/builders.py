@@ -38,6 +38,7 @@ from cache.objects import (
     PodMeta,
     PodResourceClaim,
     PodSchedulingGate,
+    PodSchedulingGroup,
     PodSpec,
     PreferredSchedulingTerm,
     Quantity,
@@ -206,6 +207,10 @@ class PodBuilder:
         """Add a claim of dynamic resources."""
         claims = (*self._pod.spec.resource_claims, PodResourceClaim(name))
         return self._spec(resource_claims=claims)
+
+    def scheduling_group(self, name: str) -> Self:
+        """Let it belong to a group of pods."""
+        return self._spec(scheduling_group=PodSchedulingGroup(name))
 
     # --- where it may run ---------------------------------------------------------------------
 

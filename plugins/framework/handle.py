@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from cache.columns import NodesView
+    from cache.device_classes import DeviceClasses
     from cache.disruption_budgets import DisruptionBudgets
     from cache.namespaces import Namespaces
     from cache.node_info import NodeInfo
@@ -174,6 +175,10 @@ class Handle(Protocol):
     @property
     def storage(self) -> Storage:
         """Volumes, claims, classes and drivers."""
+
+    @property
+    def device_classes(self) -> DeviceClasses:
+        """The DeviceClasses that stand for extended resources."""
 
     @property
     def storage_writer(self) -> StorageWriter:

@@ -325,6 +325,22 @@ class Api:
         answer = await self._transport.request("GET", "/version", timeout_s=10.0)
         return _read(_VERSION, answer.body, "a Kubernetes API server's version").git_version
 
+    async def serves(self, group_version: str) -> bool:
+        """Tell whether the server has an API group in a version, such as ``resource.k8s.io/v1``.
+
+        Raises
+        ------
+        ApiError
+            When it does not say.
+        """
+        try:
+            await self._transport.request("GET", f"/apis/{group_version}", timeout_s=10.0)
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
+
     async def check_server(self) -> str:
         """Return the API server's version, or say in one sentence why that cannot be had.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
+from cache.device_classes import DeviceClass
 from cache.objects import (
     Namespace,
     Node,
@@ -66,6 +67,11 @@ class ResourceKind(Generic[T]):
         parts = self.path.split("/")
         return "" if parts[1] == "api" else parts[2]
 
+    @property
+    def group_version(self) -> str:
+        """The API group with its version: ``apps/v1``, or ``v1`` for the core group."""
+        return "/".join(self.path.split("/")[2:-1])
+
 
 PODS: Final = ResourceKind("pods", "/api/v1/pods", Pod)
 NODES: Final = ResourceKind("nodes", "/api/v1/nodes", Node)
@@ -92,6 +98,9 @@ CSI_NODES: Final = ResourceKind("csinodes", "/apis/storage.k8s.io/v1/csinodes", 
 CSI_DRIVERS: Final = ResourceKind("csidrivers", "/apis/storage.k8s.io/v1/csidrivers", CSIDriver)
 CSI_STORAGE_CAPACITIES: Final = ResourceKind(
     "csistoragecapacities", "/apis/storage.k8s.io/v1/csistoragecapacities", CSIStorageCapacity
+)
+DEVICE_CLASSES: Final = ResourceKind(
+    "deviceclasses", "/apis/resource.k8s.io/v1/deviceclasses", DeviceClass
 )
 VOLUME_ATTACHMENTS: Final = ResourceKind(
     "volumeattachments", "/apis/storage.k8s.io/v1/volumeattachments", VolumeAttachment

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from cache.device_classes import DeviceClass, DeviceClasses
 from cache.disruption_budgets import DisruptionBudgets
 from cache.namespaces import Namespaces
 from cache.objects import (
@@ -50,6 +51,7 @@ _BUDGETS: Final = Decoder(PodDisruptionBudget)
 _VOLUMES: Final = Decoder(PersistentVolume)
 _CLAIMS: Final = Decoder(PersistentVolumeClaim)
 _STORAGE_CLASSES: Final = Decoder(StorageClass)
+_DEVICE_CLASSES: Final = Decoder(DeviceClass)
 _CSI_NODES: Final = Decoder(CSINode)
 _CSI_DRIVERS: Final = Decoder(CSIDriver)
 _CAPACITIES: Final = Decoder(CSIStorageCapacity)
@@ -83,7 +85,7 @@ class Cluster:
     ----------
     cache
         Nodes, and the pods that use them.
-    namespaces, workloads, storage, disruption_budgets
+    namespaces, workloads, storage, device_classes, disruption_budgets
         What else plugins look at.
     nominator
         Waiting pods that have a node in view.
@@ -104,6 +106,7 @@ class Cluster:
         self.namespaces = Namespaces()
         self.workloads = Workloads()
         self.storage = Storage()
+        self.device_classes = DeviceClasses()
         self.disruption_budgets = DisruptionBudgets()
         self.nominator = Nominator(lambda uid: True)
         self.nodes: dict[str, Node] = {}
@@ -139,6 +142,9 @@ class Cluster:
             ),
             "CSIStorageCapacity": lambda raw: self.storage.capacity_changed(
                 None, _CAPACITIES.decode(raw)
+            ),
+            "DeviceClass": lambda raw: self.device_classes.changed(
+                None, _DEVICE_CLASSES.decode(raw)
             ),
             "VolumeAttachment": lambda raw: self.storage.attachment_changed(
                 None, _ATTACHMENTS.decode(raw)

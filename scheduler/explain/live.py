@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from scheduler.client.api import Api
@@ -9,6 +10,7 @@ from scheduler.client.codec import (
     CSI_DRIVERS,
     CSI_NODES,
     CSI_STORAGE_CAPACITIES,
+    DEVICE_CLASSES,
     NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -24,8 +26,10 @@ from scheduler.client.codec import (
     ResourceKind,
 )
 from scheduler.client.credential_search import load_credentials
+from scheduler.client.errors import ApiError
 from scheduler.client.limiter import InFlightLimiter
 from scheduler.client.transport import Transport
+from scheduler.device_events import serves_devices
 from scheduler.version import VERSION
 
 if TYPE_CHECKING:
@@ -75,9 +79,21 @@ async def list_cluster(kubeconfig: str | None) -> list[tuple[msgspec.Raw, str]]:
         objects: list[tuple[msgspec.Raw, str]] = []
         for kind in LISTED:
             objects += await _list(api, kind)
+        if await serves_devices(api):
+            objects += await _list_allowed(api, DEVICE_CLASSES)
         return objects
     finally:
         await transport.close()
+
+
+async def _list_allowed(api: Api, kind: ResourceKind[Any]) -> list[tuple[msgspec.Raw, str]]:
+    """Return every object of a kind; none where whoever asks may not list it."""
+    try:
+        return await _list(api, kind)
+    except ApiError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        return []
 
 
 async def _list(api: Api, kind: ResourceKind[Any]) -> list[tuple[msgspec.Raw, str]]:

@@ -75,6 +75,7 @@ class OfflineHandle:
         self.namespaces = cluster.namespaces
         self.workloads = cluster.workloads
         self.storage = cluster.storage
+        self.device_classes = cluster.device_classes
         self.storage_writer = NoStorageWriter()
         self.disruption_budgets = cluster.disruption_budgets
         self.preemption: Preemption = NoPreemption()

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from hypothesis import strategies as st
 
+from cache.device_classes import DeviceClasses
 from cache.namespaces import Namespaces
 from cache.pod_info import PodInfo
 from cache.scheduler_cache import SchedulerCache, rebuild
@@ -82,6 +83,7 @@ class RecordingHandle:
             self.namespaces.changed(None, namespace)
         self.workloads = Workloads() if workloads is None else workloads
         self.storage = Storage() if storage is None else storage
+        self.device_classes = DeviceClasses()
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
         self.bound.append((info.uid, node_name))

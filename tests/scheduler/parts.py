@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cache.device_classes import DeviceClasses
 from cache.disruption_budgets import DisruptionBudgets
 from cache.namespaces import Namespaces
 from cache.scheduler_cache import SchedulerCache
@@ -34,6 +35,7 @@ class NoBinding:
         self.preemption = IdlePreemption()
         self.storage = Storage()
         self.disruption_budgets = DisruptionBudgets()
+        self.device_classes = DeviceClasses()
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
         raise AssertionError("nothing is bound here")

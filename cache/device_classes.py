@@ -1,0 +1,77 @@
+"""The DeviceClasses that stand for extended resources."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from cache.objects import ApiStruct, ObjectMeta
+from cache.resources import is_extended_resource_name
+
+IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+"""What follows in the name of an extended resource is the name of a DeviceClass.
+
+Source: ResourceDeviceClassPrefix, k8s.io/api/resource/v1 (0.36)."""
+
+
+def may_be_devices(resource: str) -> bool:
+    """Tell whether a DeviceClass may stand for a resource."""
+    return is_extended_resource_name(resource) or resource.startswith(IMPLICIT_PREFIX)
+
+
+class DeviceClassSpec(ApiStruct, frozen=True):
+    """What a class offers, as far as it is read: not its devices."""
+
+    extended_resource_name: str = ""
+
+
+class DeviceClass(ApiStruct, frozen=True):
+    """A class of devices that a driver publishes."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeviceClassSpec = DeviceClassSpec()
+
+
+class DeviceClasses:
+    """The DeviceClasses by the extended resource that they stand for.
+
+    Notes
+    -----
+    *Concurrency*: thread-safe; written from the I/O loop, read by the scheduling thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._resources: dict[str, str] = {}
+        """By class, only those that stand for a resource."""
+        self._classes: dict[str, dict[str, None]] = {}
+
+    def changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
+        """Take over a class: ``new`` is None for one that is gone."""
+        with self._lock:
+            if old is not None:
+                self._forget(old.metadata.name)
+            if new is not None:
+                self._forget(new.metadata.name)
+                resource = new.spec.extended_resource_name
+                if resource:
+                    self._resources[new.metadata.name] = resource
+                    self._classes.setdefault(resource, {})[new.metadata.name] = None
+
+    def _forget(self, name: str) -> None:
+        resource = self._resources.pop(name, None)
+        if resource is not None:
+            classes = self._classes[resource]
+            del classes[name]
+            if not classes:
+                del self._classes[resource]
+
+    def class_of(self, resource: str) -> str | None:
+        """Return a class that stands for an extended resource, or None.
+
+        A resource may name its class itself; whether there is such a class is not looked at.
+        """
+        if resource.startswith(IMPLICIT_PREFIX):
+            return resource.removeprefix(IMPLICIT_PREFIX)
+        with self._lock:
+            return next(iter(self._classes.get(resource, ())), None)
