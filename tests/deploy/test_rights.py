@@ -116,7 +116,7 @@ def test_the_other_roles_are_for_those_who_read_its_pages() -> None:
         for path in rule["nonResourceURLs"]
     }
     # No page is asked for here: nobody has to be there to answer.
-    served = pages(lambda: "", cast("CacheDebugger", None), tuple)
+    served = pages(lambda: "", cast("CacheDebugger", None), tuple, dict)
     assert granted == {("GET", "/metrics"), *((page.method, page.path) for page in served)}
     assert len(others) == 2
 
