@@ -464,6 +464,12 @@ class SchedulerCache:
                 return None if name in mark.names else NodeInfo(name)
             return None if item.info.generation > mark.generation else item.info.clone()
 
+    def node_info(self, name: str) -> NodeInfo | None:
+        """Return a copy of a node as it is now; None for one that is unknown."""
+        with self._lock:
+            item = self._nodes.get(name)
+            return None if item is None else item.info.clone()
+
     def dump(self) -> CacheDump:
         """Return a consistent copy of everything. *Cost*: proportional to nodes and pods."""
         with self._lock:

@@ -299,6 +299,7 @@ class App:
             storage_writer=StorageWriter(self.api, rng),
             waiting_pods=self.waiting_pods,
             live_node=lambda name: self.nodes.get("", name),
+            cached_node=self.cache.node_info,
         )
         self.whole_objects = InformerFactory(transport, on_death=self.died)
         self.extender_chains = ExtenderChains(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from cache.disruption_budgets import DisruptionBudgets
     from cache.namespaces import Namespaces
+    from cache.node_info import NodeInfo
     from cache.objects import Node, Pod
     from cache.pod_info import PodInfo
     from cache.storage import Storage
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
     from scheduler.queueing import SchedulingQueue
     from scheduler.queueing.nominator import Nominator
     from scheduler.waiting_pods import WaitingPods
+
+
+def _unknown_node(name: str) -> NodeInfo | None:
+    """Return None: where no cache is lent, hints answer without regard to it."""
+    return None
 
 
 class PodBinder(Protocol):
@@ -56,6 +62,8 @@ class PluginHandle:
         The pods that Permit plugins hold.
     live_node
         Gives the latest version of a node that the watch brought. Any thread.
+    cached_node
+        Gives a copy of a node as the cache has it. Any thread.
 
     Notes
     -----
@@ -76,6 +84,7 @@ class PluginHandle:
         storage_writer: StorageWriter,
         waiting_pods: WaitingPods,
         live_node: Callable[[str], Node | None],
+        cached_node: Callable[[str], NodeInfo | None] = _unknown_node,
     ) -> None:
         self._binder = binder
         self.namespaces = namespaces
@@ -88,6 +97,7 @@ class PluginHandle:
         self.waiting_pod = waiting_pods.get
         self.waiting_pods = waiting_pods.list
         self.live_node = live_node
+        self.cached_node = cached_node
         self.node_metrics: NodeMetrics = NoMetrics()
         """Who measures nodes, once there is somebody; any thread may put one in."""
         self._nominator: Nominator | None = None

@@ -208,6 +208,13 @@ class Handle(Protocol):
         """Return the latest version of a node that the watch brought, or None. Any thread."""
         ...
 
+    def cached_node(self, name: str) -> NodeInfo | None:
+        """Return a copy of a node with the pods that are there or assumed; None if unknown.
+
+        Later than the snapshot of a cycle: for hints. Any thread.
+        """
+        ...
+
     def nominated_pods(self, node_name: str) -> Sequence[PodInfo]:
         """Return the pods that are nominated for a node. Any thread."""
         ...

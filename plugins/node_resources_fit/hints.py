@@ -6,7 +6,7 @@ isSchedulableAfterNodeChange, haveAnyRequestedResourcesIncreased).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cache.node_info import NodeInfo
 from cache.pod_info import PodInfo
@@ -23,10 +23,18 @@ from plugins.framework.queueing_hints import (
 from plugins.node_resources_fit.needs import filter_needs, find_shortfalls
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cache.objects import Node, Pod
+    from plugins.framework.handle import Handle
     from plugins.node_resources_fit.needs import IgnoredResources, Needs
+
+
+class Wanted(NamedTuple):
+    """What a waiting pod needs, and at whose cost."""
+
+    needs: Needs
+    priority: int
 
 
 class FitHints:
@@ -36,12 +44,25 @@ class FitHints:
     keeps a pod waiting.
 
     # Differs: upstream's hint for nodes does not know of ignored resources, so that a pod which
-    asks for one sleeps through a new node that would do.
+    asks for one sleeps through a new node that would do. And upstream wakes everybody for any pod
+    that goes, and for any node that gets more of what a pod asks for. Here the room on that node
+    decides: a pod is woken if it would fit there once all pods of lower priority had gone, which is
+    the most that preemption can do. Each change is judged by the node as it is at that time, so
+    that several small ones add up.
+
+    Parameters
+    ----------
+    ignored
+        The resources that the filter leaves to others.
+    handle
+        Lends the nodes of the cache; not used before the first event.
     """
 
-    def __init__(self, ignored: IgnoredResources) -> None:
-        self._needs: Likeness[Needs] = Likeness(
-            lambda info: filter_needs(info, ignored), lambda needs: (name for name, _ in needs)
+    def __init__(self, ignored: IgnoredResources, handle: Handle) -> None:
+        self._handle = handle
+        self._wanted: Likeness[Wanted] = Likeness(
+            lambda info: Wanted(filter_needs(info, ignored), info.priority),
+            lambda wanted: (name for name, _ in wanted.needs),
         )
 
     def registrations(self) -> Sequence[EventRegistration]:
@@ -50,40 +71,80 @@ class FitHints:
         own = ClusterEvent(Resource.POD, Action.UPDATE_POD_SCALE_DOWN)
         nodes = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         return (
-            EventRegistration(pods, GroupHint(self._needs, _about_pod)),
+            EventRegistration(pods, GroupHint(self._wanted, self._about_pod)),
             EventRegistration(own, for_the_pod_itself(lambda pod, old, new: True)),
-            EventRegistration(nodes, GroupHint(self._needs, _about_node)),
+            EventRegistration(nodes, GroupHint(self._wanted, self._about_node)),
         )
 
+    def _about_pod(self, old: Pod, new: Pod | None) -> Question[Wanted]:
+        """Ask about a pod that was deleted (``new`` is None) or asks for less than before."""
+        if new is None:
+            node_name = old.spec.node_name or old.status.nominated_node_name
+            return Question(self._room_on(node_name)) if node_name else NO
+        if not new.spec.node_name:
+            return NO
+        try:
+            shrunk = _grown(PodInfo(new).requests, PodInfo(old).requests)
+        except MalformedObjectError:
+            return YES
+        has_room = self._room_on(new.spec.node_name)
+        return Question(
+            lambda wanted: any(name in shrunk for name, _ in wanted.needs) and has_room(wanted),
+            shrunk,
+        )
 
-def _about_pod(old: Pod, new: Pod | None) -> Question[Needs]:
-    """Ask about a pod that was deleted (``new`` is None) or asks for less than before."""
-    if new is None:
-        return YES if old.spec.node_name or old.status.nominated_node_name else NO
-    if not new.spec.node_name:
-        return NO
-    try:
-        shrunk = _grown(PodInfo(new).requests, PodInfo(old).requests)
-    except MalformedObjectError:
-        return YES
-    return Question(lambda needs: any(name in shrunk for name, _ in needs), shrunk)
+    def _about_node(self, old: Node | None, new: Node | None) -> Question[Wanted]:
+        """Ask about a node that came (``old`` is None) or whose allocatable amounts changed."""
+        if new is None:
+            return NO
+        try:
+            empty = _empty(new)
+            grown = None if old is None else _grown(_empty(old).allocatable, empty.allocatable)
+        except MalformedObjectError:
+            return YES
+        if grown is None:
+            return Question(lambda wanted: not find_shortfalls(wanted.needs, empty))
+        has_room = self._room_on(new.metadata.name)
+        more_pods = PODS in grown
+        return Question(
+            lambda wanted: (
+                (more_pods or any(name in grown for name, _ in wanted.needs))
+                and not find_shortfalls(wanted.needs, empty)
+                and has_room(wanted)
+            ),
+            None if more_pods else grown,
+        )
+
+    def _room_on(self, node_name: str) -> Callable[[Wanted], bool]:
+        """Return what tells whether a node has the room for a pod, with preemption if need be."""
+        info = self._handle.cached_node(node_name)
+        if info is None:
+            return lambda wanted: True
+        without: dict[int, NodeInfo] = {}
+
+        def has_room(wanted: Wanted) -> bool:
+            if not find_shortfalls(wanted.needs, info):
+                return True
+            rest = without.get(wanted.priority)
+            if rest is None:
+                rest = without[wanted.priority] = _without_lower(info, wanted.priority)
+            return rest is not info and not find_shortfalls(wanted.needs, rest)
+
+        return has_room
 
 
-def _about_node(old: Node | None, new: Node | None) -> Question[Needs]:
-    """Ask about a node that came (``old`` is None) or whose allocatable amounts changed."""
-    if new is None:
-        return NO
-    try:
-        empty = _empty(new)
-        grown = None if old is None else _grown(_empty(old).allocatable, empty.allocatable)
-    except MalformedObjectError:
-        return YES
-    if grown is None or PODS in grown:
-        return Question(lambda needs: not find_shortfalls(needs, empty))
-    return Question(
-        lambda needs: any(name in grown for name, _ in needs) and not find_shortfalls(needs, empty),
-        grown,
-    )
+def _without_lower(info: NodeInfo, priority: int) -> NodeInfo:
+    """Return a node without its pods of lower priority; the node itself if there are none.
+
+    *Cost*: the number of its pods.
+    """
+    lower = [uid for uid, each in info.pods.items() if each.priority < priority]
+    if not lower:
+        return info
+    rest = info.clone()
+    for uid in lower:
+        rest.remove_pod(uid)
+    return rest
 
 
 def _grown(before: Mapping[str, int], after: Mapping[str, int]) -> frozenset[str]:

@@ -84,7 +84,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: pods that go or shrink, nodes that come or get more to allocate."""
-        return FitHints(self._ignored).registrations()
+        return FitHints(self._ignored, self.handle).registrations()
 
     def signature(self, info: PodInfo) -> Hashable:
         """Return the requests, as the filter and as the score see them."""

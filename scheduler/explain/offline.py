@@ -89,6 +89,9 @@ class OfflineHandle:
         """Return a node of the cluster, or None."""
         return self._cluster.nodes.get(name)
 
+    def cached_node(self, name: str) -> None:
+        """Return None: hints are answered without regard to a cluster."""
+
     def nominated_pods(self, node_name: str) -> Sequence[PodInfo]:
         """Return the pods that are nominated for a node."""
         return self._cluster.nominator.nominated_pods_for_node(node_name)

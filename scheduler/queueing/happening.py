@@ -39,6 +39,10 @@ class Happening:
             question = self._questions[hint] = hint.about(self.old, self.new)
         return question
 
+    def forget_questions(self) -> None:
+        """Drop what was worked out: a question may hold a copy of a node for as long."""
+        self._questions.clear()
+
     def helps(self, hint: GroupHint[Any], facts: Any) -> bool:
         """Return a hint's answer for pods with such facts.
 

@@ -108,6 +108,8 @@ class Judging:
                 if is_over():
                     return moved
             self.backlog.drop(event)
+            if event.happening is not None:
+                event.happening.forget_questions()
             self._under_way = None
         return moved
 

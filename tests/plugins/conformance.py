@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from cache.columns import NodesView
+    from cache.node_info import NodeInfo
     from cache.objects import Namespace, Node, Pod
 
 _NODE_NAMES = [f"node-{index}" for index in range(6)]
@@ -84,6 +85,10 @@ class RecordingHandle:
         self.workloads = Workloads() if workloads is None else workloads
         self.storage = Storage() if storage is None else storage
         self.device_classes = DeviceClasses()
+        self.cached_nodes: dict[str, NodeInfo] = {}
+
+    def cached_node(self, name: str) -> NodeInfo | None:
+        return self.cached_nodes.get(name)
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
         self.bound.append((info.uid, node_name))

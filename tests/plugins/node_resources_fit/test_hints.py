@@ -104,3 +104,54 @@ def test_nodes_that_make_room(old: NodeBuilder | None, new: NodeBuilder, hint: H
 def test_an_ignored_resource_is_ignored_here_too() -> None:
     hint = _hint(Resource.NODE, WAITING.request({GPU: "1"}), None, node(), ignoredResources=[GPU])
     assert hint is Hint.QUEUE
+
+
+def _freed(waiting: PodBuilder, *left: PodBuilder) -> Hint:
+    """Return the hint for a pod that left a node of two CPUs on which others are left."""
+    handle = RecordingHandle()
+    handle.cached_nodes["n1"] = node("n1").capacity(cpu="2", memory="4Gi", pods="3").info(*left)
+    plugin = NodeResourcesFit(None, handle)
+    gone = pod("gone").request(cpu="1").on("n1").build()
+    return ask(plugin, Resource.POD, waiting.build(), gone, None)
+
+
+ONE_CPU = pod("left").request(cpu="1").on("n1")
+
+
+@pytest.mark.parametrize(
+    ("waiting", "left", "expected"),
+    [
+        pytest.param(pod("w").request(cpu="1"), [ONE_CPU], Hint.QUEUE, id="it fits now"),
+        pytest.param(pod("w").request(cpu="2"), [ONE_CPU], Hint.SKIP, id="not enough is free"),
+        pytest.param(pod("w").request(cpu="2"), [], Hint.QUEUE, id="the last one went"),
+        pytest.param(pod("w").request({GPU: "1"}), [], Hint.SKIP, id="the node has none of it"),
+        pytest.param(
+            pod("w").request(cpu="2").priority(1),
+            [ONE_CPU],
+            Hint.QUEUE,
+            id="who is left may be preempted",
+        ),
+        pytest.param(
+            pod("w").request(cpu="2").priority(1),
+            [ONE_CPU.priority(1)],
+            Hint.SKIP,
+            id="who is left is as important",
+        ),
+        pytest.param(
+            pod("w"), [pod(f"p{i}").on("n1") for i in range(3)], Hint.SKIP, id="too many pods"
+        ),
+    ],
+)
+def test_a_freed_pod_wakes_only_whom_the_room_on_its_node_may_help(waiting, left, expected) -> None:
+    assert _freed(waiting, *left) is expected
+
+
+def test_a_node_that_grows_wakes_only_whom_the_room_that_is_left_may_help() -> None:
+    handle = RecordingHandle()
+    handle.cached_nodes["n1"] = node("n1").capacity(cpu="4", pods="9").info(ONE_CPU)
+    plugin = NodeResourcesFit(None, handle)
+    old = node("n1").capacity(cpu="2", pods="9").build()
+    new = node("n1").capacity(cpu="4", pods="9").build()
+    for cpu, expected in (("3", Hint.QUEUE), ("4", Hint.SKIP), ("5", Hint.SKIP)):
+        waiting = pod("w").request(cpu=cpu).build()
+        assert ask(plugin, Resource.NODE, waiting, old, new) is expected

@@ -124,6 +124,19 @@ def test_pods_that_are_alike_are_one_question_for_each_hint(plugin, waiting):
         assert counted.questions <= 2
 
 
+def test_a_small_pod_that_goes_does_not_wake_ten_thousand_that_it_cannot_help():
+    handle = RecordingHandle()
+    left = pod("left").request(cpu="2").on("n")
+    handle.cached_nodes["n"] = node("n").capacity(cpu="3", pods="9").info(left)
+    stage, counted = stage_of(NodeResourcesFit(None, handle))
+    large = [pod(f"p{i}").request(cpu="2") for i in range(MANY)]
+    refuse_all(stage, counted.name, [*large, pod("small").request(cpu="1")])
+    stage.queue.move_all(ASSIGNED_POD_DELETE, pod("gone").request(cpu="1").on("n").build(), None)
+    assert counted.questions == 2
+    assert stage.queue.counts().unschedulable == MANY
+    assert stage.room(pod("small")) is Room.BACKOFF
+
+
 def test_nobody_is_asked_about_a_pod_whose_labels_no_term_means():
     stage, counted = stage_of(InterPodAffinity(None, HANDLE))
     refuse_all(stage, counted.name, [lonely(f"p{i}", f"app-{i}") for i in range(MANY)])
