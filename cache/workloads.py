@@ -34,8 +34,10 @@ class Workloads:
         with self._lock:
             listed = self._listed.get(namespace)
             if listed is None:
-                held = self._services.get(namespace, {}).values()
-                listed = tuple(service for service in held if service.spec.selector)
+                held = self._services.get(namespace)
+                if held is None:
+                    return ()
+                listed = tuple(service for service in held.values() if service.spec.selector)
                 self._listed[namespace] = listed
             return listed
 
@@ -57,8 +59,12 @@ class Workloads:
         """Take over a Service: ``new`` is None for one that is gone."""
         with self._lock:
             for gone in () if old is None else (old,):
-                self._services.get(gone.metadata.namespace, {}).pop(gone.metadata.name, None)
-                self._listed.pop(gone.metadata.namespace, None)
+                namespace = gone.metadata.namespace
+                services = self._services.get(namespace, {})
+                services.pop(gone.metadata.name, None)
+                if not services:
+                    self._services.pop(namespace, None)
+                self._listed.pop(namespace, None)
             if new is not None:
                 held = self._services.setdefault(new.metadata.namespace, {})
                 held[new.metadata.name] = new

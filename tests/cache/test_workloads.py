@@ -66,3 +66,16 @@ def test_a_status_update_of_a_controller_is_no_new_version() -> None:
     assert workloads.version == version
     workloads.replica_set_changed(old, ReplicaSet(META, SetSpec()))
     assert workloads.version > version
+
+
+def test_nothing_is_kept_of_namespaces_without_services() -> None:
+    workloads = Workloads()
+    for index in range(100):
+        namespace = f"ns-{index}"
+        assert workloads.services(namespace) == ()
+        service = Service(WorkloadMeta("web", namespace, "u"), ServiceSpec({"app": "a"}))
+        workloads.service_changed(None, service)
+        assert workloads.services(namespace) == (service,)
+        workloads.service_changed(service, None)
+        assert workloads.services(namespace) == ()
+    assert (workloads._services, workloads._listed) == ({}, {})
