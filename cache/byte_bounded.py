@@ -3,8 +3,8 @@
 A cache that is bounded by a number of entries is not bounded where a user decides how large an
 entry is, and the last used are not the most useful where one pod can ask for thousands of entries
 that nobody asks for again. So entries are weighed here, one that takes too large a share is not
-kept at all, and a newcomer may only push out other newcomers until it has been asked for again
-after it was dropped.
+kept at all, and a newcomer may only push out other newcomers until it has been asked for often, or
+again soon after it was dropped.
 
 Source of the idea: Johnson and Shasha, "2Q: A low overhead high performance buffer management
 replacement algorithm", VLDB 1994.
@@ -34,8 +34,20 @@ _NEWCOMERS: Final = 4
 _LARGEST: Final = 8
 """An entry may have an eighth of the bytes, so that a few of them do not push out all others."""
 
-_GHOSTS: Final = 512
-"""Keys of dropped newcomers that are remembered, as hashes."""
+_OFTEN: Final = 4
+"""A newcomer that was asked for so often again stays. One pod's attempt asks two or three times."""
+
+_GHOSTS: Final = 16
+"""Keys of dropped newcomers that are remembered, as hashes, beside half as many as entries."""
+
+
+class _Newcomer(Generic[V]):
+    __slots__ = ("hits", "value", "weight")
+
+    def __init__(self, value: V, weight: int) -> None:
+        self.value = value
+        self.weight = weight
+        self.hits = 0
 
 
 class ByteBounded(Generic[K, V]):
@@ -60,7 +72,7 @@ class ByteBounded(Generic[K, V]):
     def __init__(self, max_bytes: int, weigh: Callable[[K, V], int]) -> None:
         self._max_bytes = max_bytes
         self._weigh = weigh
-        self._newcomers: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._newcomers: OrderedDict[K, _Newcomer[V]] = OrderedDict()
         self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._ghosts: OrderedDict[int, None] = OrderedDict()
         self._new_bytes = 0
@@ -80,12 +92,14 @@ class ByteBounded(Generic[K, V]):
 
     def get(self, key: K) -> V | None:
         """Return what is remembered under a key, or None."""
-        found = self._newcomers.get(key)
+        newcomer = self._newcomers.get(key)
+        if newcomer is not None:
+            newcomer.hits += 1
+            return newcomer.value
+        found = self._kept.get(key)
         if found is None:
-            found = self._kept.get(key)
-            if found is None:
-                return None
-            self._kept.move_to_end(key)
+            return None
+        self._kept.move_to_end(key)
         return found[0]
 
     def put(self, key: K, value: V) -> None:
@@ -99,20 +113,21 @@ class ByteBounded(Generic[K, V]):
             del self._ghosts[mark]
             self._kept[key] = value, weight
         else:
-            self._newcomers[key] = value, weight
+            self._newcomers[key] = _Newcomer(value, weight)
             self._new_bytes += weight
         self.bytes += weight
         self._make_room()
 
     def pop(self, key: K) -> V | None:
         """Forget a key, and return what was remembered under it."""
-        found = self._newcomers.pop(key, None)
+        newcomer = self._newcomers.pop(key, None)
+        if newcomer is not None:
+            self._new_bytes -= newcomer.weight
+            self.bytes -= newcomer.weight
+            return newcomer.value
+        found = self._kept.pop(key, None)
         if found is None:
-            found = self._kept.pop(key, None)
-            if found is None:
-                return None
-        else:
-            self._new_bytes -= found[1]
+            return None
         self.bytes -= found[1]
         return found[0]
 
@@ -123,35 +138,48 @@ class ByteBounded(Generic[K, V]):
         self._ghosts.clear()
         self._new_bytes = self.bytes = 0
 
+    def __iter__(self) -> Iterator[K]:
+        yield from self._newcomers
+        yield from self._kept
+
     def values(self) -> Iterator[V]:
         """Iterate over what is remembered, without regard to order and use."""
-        for entries in (self._newcomers, self._kept):
-            for value, _ in entries.values():
-                yield value
+        for newcomer in self._newcomers.values():
+            yield newcomer.value
+        for value, _ in self._kept.values():
+            yield value
 
     def weigh_again(self) -> None:
         """Weigh all entries anew: they have grown or shrunk."""
         self._new_bytes = self.bytes = 0
-        for entries in (self._newcomers, self._kept):
-            for key, (value, _) in entries.items():
-                weight = self._weigh(key, value)
-                entries[key] = value, weight
-                self.bytes += weight
-                if entries is self._newcomers:
-                    self._new_bytes += weight
+        for key, newcomer in self._newcomers.items():
+            newcomer.weight = self._weigh(key, newcomer.value)
+            self._new_bytes += newcomer.weight
+        for key, (value, _) in self._kept.items():
+            weight = self._weigh(key, value)
+            self._kept[key] = value, weight
+            self.bytes += weight
+        self.bytes += self._new_bytes
         self._make_room()
 
     def _make_room(self) -> None:
         while self.bytes > self._max_bytes:
             if self._new_bytes * _NEWCOMERS > self._max_bytes or not self._kept:
-                key, (_, weight) = self._newcomers.popitem(last=False)
-                self._new_bytes -= weight
-                self._ghosts[hash(key)] = None
-                if len(self._ghosts) > _GHOSTS:
-                    self._ghosts.popitem(last=False)
+                self._dismiss_newcomer()
             else:
                 _, (_, weight) = self._kept.popitem(last=False)
-            self.bytes -= weight
+                self.bytes -= weight
+
+    def _dismiss_newcomer(self) -> None:
+        key, newcomer = self._newcomers.popitem(last=False)
+        self._new_bytes -= newcomer.weight
+        if newcomer.hits >= _OFTEN:
+            self._kept[key] = newcomer.value, newcomer.weight
+            return
+        self.bytes -= newcomer.weight
+        self._ghosts[hash(key)] = None
+        while len(self._ghosts) > _GHOSTS + len(self) // 2:
+            self._ghosts.popitem(last=False)
 
 
 def remembered(max_bytes: int) -> Callable[[Callable[..., V]], Callable[..., V]]:

@@ -8,11 +8,11 @@ the table of all pods.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from cache.byte_bounded import ByteBounded, deep_bytes
 from cache.pod_table import PodTable
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from cache.pod_info import PodInfo
     from cache.pod_table import PodQuery
 
-MAX_QUERIES: Final = 256
-"""More than the distinct selectors of the pods that are pending at one time."""
+MAX_BYTES: Final = 1 << 25
+"""32 MiB: 250 queries with 15 000 nodes, more than the selectors of pods that wait at one time."""
 
 MAX_JOURNAL: Final = 2048
 """Changes remembered; taking in more of them costs more than counting 10 000 pods anew."""
@@ -53,13 +53,18 @@ class PodCounts:
     def __init__(self) -> None:
         self._table = PodTable()
         self._slots: list[dict[str, int]] = []
-        self._columns: OrderedDict[PodQuery, _Column] = OrderedDict()
+        self._columns: ByteBounded[PodQuery, _Column] = ByteBounded(MAX_BYTES, _weight)
         self._journal: list[tuple[int, int, PodInfo]] = []
         self._journal_start = 0
 
     def __len__(self) -> int:
-        """Return the number of queries in use, at most MAX_QUERIES."""
+        """Return the number of queries in use."""
         return len(self._columns)
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the columns weigh that can be made anew."""
+        return self._columns.bytes
 
     @property
     def num_pods(self) -> int:
@@ -94,18 +99,17 @@ class PodCounts:
     def count(self, query: PodQuery, num_rows: int) -> npt.NDArray[np.int64]:
         """Return int64 (num_rows,), read-only: the number of matching pods of each row.
 
-        *Cost*: constant when little changed since the same query was asked last; else that of
+        *Cost*: constant when little changed since the same query was asked last, and for a query
+        that demands a label key that no pod has; else that of
         :meth:`cache.pod_table.PodTable.count_by_row`.
         """
         end = self._journal_start + len(self._journal)
         column = self._columns.get(query)
         if column is None:
             column = _Column(query, self._table.count_by_row(query, num_rows), end)
-            self._columns[query] = column
-            if len(self._columns) > MAX_QUERIES:
-                self._columns.popitem(last=False)
+            if not self._table.is_hopeless(query):
+                self._columns.put(query, column)
         else:
-            self._columns.move_to_end(query)
             behind = end - column.position
             if column.position < self._journal_start or behind > _WORTH_TAKING_IN:
                 column.counts = self._table.count_by_row(query, num_rows)
@@ -144,6 +148,10 @@ class PodCounts:
             dropped = MAX_JOURNAL // 2
             del self._journal[:dropped]
             self._journal_start += dropped
+
+
+def _weight(query: PodQuery, column: _Column) -> int:
+    return column.counts.nbytes + deep_bytes(query, at_most=MAX_BYTES)
 
 
 def _same_for_queries(old: PodInfo, new: PodInfo) -> bool:

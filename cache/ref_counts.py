@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 
 class RefCounts(dict[str, int]):
@@ -30,16 +30,28 @@ class RefCounts(dict[str, int]):
         old, new = before.keys(), after.keys()
         if old == new:
             return (), ()
-        first, last = [], []
-        for key in new - old:
-            count = self.get(key, 0)
-            self[key] = count + 1
-            if not count:
+        return self.add(new - old), self.remove(old - new)
+
+    def add(self, keys: Iterable[str]) -> list[str]:
+        """Count one more holder of different keys, and return those that nobody had before."""
+        first = []
+        for key in keys:
+            count = self.get(key)
+            if count is None:
+                self[key] = 1
                 first.append(key)
-        for key in old - new:
-            if self[key] == 1:
+            else:
+                self[key] = count + 1
+        return first
+
+    def remove(self, keys: Iterable[str]) -> list[str]:
+        """Count one holder less of different keys, and return those that nobody has any more."""
+        last = []
+        for key in keys:
+            count = self[key]
+            if count == 1:
                 del self[key]
                 last.append(key)
             else:
-                self[key] -= 1
-        return first, last
+                self[key] = count - 1
+        return last

@@ -7,7 +7,15 @@ from msgspec.structs import replace
 
 from cache import pod_counts, pod_table, term_groups, term_table
 from cache.affinity_terms import AffinityTerm, TermKind
-from cache.label_selectors import EVERYTHING, NOTHING, selector_of_labels
+from cache.label_selectors import (
+    DOES_NOT_EXIST,
+    EVERYTHING,
+    EXISTS,
+    NOTHING,
+    Requirement,
+    Selector,
+    selector_of_labels,
+)
 from cache.objects import (
     Affinity,
     LabelSelector,
@@ -17,6 +25,7 @@ from cache.objects import (
     WeightedPodAffinityTerm,
 )
 from cache.pod_counts import PodCounts
+from cache.pod_info import PodInfo
 from cache.pod_table import PodQuery, PodTable
 from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
@@ -257,23 +266,77 @@ def test_a_topology_that_no_node_has_is_left_out_until_one_has_it() -> None:
 # --- what is bounded --------------------------------------------------------------------------
 
 
+def by_uid(builder: PodBuilder) -> dict[str, PodInfo]:
+    info = builder.info()
+    return {info.uid: info}
+
+
 def test_queries_left_unused_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_counts, "MAX_QUERIES", 3)
+    monkeypatch.setattr(pod_counts, "MAX_BYTES", 40_000)
     counts = PodCounts()
-    for value in "abcdef":
-        counts.count(PodQuery(None, selector_of_labels({"app": value})), 1)
-    assert len(counts) == 3
+    counts.set_row(0, by_uid(pod("p").label("app", "a")))
+    for index in range(100):
+        counts.count(PodQuery(None, selector_of_labels({"app": f"{index}"})), 1)
+    assert 0 < len(counts) < 100
+    assert counts.memory_bytes <= 40_000
 
 
-def test_only_labels_that_selectors_look_at_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_table, "MAX_KEYS", 2)
+def test_one_who_asks_for_thousands_leaves_others_what_they_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pod_table, "MAX_BYTES", 100_000)
+    table = PodTable()
+    many = pod("many").info()
+    keys = {f"k{index}": "v" for index in range(200)}
+    many = PodInfo(replace(many.pod, metadata=replace(many.pod.metadata, labels=keys)))
+    table.add(many, 0)
+    table.add(pod("p").label("app", "a").info(), 0)
+    queries = [PodQuery(None, selector_of_labels({key: "v"})) for key in keys]
+    for query in (*[APP_A] * 5, *queries, *queries, *queries):
+        assert table.count_by_row(query, 1).tolist() == [1]
+    assert "app" in table.keys
+    assert table.memory_bytes <= 100_000
+
+
+def test_a_label_key_that_no_pod_has_takes_no_column() -> None:
+    counts = PodCounts()
+    counts.set_row(0, by_uid(pod("p").label("app", "a")))
+    for index in range(1000):
+        absent = Requirement(f"absent-{index}", EXISTS)
+        assert counts.count(PodQuery(None, Selector([absent])), 1).tolist() == [0]
+        lacking = Requirement(f"absent-{index}", DOES_NOT_EXIST)
+        query = PodQuery(None, Selector([lacking, Requirement("app", EXISTS)]))
+        assert counts.count(query, 1).tolist() == [1]
+    assert counts.memory_bytes > 0
+    counts.set_row(0, by_uid(pod("q").label("absent-7")))
+    query = PodQuery(None, Selector([Requirement("absent-7", EXISTS)]))
+    assert counts.count(query, 1).tolist() == [1]
+    assert counts.count(PodQuery(None, Selector([Requirement("app", EXISTS)])), 1).tolist() == [0]
+
+
+def test_only_labels_that_selectors_look_at_are_kept() -> None:
     table = PodTable()
     for index in range(5):
         table.add(pod(f"p{index}").label("index", str(index)).label("app", "a").info(), 0)
-    assert table.keys == ()
+    assert table.num_filled == 0
     for key in ("app", "tier", "zone", "app"):
         table.count_by_row(PodQuery(None, selector_of_labels({key: "a"})), 1)
-    assert table.keys == ("zone", "app")
+    assert table.keys == ("app",)
+    assert table.num_filled == 1
+
+
+@pytest.mark.parametrize("label", ["index", "other"])
+def test_values_of_pods_that_are_gone_are_forgotten_though_nobody_asks(label: str) -> None:
+    table = PodTable()
+    for_ever = pod("stays").label("index", "stays").info()
+    table.add(for_ever, 0)
+    table.count_by_row(PodQuery(None, selector_of_labels({"index": "stays"})), 1)
+    for index in range(2000):
+        guest = pod("p", namespace=f"ns-{index}").label(label, str(index))
+        table.remove(table.add(guest.info(), 0))
+    assert table.num_values < 1000
+    query = PodQuery(frozenset({"default"}), selector_of_labels({"index": "stays"}))
+    assert table.count_by_row(query, 1).tolist() == [1]
 
 
 def test_values_that_no_pod_has_any_more_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,7 +347,7 @@ def test_values_that_no_pod_has_any_more_are_forgotten(monkeypatch: pytest.Monke
         slot = table.add(pod("p").label("index", str(index)).info(), 0)
         table.count_by_row(query, 1)
         table.remove(slot)
-        assert len(table._labels["index"].values) <= 7
+        assert table.num_values <= 14
 
 
 def test_namespaces_that_have_no_pods_any_more_are_forgotten(

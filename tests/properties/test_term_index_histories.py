@@ -171,10 +171,10 @@ class CrampedTermIndexHistory(TermIndexHistory):
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(pod_counts, "MAX_QUERIES", 2)
+        self.patch.setattr(pod_counts, "MAX_BYTES", 5000)
         self.patch.setattr(pod_counts, "MAX_JOURNAL", 6)
         self.patch.setattr(pod_counts, "_WORTH_TAKING_IN", 3)
-        self.patch.setattr(pod_table, "MAX_KEYS", 1)
+        self.patch.setattr(pod_table, "MAX_BYTES", 1000)
         self.patch.setattr(pod_table, "_FIRST_CAPACITY", 2)
         self.patch.setattr(term_groups, "MAX_DENSE_BYTES", 1)
         self.patch.setattr(term_groups, "FEW", 1)
