@@ -143,11 +143,17 @@ class AssumeCache(Generic[K, T]):
 
     # --- what the watch says ------------------------------------------------------------------
 
-    def changed(self, old: T | None, new: T | None) -> bool:
+    def changed(self, old: T | None, new: T | None, *, restored: bool = False) -> bool:
         """Take over an object from the watch: ``new`` is None for one that is gone.
 
         What was assumed of it ends, unless the watch repeats the version that is known. A
         version older than the known one is passed over.
+
+        Parameters
+        ----------
+        restored
+            Whether the API has gone back in time, as it does when etcd is restored: ``new`` is
+            taken over whatever its version, and what was assumed ends.
 
         Returns
         -------
@@ -166,11 +172,12 @@ class AssumeCache(Generic[K, T]):
                 del self._api[key]
                 self._assumed.pop(key, None)
             else:
-                if known is not None and not _supersedes(new, known):
+                if known is not None and not (restored or _supersedes(new, known)):
                     return False
                 if known is not None:
                     self._unindex_locked(key)
-                    if _version(known) != _version(new):
+                    # After a restore a version may come again with another content.
+                    if restored or _version(known) != _version(new):
                         self._assumed.pop(key, None)
                 self._api[key] = new
                 self._index_locked(key)

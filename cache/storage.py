@@ -217,14 +217,30 @@ class Storage:
     # --- changes ------------------------------------------------------------------------------
 
     def claim_changed(
-        self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
+        self,
+        old: PersistentVolumeClaim | None,
+        new: PersistentVolumeClaim | None,
+        *,
+        restored: bool = False,
     ) -> None:
-        """Take over a claim: ``new`` is None for one that is gone."""
-        self.claims.changed(old, new)
+        """Take over a claim: ``new`` is None for one that is gone.
 
-    def volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
-        """Take over a volume: ``new`` is None for one that is gone."""
-        self.volumes.changed(old, new)
+        With ``restored``, whatever its version: etcd was restored.
+        """
+        self.claims.changed(old, new, restored=restored)
+
+    def volume_changed(
+        self,
+        old: PersistentVolume | None,
+        new: PersistentVolume | None,
+        *,
+        restored: bool = False,
+    ) -> None:
+        """Take over a volume: ``new`` is None for one that is gone.
+
+        With ``restored``, whatever its version: etcd was restored.
+        """
+        self.volumes.changed(old, new, restored=restored)
 
     def storage_class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
         """Take over a storage class: ``new`` is None for one that is gone."""

@@ -445,6 +445,10 @@ class App:
                 for informer in self._watched()
             },
             unreadable_objects=handlers.unreadable,
+            restores=lambda: {
+                resource: informer.reflector.rewinds
+                for resource, informer in self.informers.statistics().items()
+            },
             unschedulable_pods=self.queue.refusals,
             inflight_events=self.queue.in_flight_events,
             wake_up_backlog=self.queue.backlog,

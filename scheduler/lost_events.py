@@ -195,6 +195,10 @@ class LostEvents:
                     listed.add(known.metadata.uid)
                 if known is None or _is_older(known.metadata.resource_version, each):
                     suspects[each.uid] = each
+                elif _is_rewritten(known.metadata.resource_version, each, version):
+                    # Lost is the whole history that the store has seen since.
+                    informer.restored()
+                    return version, []
             await self._sleep(_PAUSE_S)
         held = informer.list()
         for start in range(0, len(held), _SLICE):
@@ -259,6 +263,12 @@ def _is_older(version: str, listed: ListedObject) -> bool:
     if INCOMPARABLE in (mine, theirs):
         return version != listed.resource_version
     return mine < theirs
+
+
+def _is_rewritten(version: str, listed: ListedObject, list_version: int) -> bool:
+    """Tell whether a store has a version that the list should have, and has not: etcd went back."""
+    mine = parse_resource_version(version)
+    return INCOMPARABLE < parse_resource_version(listed.resource_version) < mine <= list_version
 
 
 def _is_wrong(informer: Informer[Any], suspect: ListedObject) -> bool:

@@ -49,6 +49,9 @@ STORAGE_KINDS: Final[tuple[ResourceKind[Any], ...]] = (
 )
 """What is watched for the sake of volumes."""
 
+_ASSUMED: Final = frozenset({PERSISTENT_VOLUMES.name, PERSISTENT_VOLUME_CLAIMS.name})
+"""The kinds of which versions are compared before a change is taken over."""
+
 
 class StorageEvents:
     """Watches everything that has to do with volumes.
@@ -125,7 +128,7 @@ class StorageEvents:
                     except QuantityError as error:
                         self._unreadable(of_kind.name, new, error)
                         continue
-                of_kind.take(old, new)
+                of_kind.take(delta)
                 if old is None:
                     self._queue.move_all(of_kind.added, None, new)
                 elif new is None:
@@ -153,15 +156,22 @@ class _Kind:
         self,
         name: str,
         resource: Resource,
-        take: Callable[[Any, Any], None],
+        take: Callable[..., None],
         amounts: Callable[[Any], Iterable[Quantity | None]],
     ) -> None:
         self.name = name
-        self.take = take
+        self._take = take
         self._amounts = amounts
         self.added = ClusterEvent(resource, Action.ADD, f"{resource.value}Add")
         self.updated = ClusterEvent(resource, Action.UPDATE, f"{resource.value}Update")
         self.deleted = ClusterEvent(resource, Action.DELETE, f"{resource.value}Delete")
+
+    def take(self, delta: Delta[Any]) -> None:
+        """Take over a change; only what can be assumed asks whether etcd was restored."""
+        if delta.restored and self.name in _ASSUMED:
+            self._take(delta.old, delta.new, restored=True)
+        else:
+            self._take(delta.old, delta.new)
 
     def check(self, changed: Any) -> None:
         """Raise QuantityError when an amount that scheduling compares is none."""

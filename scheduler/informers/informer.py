@@ -57,7 +57,7 @@ class Informer(Generic[T]):
 
     Parameters
     ----------
-    transport, kind, field_selector, transform, options
+    transport, kind, field_selector, transform, options, on_restore
         See :class:`~scheduler.informers.reflector.Reflector`.
     """
 
@@ -69,10 +69,12 @@ class Informer(Generic[T]):
         field_selector: str | None = None,
         transform: Callable[[T], T] | None = None,
         options: ReflectorOptions,
+        on_restore: Callable[[], None] | None = None,
     ) -> None:
         self.kind = kind
         self.field_selector = field_selector
         self.transform = transform
+        self._on_restore = on_restore
         self._store: Store[T] = Store()
         self._handlers: list[Handler[T]] = []
         self._deltas = 0
@@ -86,6 +88,7 @@ class Informer(Generic[T]):
             field_selector=field_selector,
             transform=transform,
             options=options,
+            on_restore=on_restore,
         )
 
     # --- handlers -----------------------------------------------------------------------------
@@ -205,6 +208,16 @@ class Informer(Generic[T]):
         return await self._reflector.reread(namespace, name, uid)
 
     # --- running ------------------------------------------------------------------------------
+
+    def expect_restore(self) -> None:
+        """List anew, and believe the list however old it is: another resource has shown that."""
+        self._reflector.expect_restore()
+
+    def restored(self) -> None:
+        """Have this informer, and all others, list anew: somebody has found out that etcd was."""
+        self._reflector.expect_restore()
+        if self._on_restore is not None:
+            self._on_restore()
 
     async def run(self) -> None:
         """List and watch until cancelled."""

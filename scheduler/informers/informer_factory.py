@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from scheduler.informers.informer import Informer
@@ -71,6 +72,7 @@ class InformerFactory:
                 field_selector=field_selector,
                 transform=transform,
                 options=self._options,
+                on_restore=partial(self._restored, key),
             )
             self._informers[key] = informer
             if self._started:
@@ -100,6 +102,12 @@ class InformerFactory:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _restored(self, shown_by: tuple[str, str | None]) -> None:
+        """Have all other informers list anew: etcd was restored, and one of them has shown it."""
+        for key, informer in self._informers.items():
+            if key != shown_by:
+                informer.expect_restore()
 
     def _run(self, informer: Informer[Any]) -> None:
         task = asyncio.get_running_loop().create_task(

@@ -34,10 +34,14 @@ class Listing(Generic[T]):
     ----------
     store
         Where the list will go.
+    restored
+        Whether etcd may have been restored: then a version says nothing of the content, and no
+        object is taken for the store's own.
     """
 
-    def __init__(self, store: Store[T]) -> None:
+    def __init__(self, store: Store[T], *, restored: bool = False) -> None:
         self._store = store
+        self._restored = restored
         self._objects: dict[str, T] = {}
         self._present: set[str] = set()
         self.resource_version = ""
@@ -61,7 +65,8 @@ class Listing(Generic[T]):
             uid = event.object.metadata.uid
             self._forget(uid)
             if event.type is not EventType.DELETED:
-                self._objects[uid] = self._store.known(event.object)
+                obj = event.object
+                self._objects[uid] = obj if self._restored else self._store.known(obj)
         elif isinstance(event, UnreadableEvent):
             if event.identity is not None:
                 uid = event.identity.uid

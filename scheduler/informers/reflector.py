@@ -4,7 +4,9 @@
 only by being cancelled. Whatever the API server does, the store keeps the last known state, and
 the version that is asked for never decreases, with one exception that is logged as an error: when
 a consistent read has shown several times in a row that the server's own history is shorter than
-what was seen (etcd was restored from a backup), the server is believed.
+what was seen (etcd was restored from a backup), the server is believed. What one resource has shown
+then holds for all others: each is listed anew and believed, because a watch from a version of the
+old history may go on in the new one without a word.
 
 Concurrency: loop-confined, but for the properties, which any thread may read.
 
@@ -77,6 +79,13 @@ _STRETCH_BYTES: Final = 256 << 10
 """Of a chunk, decoded before anybody else may run: about 80 pods, a millisecond and the handlers'
 time."""
 
+_SILENT_WATCHES: Final = 2
+"""Watches in a row that were broken off in silence. A server that was restored from a backup, and
+has not got as far as the version yet, sends nothing, not even bookmarks, until it has; and then it
+goes on as if there were no gap. One such watch is a dead connection.
+
+Source: k8s.io/apiserver 1.36, pkg/storage/cacher/cache_watcher.go, process."""
+
 _OLD_BOOKMARKS: Final = 2
 """Bookmarks in a row, a minute apart, from before what was seen: this server is far behind."""
 
@@ -101,6 +110,8 @@ class Reflector(Generic[T]):
         See :class:`~scheduler.informers.object_reader.ObjectReader`.
     options
         See there.
+    on_restore
+        Called when this reflector has found out that etcd was restored.
     """
 
     def __init__(
@@ -110,6 +121,7 @@ class Reflector(Generic[T]):
         store: Store[T],
         *,
         deliver: Callable[[Sequence[Delta[T]]], None],
+        on_restore: Callable[[], None] | None = None,
         field_selector: str | None = None,
         transform: Callable[[T], T] | None = None,
         options: ReflectorOptions,
@@ -133,9 +145,13 @@ class Reflector(Generic[T]):
         self._version = ""  # the last version seen, as the server wrote it
         self._seen = INCOMPARABLE  # the same as a number
         self._old_bookmarks = 0  # in a row
+        self._silent_watches = 0  # in a row
         self._lossy = False  # a deletion may have been missed on this watch
         self._listing: Listing[T] | None = None  # what a streaming list has brought so far
         self._opened_at = 0.0  # when the present stream was opened
+        self._on_restore = on_restore
+        self._restore_expected = False
+        self._scope: asyncio.Timeout | None = None  # of the present attempt
         self._synced = asyncio.Event()
         self._last_byte_at: float | None = None
 
@@ -223,11 +239,18 @@ class Reflector(Generic[T]):
             if delay_s > 0:
                 await self._sleep(delay_s)
 
+    def expect_restore(self) -> None:
+        """Break off what is under way, list anew, and believe the list however old it is.
+
+        For what another resource has shown: etcd was restored.
+        """
+        self._restore_expected = True
+        if self._scope is not None:
+            self._scope.reschedule(asyncio.get_running_loop().time())
+
     async def _attempt(self) -> Ending:
         try:
-            if self._machine.state is State.PAGED_LIST:
-                return await self._list_pages()
-            return await self._follow()
+            return await self._list_or_watch()
         except ApiError as error:
             return ending_of(error.status, error.reason, error.message, error.retry_after_s)
         except Exception as error:  # noqa: BLE001 - see below
@@ -235,6 +258,24 @@ class Reflector(Generic[T]):
             self._diary.mistake(self._machine.state)
             self._lossy = True
             return Ending(Outcome.FAILED, f"{type(error).__name__}: {error}")
+
+    async def _list_or_watch(self) -> Ending:
+        """Do what the state says, until :meth:`expect_restore` breaks it off."""
+        if not self._restore_expected:
+            scope = asyncio.timeout(None)
+            try:
+                async with scope:
+                    self._scope = scope
+                    if self._machine.state is State.PAGED_LIST:
+                        return await self._list_pages()
+                    return await self._follow()
+            except TimeoutError:
+                if not scope.expired():
+                    raise
+            finally:
+                self._scope = None
+        self._restore_expected = False
+        return Ending(Outcome.RESTORED, "another resource shows that etcd was restored")
 
     def _step(self, ending: Ending) -> float:
         """Go where `ending` leads; return seconds to wait before going on."""
@@ -261,11 +302,11 @@ class Reflector(Generic[T]):
     async def _follow(self) -> Ending:
         """Open a watch, with or without a list at its beginning, and take in all that comes."""
         streaming_list = self._machine.state is State.STREAMING_LIST
-        self._listing = Listing(self._store) if streaming_list else None
+        self._listing = self._new_listing() if streaming_list else None
         self._statistics.reconnects += not streaming_list
         decoder = WatchDecoder(self._reader)
         self._opened_at, opened_with = self._clock(), self._seen
-        opened, problem = False, ""
+        opened, silent, problem = False, True, ""
         try:
             async with self._transport.stream(
                 self._kind.path, query=self._stream_query(), read_timeout_s=self._read_timeout_s
@@ -273,7 +314,7 @@ class Reflector(Generic[T]):
                 opened = True
                 self._last_byte_at = self._clock()
                 async for chunk in stream.chunks():
-                    self._last_byte_at = self._clock()
+                    self._last_byte_at, silent = self._clock(), False
                     for start in range(0, len(chunk), _STRETCH_BYTES):
                         if start:
                             await asyncio.sleep(0)  # the loop has binds to send meanwhile
@@ -285,8 +326,13 @@ class Reflector(Generic[T]):
             if not opened:
                 raise
             problem = f"{error.reason}: {error.message}"
+            silent &= error.reason == "Timeout"
+            self._silent_watches = self._silent_watches + 1 if silent else 0
         if self._listing is not None:
             return Ending(Outcome.ENDED, problem or "a streaming list ended before it was complete")
+        if self._silent_watches >= _SILENT_WATCHES:
+            self._silent_watches = 0
+            return Ending(Outcome.REWOUND, f"watches bring nothing, not even bookmarks: {problem}")
         if self._seen == opened_with and self._clock() - self._opened_at < _GOOD_WATCH_S:
             return Ending(Outcome.FAILED, problem or "a watch ended before anything new came")
         return Ending(Outcome.LOSSY if self._lossy else Outcome.ENDED, problem)
@@ -415,9 +461,12 @@ class Reflector(Generic[T]):
 
     # --- lists --------------------------------------------------------------------------------
 
+    def _new_listing(self) -> Listing[T]:
+        return Listing(self._store, restored=self._machine.believes_rewind)
+
     async def _list_pages(self) -> Ending:
         """List in pages and take the list in."""
-        listing = Listing(self._store)
+        listing = self._new_listing()
         query = [*self._selector, ("limit", str(self._page_size))]
         # Differs: client-go begins with resourceVersion=0, which API servers answer from their
         # cache, as stale as that may be, and whole, whatever the limit. Only a read of the most
@@ -454,13 +503,20 @@ class Reflector(Generic[T]):
     async def _take_in(self, listing: Listing[T]) -> Ending:
         """Make the store equal to a complete list, unless the list is older than what was seen."""
         version = parse_resource_version(listing.resource_version)
-        rewind = INCOMPARABLE < version < self._seen
+        told = self._machine.is_restored
+        if not told and self._is_rewritten(listing, version):
+            if self._on_restore is not None:
+                self._on_restore()
+            return Ending(Outcome.RESTORED, f"a list of {version} has objects from before theirs")
+        rewind = told or INCOMPARABLE < version < self._seen
         if rewind:
             problem = f"a list of {listing.resource_version}, older than {self._version}"
             if not self._machine.believes_rewind:
                 return Ending(Outcome.REWOUND, problem)
             self._diary.history_went_back(listing.resource_version, self._version)
             self._statistics.rewinds += 1
+            if self._on_restore is not None and not told:
+                self._on_restore()
         batches = self._store.replace_in_batches(
             listing.objects, present=listing.present, rewind=rewind
         )
@@ -473,3 +529,23 @@ class Reflector(Generic[T]):
         self._recovered()
         self._synced.set()
         return Ending(Outcome.SYNCED)
+
+    def _is_rewritten(self, listing: Listing[T], version: int) -> bool:
+        """Tell whether a list comes from another history than what the store has.
+
+        An object cannot be older in a list than it was at a version that the list is not older
+        than: etcd was restored, and has got as far again as it was.
+        """
+        for obj in listing.objects:
+            known = self._store.get_by_uid(obj.metadata.uid)
+            if known is None or known is obj:
+                continue
+            seen = parse_resource_version(known.metadata.resource_version)
+            if (
+                INCOMPARABLE
+                < parse_resource_version(obj.metadata.resource_version)
+                < seen
+                <= version
+            ):
+                return True
+        return False

@@ -4,12 +4,12 @@
 
     STREAMING_LIST --synced--> WATCHING            the same connection goes on as the watch
     STREAMING_LIST --unsupported--> PAGED_LIST     an API server without streaming lists
-    STREAMING_LIST --ended, failed, denied, expired, too_large, rewound--> STREAMING_LIST
+    STREAMING_LIST --ended, failed, denied, expired, too_large, rewound, restored--> STREAMING_LIST
     PAGED_LIST --synced--> WATCHING
-    PAGED_LIST --failed, denied, expired, too_large, rewound, unsupported--> PAGED_LIST
+    PAGED_LIST --failed, denied, expired, too_large, rewound, restored, unsupported--> PAGED_LIST
     WATCHING --ended--> WATCHING                   resumed from the last version, at once
     WATCHING --failed, denied--> WATCHING          resumed from the last version, after a delay
-    WATCHING --expired, too_large, rewound, unsupported, lossy--> STREAMING_LIST
+    WATCHING --expired, too_large, rewound, restored, unsupported, lossy--> STREAMING_LIST
 
 What is kept (the store, the last version) is kept through every step. Whoever may not list or
 watch any more goes on with what it has, and goes on asking.
@@ -65,6 +65,9 @@ class Outcome(enum.Enum):
     REWOUND = "rewound"
     """The server is behind what has been seen already."""
 
+    RESTORED = "restored"
+    """Another resource has shown that etcd was restored: this one is listed anew and believed."""
+
     UNSUPPORTED = "unsupported"
     """The server does not take the request as it is (400, 422)."""
 
@@ -107,6 +110,7 @@ STEPS: Final[Mapping[tuple[State, Outcome], Step]] = {
     (_S, Outcome.EXPIRED): Step(_S, Delay.LIST, most_recent=True),
     (_S, Outcome.TOO_LARGE): Step(_S, Delay.LIST),
     (_S, Outcome.REWOUND): Step(_S, Delay.LIST, most_recent=True),
+    (_S, Outcome.RESTORED): Step(_S, Delay.LIST, most_recent=True),
     (_S, Outcome.UNSUPPORTED): Step(_P, Delay.NONE),
     (_P, Outcome.SYNCED): Step(_W, Delay.NONE),
     (_P, Outcome.FAILED): Step(_P, Delay.LIST),
@@ -114,13 +118,15 @@ STEPS: Final[Mapping[tuple[State, Outcome], Step]] = {
     (_P, Outcome.EXPIRED): Step(_P, Delay.LIST, most_recent=True),
     (_P, Outcome.TOO_LARGE): Step(_P, Delay.LIST),
     (_P, Outcome.REWOUND): Step(_P, Delay.LIST, most_recent=True),
+    (_P, Outcome.RESTORED): Step(_P, Delay.LIST, most_recent=True),
     (_P, Outcome.UNSUPPORTED): Step(_P, Delay.LIST, most_recent=True),
     (_W, Outcome.ENDED): Step(_W, Delay.NONE),
     (_W, Outcome.FAILED): Step(_W, Delay.RETRY),
     (_W, Outcome.DENIED): Step(_W, Delay.RETRY),
     (_W, Outcome.EXPIRED): Step(_S, Delay.LIST),
     (_W, Outcome.TOO_LARGE): Step(_S, Delay.LIST),
-    (_W, Outcome.REWOUND): Step(_S, Delay.LIST),
+    (_W, Outcome.REWOUND): Step(_S, Delay.LIST, most_recent=True),
+    (_W, Outcome.RESTORED): Step(_S, Delay.LIST, most_recent=True),
     (_W, Outcome.UNSUPPORTED): Step(_S, Delay.LIST, most_recent=True),
     (_W, Outcome.LOSSY): Step(_S, Delay.LIST),
 }
@@ -155,11 +161,19 @@ class ReflectorMachine:
         self._incomplete = 0
         self._too_large = 0
         self._rewound = 0
+        self._restored = False
 
     @property
     def believes_rewind(self) -> bool:
         """Whether a list that is older than what was seen is to be taken in this time."""
+        if self._restored:
+            return True
         return self.most_recent and self._rewound >= _REWOUND_ATTEMPTS - 1
+
+    @property
+    def is_restored(self) -> bool:
+        """Whether every object of the next list is to be taken in, whatever its version."""
+        return self._restored
 
     def step(self, outcome: Outcome) -> Delay:
         """Go on to the next state and return how long to wait before.
@@ -180,6 +194,8 @@ class ReflectorMachine:
         if outcome is Outcome.SYNCED:
             self.most_recent = False
             self._incomplete = self._too_large = self._rewound = 0
+            self._restored = False
+        self._restored |= outcome is Outcome.RESTORED
         return step.delay
 
     def _weigh(self, outcome: Outcome) -> Outcome:

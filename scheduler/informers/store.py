@@ -5,7 +5,8 @@ as :class:`Delta` values, and the deltas tell everything: applied in order to an
 they give the store, at any moment. So an object that comes back under its old name with a new UID
 is a deletion and an addition, and a deletion that was missed is told when a list shows it.
 
-It never goes back in time: for one UID, an older resourceVersion than the one at hand is dropped.
+It never goes back in time: for one UID, an older resourceVersion than the one at hand is dropped;
+except in a list that is to be believed because etcd was restored.
 
 Concurrency: one writer. Readers may live in other threads: each reading method is one atomic
 operation on a dict under the GIL and sees the store between two objects, never inside one.
@@ -46,11 +47,15 @@ class Delta(msgspec.Struct, Generic[T], frozen=True, gc=False):
         state, which is what handlers have been told of, not what the server saw last.
     new
         The state that is in the store now; None for DELETED.
+    restored
+        Whether the server has gone back in time: `new` may be older than `old`, or another object
+        of the same version.
     """
 
     kind: DeltaKind
     old: T | None
     new: T | None
+    restored: bool = False
 
 
 class Store(Generic[T]):
@@ -171,7 +176,7 @@ class Store(Generic[T]):
                 self._add(obj, deltas)
             elif rewind:
                 if old != obj:
-                    self._update(old, obj, deltas)
+                    self._update(old, obj, deltas, restored=True)
             elif _is_newer(metadata.resource_version, old.metadata.resource_version):
                 self._update(old, obj, deltas)
             if len(deltas) >= batch_size:
@@ -199,7 +204,7 @@ class Store(Generic[T]):
         names[metadata.name] = obj
         deltas.append(Delta(DeltaKind.ADDED, None, obj))
 
-    def _update(self, old: T, new: T, deltas: list[Delta[T]]) -> None:
+    def _update(self, old: T, new: T, deltas: list[Delta[T]], *, restored: bool = False) -> None:
         metadata = new.metadata
         namespace = namespace_of(new)
         if metadata.name != old.metadata.name or namespace != namespace_of(old):
@@ -209,7 +214,7 @@ class Store(Generic[T]):
             return
         self._by_uid[metadata.uid] = new
         self._by_name[namespace][metadata.name] = new
-        deltas.append(Delta(DeltaKind.UPDATED, old, new))
+        deltas.append(Delta(DeltaKind.UPDATED, old, new, restored))
 
     def _forget_name(self, obj: T) -> None:
         namespace = namespace_of(obj)

@@ -76,6 +76,18 @@ def test_an_older_version_is_passed_over() -> None:
     assert cache.get("a") == at(10)
 
 
+@pytest.mark.parametrize("version", [9, 10, 11])
+def test_after_a_restore_whatever_the_api_has_is_taken_over(version: int) -> None:
+    cache = new_cache()
+    cache.changed(None, at(10))
+    cache.assume(at(10, "slow"))
+    assert cache.changed(at(10), at(version, ""), restored=True)
+    assert cache.get("a") == cache.get_api("a") == at(version, "")
+    assert cache.assumed == ()
+    cache.assume(at(version, "slow"))
+    assert cache.by_index("slow") == (at(version, "slow"),)
+
+
 def test_a_deletion_ends_everything() -> None:
     cache = new_cache()
     cache.changed(None, at(1))

@@ -210,6 +210,29 @@ class ControlPlane:
         self.compact_etcd()
         self.start_apiserver()
 
+    def save_etcd(self) -> None:
+        """Keep a copy of etcd's data as it is now, for :meth:`restore_etcd`."""
+        etcd = self._running_etcd()
+        etcd.pause()
+        try:
+            shutil.rmtree(self.folder / "etcd-saved", ignore_errors=True)
+            shutil.copytree(self.folder / "etcd", self.folder / "etcd-saved")
+        finally:
+            etcd.resume()
+
+    def restore_etcd(self) -> None:
+        """Go back to what was saved, as after a disaster: both servers are killed and started.
+
+        Revisions go back as well; nothing that came after :meth:`save_etcd` has ever been.
+        """
+        if self._apiserver is not None:
+            self.kill_apiserver()
+        self._running_etcd().kill()
+        shutil.rmtree(self.folder / "etcd")
+        shutil.copytree(self.folder / "etcd-saved", self.folder / "etcd")
+        self._etcd = ServerProcess(self._etcd_command(), self.folder / "etcd.log")
+        self.start_apiserver()
+
     # --- where things are
 
     @property
@@ -429,6 +452,11 @@ class ControlPlane:
                         + self._running_apiserver().log_tail()
                     )
                 time.sleep(_POLL_S)
+
+    def _running_etcd(self) -> ServerProcess:
+        if self._etcd is None:
+            raise ControlPlaneError("etcd is not running")
+        return self._etcd
 
     def _running_apiserver(self) -> ServerProcess:
         if self._apiserver is None:

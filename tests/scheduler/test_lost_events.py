@@ -136,6 +136,28 @@ def test_a_pod_that_was_made_again_unseen_is_another_one():
     run(main)
 
 
+def test_a_history_that_was_rewritten_under_a_watch_is_a_restore():
+    async def main():
+        async with scene("a") as it:
+            before = it.server.version
+            it.server.patch("pods", "a", ON_NODE, namespace="default")
+            await it.caught_up()
+            assert it.parts.cache.counts().pods == 1
+            # The new history gets as far as the old one before the watch asks again.
+            it.server.rewind(before)
+            it.server.create("pods", pod("b"))
+            it.server.create("pods", pod("c"))
+            await it.caught_up()
+            assert it.parts.cache.counts().pods == 1
+            assert await it.round() == {}
+            await until(lambda: it.informer.statistics().reflector.rewinds == 1)
+            assert sorted(each.metadata.name for each in it.informer.list()) == ["a", "b", "c"]
+            assert it.parts.cache.counts().pods == 0
+            assert it.parts.queue.counts().active == 3
+
+    run(main)
+
+
 @pytest.mark.parametrize("late", ["create", "delete"])
 def test_a_watch_that_is_late_has_lost_nothing(late):
     async def main():
