@@ -39,8 +39,13 @@ if TYPE_CHECKING:
     from scheduler.client.errors import Verdict
 
 MAX_TRIES: Final = 6
-"""Requests for one binding, as long as none is accepted; about ten seconds in all. After that the
-pod goes back to the queue, so that it may find another node."""
+"""Requests for one binding while nobody answers; about ten seconds in all, so that a restart of the
+API server costs no pod its turn. After that the pod goes back to the queue, so that it may find
+another node."""
+
+MAX_ANSWERED: Final = 3
+"""The same where the API server answers: about a second. What it says then is seldom about to
+change, and while it stays so each attempt costs the others."""
 
 MAX_TRYING_S: Final = 20.0
 """After so long since the first one no request is sent again; each may take its timeout."""
@@ -199,7 +204,8 @@ class Binder:
             return _REFUSALS.get(action, "refused")
         if verdict.delay_s > MAX_PAUSE_S:
             return "throttled"
-        is_last = attempt + 1 >= self._failing.tries(info.namespace, MAX_TRIES)
+        usual = MAX_ANSWERED if error.is_explained else MAX_TRIES
+        is_last = attempt + 1 >= self._failing.tries(info.namespace, usual)
         if is_last or self._clock() - began_s >= MAX_TRYING_S:
             return "retries"
         return "crowded" if self._pausing >= MAX_PAUSING else ""

@@ -141,5 +141,27 @@ def test_an_api_server_that_is_restarted_costs_nobody_the_leadership(fresh_contr
         assert berth.stop() == 0
 
 
+def test_a_leader_whose_scheduling_thread_dies_makes_way(fresh_control_plane, api, monkeypatch):
+    kubeconfig = fresh_control_plane.berth_kubeconfig()
+    api.create_many([make_node("node", cpu="4")])
+    with RunningBerth(kubeconfig, config=electing()) as berth:
+        api.wait_until(
+            lambda: berth.app.leadership is not None and berth.app.leadership.is_leading, "it leads"
+        )
+
+        def broken(*args: object) -> None:
+            raise RuntimeError("as the test wants it")
+
+        monkeypatch.setattr(berth.app.scheduling, "schedule_one", broken)
+        monkeypatch.setattr(berth.app.scheduling, "_failed", broken)
+        api.create_many([make_pod("waits", cpu="1")])
+        api.wait_until(lambda: not berth.is_alive, "it ends")
+        assert berth.exit_status == 1
+    assert api.get(LEASE_PATH)["spec"]["holderIdentity"] == ""
+    with RunningBerth(kubeconfig, config=electing()) as berth:
+        api.wait_until(lambda: all(bound(api)), "the next one binds the pod")
+        assert berth.stop() == 0
+
+
 def bound(api: BlockingApi) -> list[bool]:
     return [bool(pod["spec"].get("nodeName")) for pod in api.pods()]

@@ -10,7 +10,14 @@ import structlog
 
 from cache.resources import MalformedObjectError
 from scheduler import binder
-from scheduler.binder import MAX_PAUSE_S, MAX_TRIES, Binder, BoundElsewhereError, PodGoneError
+from scheduler.binder import (
+    MAX_ANSWERED,
+    MAX_PAUSE_S,
+    MAX_TRIES,
+    Binder,
+    BoundElsewhereError,
+    PodGoneError,
+)
 from scheduler.binding_slots import BindingSlots
 from scheduler.client.errors import ApiError
 from tests.builders import pod
@@ -39,6 +46,9 @@ def post(status: int | None, **more) -> ApiError:
 
 def get(status: int | None) -> ApiError:
     return refusal("GET", status)
+
+
+FAILING = [post(500)] * MAX_ANSWERED
 
 
 @dataclass
@@ -101,8 +111,10 @@ def test_an_accepted_binding_is_a_success():
         pytest.param([post(None), None], [], id="unreachable"),
         pytest.param([post(503), None], [UNBOUND], id="server is not available"),
         pytest.param([post(503)], [OURS], id="made in spite of a 503"),
-        pytest.param([*[post(500)] * (MAX_TRIES - 1), None], [UNBOUND] * 9, id="the last attempt"),
-        pytest.param([post(500)] * MAX_TRIES, [*[UNBOUND] * (MAX_TRIES - 1), OURS], id="late"),
+        pytest.param([*[LOST] * (MAX_TRIES - 1), None], [UNBOUND] * 9, id="the last attempt"),
+        pytest.param(
+            [post(500)] * MAX_ANSWERED, [*[UNBOUND] * (MAX_ANSWERED - 1), OURS], id="late"
+        ),
     ],
 )
 def test_a_binding_is_settled_as_made(binds, pods):
@@ -139,9 +151,15 @@ TERMINATING = {"causes": [{"reason": "NamespaceTerminating", "message": "it is b
             id="its namespace is being deleted",
         ),
         pytest.param([post(422)], [], ApiError, ["refused"], id="invalid"),
-        pytest.param([post(429)] * MAX_TRIES, [], ApiError, ["retries"], id="refused to the end"),
         pytest.param(
-            [post(500)] * MAX_TRIES, [UNBOUND] * MAX_TRIES, ApiError, ["retries"], id="failing"
+            [post(429)] * MAX_ANSWERED, [], ApiError, ["retries"], id="refused to the end"
+        ),
+        pytest.param(
+            [post(500)] * MAX_ANSWERED,
+            [UNBOUND] * MAX_ANSWERED,
+            ApiError,
+            ["retries"],
+            id="failing",
         ),
         pytest.param(
             [LOST] * MAX_TRIES, [UNBOUND] * MAX_TRIES, ApiError, ["retries"], id="lost each time"
@@ -217,21 +235,21 @@ def test_no_request_is_sent_after_too_long(monkeypatch):
 
 
 def test_where_bindings_fail_for_ever_each_is_sent_once_until_one_is_accepted():
-    refused = [post(500)] * (MAX_TRIES + 2)
+    refused = [post(500)] * (MAX_ANSWERED + 2)
     scene = Scene(FakeBindingApi([*refused, None, post(500), None], [UNBOUND] * 99))
     requests: list[int] = []
     for _ in range(5):
         before = len(scene.api.bound_to)
         scene.bind()
         requests.append(len(scene.api.bound_to) - before)
-    assert requests == [MAX_TRIES, 1, 1, 1, 2]
+    assert requests == [MAX_ANSWERED, 1, 1, 1, 2]
     assert scene.abandoned == ["retries"] * 3
 
 
 def test_one_namespace_that_fails_costs_another_nothing():
     elsewhere = pod("b", namespace="other").uid("uid-b").info()
-    refused = [post(500)] * MAX_TRIES
-    scene = Scene(FakeBindingApi([*refused, post(500), None], [UNBOUND] * MAX_TRIES + [AGAIN]))
+    refused = [post(500)] * MAX_ANSWERED
+    scene = Scene(FakeBindingApi([*refused, post(500), None], [UNBOUND] * MAX_ANSWERED + [AGAIN]))
     scene.bind()
     scene.api._pods[0] = pod("b", namespace="other").uid("uid-b").build()
     assert scene.bind(elsewhere).is_success
