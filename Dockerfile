@@ -1,17 +1,22 @@
 # berth's image. The base is an argument, so that any glibc image with Python 3.11+ will do:
 #   make image BASE=registry.example/python:3.13-slim
-ARG BASE=docker.io/library/python:3.13-slim
+# The preset one is pinned by the digest of its index, for all architectures: `make pins` looks it up.
+ARG BASE=docker.io/library/python:3.13-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
 
 FROM ${BASE} AS build
 ENV UV_PROJECT_ENVIRONMENT=/opt/berth UV_LINK_MODE=copy UV_PYTHON_DOWNLOADS=never \
-    UV_SYSTEM_CERTS=1 UV_NO_CACHE=1 UV_COMPILE_BYTECODE=1
+    UV_SYSTEM_CERTS=1 UV_NO_CACHE=1 UV_COMPILE_BYTECODE=1 UV_NO_BUILD=1
 WORKDIR /src
+# Tools are locked as well, and nothing else is fetched to build with.
+COPY image ./image
+RUN python3 -m venv /tools \
+    && /tools/bin/pip install --quiet --no-cache-dir --no-deps --only-binary :all: \
+       --require-hashes -r image/build-tools.txt
 # Dependencies first: they change less often than the source.
 COPY pyproject.toml uv.lock README.md LICENSE ./
 # The Kubernetes client is 1 800 generated modules, half of the image. They work as well without
 # their sources and docstrings, and nobody tests numpy here.
-RUN python3 -m venv /tools && /tools/bin/pip install --quiet --no-cache-dir uv \
-    && /tools/bin/uv sync --frozen --no-dev --no-install-project \
+RUN /tools/bin/uv sync --frozen --no-dev --no-install-project \
     && cd /opt/berth/lib/python3*/site-packages \
     && find kubernetes -name __pycache__ -prune -exec rm -r {} + \
     && /opt/berth/bin/python -OO -m compileall -q -b kubernetes \
@@ -21,8 +26,15 @@ RUN python3 -m venv /tools && /tools/bin/pip install --quiet --no-cache-dir uv \
 COPY . .
 # Another version than the source says: for whoever builds releases from tags.
 ARG VERSION=
+ARG BASE
+# The bill of materials is what is locked as far as it is installed.
 RUN if [ -n "$VERSION" ]; then sed -i "s/^version = .*/version = \"$VERSION\"/" pyproject.toml; fi \
-    && /tools/bin/uv pip install --quiet --python /opt/berth/bin/python --prefix /own --no-deps .
+    && /tools/bin/python -m hatchling build --target wheel --directory /wheel >/dev/null \
+    && /tools/bin/uv pip install --quiet --python /opt/berth/bin/python --prefix /own --no-deps \
+       /wheel/*.whl \
+    && /tools/bin/uv export --frozen --no-dev --quiet --preview-features sbom-export \
+       --format cyclonedx1.5 --output-file /tmp/locked.json >/dev/null \
+    && /opt/berth/bin/python image/sbom.py pyproject.toml "$BASE" </tmp/locked.json >/own/sbom.cdx.json
 
 FROM ${BASE}
 LABEL org.opencontainers.image.title="berth" \

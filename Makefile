@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # What is measured has what the image has: nothing of development, and all bytecode compiled.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: help install demo test parity hints schedules lint types imports bench bench-quick bench-report bench-gpu hostile soak e2e failovers image manifests
+.PHONY: help install demo test parity hints schedules lint types imports bench bench-quick bench-report bench-gpu hostile soak e2e failovers image manifests pins test-trixie
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,12 @@ e2e: install ## Deploy image and chart on a cluster with real nodes, and harm it
 
 manifests: install ## Make the plain manifests and the table of values anew from the chart
 	@$(RUN) python -m tests.deploy.manifests
+
+pins: install ## Pin base image (asks its registry) and build tools of the Dockerfile anew
+	@$(RUN) python -m tests.deploy.pins
+
+test-trixie: install ## Run the tests that need no control plane on Debian 13, Python 3.13 (root; Debian)
+	@$(RUN) python -m tests.e2e.trixie $(ARGS)
 
 failovers: install ## End N leaders (20) under load, and ask the audit log who wrote when
 	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null

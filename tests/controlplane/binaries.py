@@ -283,8 +283,14 @@ def _build_in(folder: Path, names: Sequence[str], go: Path, stamps: Mapping[str,
     with tempfile.TemporaryDirectory(prefix="build-", dir=cache_folder()) as scratch:
         binaries = Path(scratch, "bin")
         binaries.mkdir()
-        command = [str(go), "build", "-v", "-trimpath", "-ldflags", ldflags, "-o", f"{binaries}/"]
-        _run_build([*command, *map(_package, names)], folder, Path(scratch, "log"))
+        flags, packages = ["-trimpath", "-ldflags", ldflags], [*map(_package, names)]
+        log, started = Path(scratch, "log"), time.monotonic()
+        # Downloads all modules, and says what the build will have to compile.
+        stale = "{{if .Stale}}{{.ImportPath}}{{end}}"
+        listed = _run_go([str(go), "list", *flags, "-deps", "-f", stale, *packages], folder, log)
+        build = [str(go), "build", "-v", *flags, "-o", f"{binaries}/", *packages]
+        _run_go(build, folder, log, count=len(listed.split()))
+        _say(f"built in {time.monotonic() - started:.0f} s")
         for name in names:
             # go build names a program after its folder: etcd's is called "server".
             built = binaries / ("server" if name == "etcd" else name)
@@ -298,23 +304,35 @@ def _versioned(name: str) -> str:
     return f"{module} {module_version(module)}"
 
 
-def _run_build(command: Sequence[str], folder: Path, log_file: Path) -> None:
+def _run_go(
+    command: Sequence[str], folder: Path, log_file: Path, *, count: int | None = None
+) -> str:
+    """Run a command of Go's and tell of its progress; return its standard output.
+
+    Parameters
+    ----------
+    log_file
+        Gets its standard error, after what is there.
+    count
+        How many packages it compiles, if that is known.
+    """
     started = time.monotonic()
-    with log_file.open("wb") as log:
+    output_file = log_file.with_suffix(".out")
+    with log_file.open("ab") as log, output_file.open("wb") as output:
         process = subprocess.Popen(
             command,
             cwd=folder,
             env={**os.environ, "CGO_ENABLED": "0"},
             stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
+            stdout=output,
+            stderr=log,
         )
         try:
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(_HEARTBEAT_S)
                     break
-                _say(f"  {time.monotonic() - started:4.0f} s: {_progress(log_file)}")
+                _say(f"  {time.monotonic() - started:4.0f} s: {_progress(log_file, count)}")
         finally:
             if process.poll() is None:  # interrupted
                 process.terminate()
@@ -322,15 +340,18 @@ def _run_build(command: Sequence[str], folder: Path, log_file: Path) -> None:
     if process.returncode != 0:
         raise ControlPlaneError(
             f"building the control plane failed (go build ended with {process.returncode}):\n"
-            + _tail(log_file.read_text(errors="replace"))
+            + _tail(log_file.read_text(errors="replace") + output_file.read_text(errors="replace"))
         )
-    _say(f"built in {time.monotonic() - started:.0f} s")
+    return output_file.read_text(errors="replace")
 
 
-def _progress(log_file: Path) -> str:
+def _progress(log_file: Path, count: int | None) -> str:
     lines = log_file.read_text(errors="replace").splitlines()
-    downloads = sum(line.startswith("go: downloading") for line in lines)
-    return f"{downloads} modules downloaded, {len(lines) - downloads} packages compiled"
+    downloads = sum(line.startswith("go: ") for line in lines)
+    downloaded = f"{downloads} modules downloaded"
+    if count is None:
+        return downloaded
+    return f"{downloaded}, {len(lines) - downloads} of {count} packages compiled"
 
 
 def _tail(output: str) -> str:

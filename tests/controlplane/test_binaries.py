@@ -14,9 +14,11 @@ from tests.controlplane.binaries import ControlPlaneError, cached_path, find_or_
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Answers `go version`, and "builds" by writing the package's last folder into -o, once a line.
+# Answers `go version`, has two packages to compile, and "builds" by writing the package's last
+# folder into -o, once a line.
 FAKE_GO = """#!/bin/sh
 if [ "$1" = version ]; then echo "go version go{version} linux/amd64"; exit 0; fi
+if [ "$1" = list ]; then echo errors; echo fmt; exit 0; fi
 echo build >> "{log}"
 {fail}
 while [ $# -gt 0 ]; do
@@ -200,3 +202,16 @@ def test_the_command_ends_with_one_sentence_for_an_error(places: dict[str, Path]
     )
     assert (answer.returncode, answer.stdout) == (1, "")
     assert re.fullmatch(r"error: unknown program 'nothing': known are .*\n", answer.stderr)
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        pytest.param(None, "2 modules downloaded", id="while-modules-are-listed"),
+        pytest.param(7, "2 modules downloaded, 3 of 7 packages compiled", id="while-it-compiles"),
+    ],
+)
+def test_progress_says_of_how_many(tmp_path: Path, count: int | None, said: str) -> None:
+    log = tmp_path / "log"
+    log.write_text("go: downloading a v1\ngo: downloading b v1\nerrors\nfmt\na/b\n")
+    assert binaries._progress(log, count) == said

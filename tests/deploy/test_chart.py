@@ -257,6 +257,32 @@ def test_every_reference_inside_leads_somewhere(file: Path) -> None:
         assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in roles
 
 
+EXTENDERS = {"extenders": [{"urlPrefix": "http://extender"}]}
+
+
+@pytest.mark.parametrize(
+    ("values", "directions"),
+    [
+        pytest.param({}, ["Ingress"], id="no-cluster-tells-the-port"),
+        pytest.param({"config": EXTENDERS}, ["Ingress"], id="extenders-are-asked-too"),
+        pytest.param(
+            {"networkPolicy": {"enabled": True}}, ["Ingress", "Egress"], id="as-the-values-say"
+        ),
+    ],
+)
+def test_the_network_is_limited_as_far_as_peers_are_known(
+    values: dict[str, Any], directions: list[str]
+) -> None:
+    spec = only(rendered(values), "NetworkPolicy")["spec"]
+    assert spec["policyTypes"] == directions
+    assert ("egress" in spec) == ("Egress" in directions)
+    assert spec["ingress"] == [{"ports": [{"port": "https", "protocol": "TCP"}]}]
+
+
+def test_there_may_be_no_network_policy() -> None:
+    assert of_kind(rendered({"networkPolicy": {"enabled": False}}), "NetworkPolicy") == []
+
+
 def test_two_releases_do_not_meet() -> None:
     cluster_wide = [
         {

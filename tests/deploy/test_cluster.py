@@ -97,10 +97,26 @@ def test_installed_upgraded_rolled_back_and_gone(admin: Path) -> None:
         path = ("get", "deployment", RELEASE, "-n", NAMESPACE, "-o", "jsonpath={.spec.replicas}")
         return kubectl(*path, kubeconfig=admin)[0]
 
+    # The API server's own, which a control plane without networks does not keep.
+    port = {"name": "https", "port": 6443, "protocol": "TCP"}
+    api_server = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": "kubernetes", "namespace": "default"},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.0.0.1"]}],
+        "ports": [port],
+    }
+    kubectl("apply", "-f", "-", kubeconfig=admin, given=json.dumps(api_server))
     before = everything(admin)
     monitored = VALUE_FILES[0].with_name("monitored.yaml")
     run("install", RELEASE, CHART, f"--values={monitored}")
     installed = everything(admin)
+    # Of the API server the cluster knows the port, and nothing else is asked.
+    policy = ("get", "networkpolicy", RELEASE, "-n", NAMESPACE, "-o", "json")
+    spec = json.loads(kubectl(*policy, kubeconfig=admin)[0])["spec"]
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    assert spec["egress"][0] == {"ports": [{"port": 6443, "protocol": "TCP"}]}
     run("upgrade", RELEASE, CHART, f"--values={monitored}", "--set=replicaCount=3")
     assert (replicas(), everything(admin)) == ("3", installed)
     run("rollback", RELEASE, "1")

@@ -1,7 +1,8 @@
 """The images that run on the real nodes, built here and kept as archives; no registry is asked.
 
-``berth`` is what ``make image`` builds from the Dockerfile, over a base that debootstrap made; once
-as the version that the source is, once as the next one.
+``berth`` is what ``make image`` builds from the Dockerfile, over bases that debootstrap made: as
+the version that the source is over Debian 12, with Python 3.11, and as the next one over Debian 13,
+with Python 3.13. So whatever runs both versions runs both Pythons.
 ``busybox`` is Debian's static busybox on nothing: the workload, and the pause image of every pod.
 """
 
@@ -29,12 +30,13 @@ NEXT_VERSION: Final = f"{int(VERSION.split('.')[0]) + 1}.0.0"
 """The source is the same; chart, image and program say another number."""
 BUSYBOX: Final = "localhost/busybox:e2e"
 
-_BASE: Final = "localhost/berth-base:bookworm"
-_SUITE: Final = "bookworm"
+SUITES: Final[Mapping[str, str]] = {VERSION: "bookworm", NEXT_VERSION: "trixie"}
+"""Which Debian is below which version."""
+
 _MAX_DANGLING: Final = 20
 """Images without a name are what builds are resumed from; each takes some 400 MB."""
 _SOURCES: Final = ("Dockerfile", "Makefile", "pyproject.toml", "uv.lock", "README.md", "LICENSE")
-_SOURCE_FOLDERS: Final = ("cache", "plugins", "scheduler")
+_SOURCE_FOLDERS: Final = ("cache", "plugins", "scheduler", "image")
 _HOST_AUTHORITIES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 _USELESS: Final = (
     "var/cache/apt",
@@ -61,7 +63,7 @@ def build_images() -> dict[str, Path]:
 
     Cost
     ----
-    About three minutes the first time (the base, 45 s of it), a minute and a half when berth's
+    About five minutes the first time (the bases, 90 s of it), a minute and a half when berth's
     source has changed, nothing otherwise.
     """
     configure_storage()
@@ -71,13 +73,12 @@ def build_images() -> dict[str, Path]:
         version: folder / f"berth-{version}-{digest}.tar" for version in (VERSION, NEXT_VERSION)
     }
     if not all(archive.exists() for archive in berth.values()):
-        _build_base(folder)
         for old in folder.glob("berth-*.tar"):
             old.unlink()
         if len(dangling_images()) > _MAX_DANGLING:
             remove_dangling_images()
         for version, archive in berth.items():
-            _build_berth(version, archive)
+            _build_berth(version, build_base(SUITES[version]), archive)
     busybox = folder / f"busybox-{_digest([Path('/bin/busybox')])}.tar"
     if not busybox.exists():
         _build_busybox(busybox)
@@ -125,10 +126,11 @@ def remove_dangling_images() -> None:
         sys.stderr.write(f"{error}\n")
 
 
-def _build_base(folder: Path) -> None:
-    """Make the base image, unless buildah has it."""
-    if image_ids(_BASE):
-        return
+def build_base(suite: str) -> str:
+    """Make the base image of a Debian, unless buildah has it; return its name."""
+    base, folder = f"localhost/berth-base:{suite}", images_folder()
+    if image_ids(base):
+        return base
     with tempfile.TemporaryDirectory(prefix="base-", dir=folder) as scratch:
         root = Path(scratch, "root")
         _run(
@@ -136,7 +138,7 @@ def _build_base(folder: Path) -> None:
                 "debootstrap",
                 "--variant=minbase",
                 "--include=python3,python3-venv,ca-certificates",
-                _SUITE,
+                suite,
                 str(root),
             ]
         )
@@ -145,13 +147,14 @@ def _build_base(folder: Path) -> None:
         (root / "etc/pip.conf").write_text(_PIP_CONF)
         for useless in _USELESS:
             shutil.rmtree(root / useless, ignore_errors=True)
-        from_scratch(_BASE, {str(root): "/"})
+        from_scratch(base, {str(root): "/"})
+    return base
 
 
-def _build_berth(version: str, archive: Path) -> None:
+def _build_berth(version: str, base: str, archive: Path) -> None:
     image = f"{REPOSITORY}:{version}"
     _run(
-        ["make", "--no-print-directory", "image", "BUILDER=buildah", f"BASE={_BASE}",
+        ["make", "--no-print-directory", "image", "BUILDER=buildah", f"BASE={base}",
          f"IMAGE={image}", f"VERSION={version}", "BUILD_ARGS=--pull-never --layers"],
         cwd=ROOT,
     )  # fmt: skip
@@ -190,6 +193,28 @@ def _push(name: str, archive: Path) -> None:
     partial.unlink(missing_ok=True)
     _buildah(["push", "--quiet", name, f"docker-archive:{partial}:{name}"])
     partial.replace(archive)
+
+
+def run_in(image: str, command: Sequence[str], added: Mapping[str, str] | None = None) -> str:
+    """Run a command in a container of an image, with the host's network; return what it says.
+
+    Parameters
+    ----------
+    added
+        What is copied into it before, from here to where.
+
+    Raises
+    ------
+    ControlPlaneError
+        It failed.
+    """
+    container = _buildah(["from", "--pull-never", image]).strip()
+    try:
+        for source, target in (added or {}).items():
+            _buildah(["add", "--quiet", container, source, target])
+        return _buildah(["run", "--user", "0", container, "--", *command])
+    finally:
+        _buildah(["rm", container])
 
 
 def _buildah(arguments: Sequence[str]) -> str:
