@@ -8,7 +8,7 @@ ENV UV_PROJECT_ENVIRONMENT=/opt/berth UV_LINK_MODE=copy UV_PYTHON_DOWNLOADS=neve
     UV_SYSTEM_CERTS=1 UV_NO_CACHE=1 UV_COMPILE_BYTECODE=1 UV_NO_BUILD=1
 WORKDIR /src
 # Tools are locked as well, and nothing else is fetched to build with.
-COPY image ./image
+COPY image/build-tools.txt ./image/
 RUN python3 -m venv /tools \
     && /tools/bin/pip install --quiet --no-cache-dir --no-deps --only-binary :all: \
        --require-hashes -r image/build-tools.txt
