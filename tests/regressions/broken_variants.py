@@ -23,6 +23,7 @@ from scheduler.event_handlers import EventHandlers
 from scheduler.eviction import Evictor
 from scheduler.failure_handler import Failure, FailureHandler
 from scheduler.informers.store import Delta, DeltaKind, Store
+from scheduler.lost_events import LostEvents
 from scheduler.pod_status_writer import PodStatusWriter
 from scheduler.preemption_executor import PreemptionExecutor
 from scheduler.profiles import Profiles
@@ -304,6 +305,30 @@ def _what_leaves_has_to_be_readable(real: Any) -> Any:
 @_variant(EventHandlers, "_read")
 def _what_cannot_be_read_holds_nothing(real: Any) -> Any:
     return lambda self, pod: PodInfo(pod)
+
+
+@_variant(LostEvents, "_compare")
+def _nobody_looks_for_lost_events(real: Any) -> Any:
+    async def compare(self: Any, informer: Any) -> bool:
+        return True
+
+    return compare
+
+
+@_variant(LostEvents, "_find_lost_pods")
+def _nobody_looks_for_lost_pods(real: Any) -> Any:
+    async def find(self: Any) -> None:
+        pass
+
+    return find
+
+
+@_variant(Store, "replace")
+def _stores_never_go_back(real: Any) -> Any:
+    def replace_all(self: Any, objects: Any, **more: Any) -> Any:
+        return real(self, objects, **(more | {"rewind": False}))
+
+    return replace_all
 
 
 # --- nominations and victims ------------------------------------------------------------------

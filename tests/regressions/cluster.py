@@ -65,6 +65,7 @@ class Cluster:
         self._gates: list[tuple[str, asyncio.Future[int]]] = []
         self._refusals: dict[str, deque[tuple[int, int]]] = {verb: deque() for verb in _VERBS}
         self._always_refused: dict[str, dict[str, int]] = {verb: {} for verb in _VERBS}
+        self._saved_version = 0
         self.binds: list[tuple[str, str]] = []
         self.deletes: list[str] = []
 
@@ -109,6 +110,26 @@ class Cluster:
     def pods(self) -> list[JsonObject]:
         """Return all pods as they are stored."""
         return self._log.objects("pods")
+
+    @property
+    def version(self) -> str:
+        """The version of the last change."""
+        return str(self._log.version)
+
+    def objects(self, resource: str) -> list[Any]:
+        """Return all objects of a resource as they are stored."""
+        decode = _DECODERS[resource].decode
+        return [decode(msgspec.json.encode(each)) for each in self._log.objects(resource)]
+
+    def save(self) -> None:
+        """Make the backup that :meth:`restore` goes back to."""
+        self._saved_version = self._log.version
+
+    def restore(self) -> None:
+        """Go back to the backup: nothing since then has ever been."""
+        self._log.rewind(self._saved_version)
+        for untold in self._untold.values():
+            untold.clear()
 
     # --- the watches --------------------------------------------------------------------------
 

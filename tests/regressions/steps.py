@@ -220,6 +220,16 @@ def _refuse_no_longer(world: World, verb: str, name: str) -> None:
     world.cluster.refuse(verb, name, 0)
 
 
+@_step("save etcd")
+def _save_etcd(world: World) -> None:
+    world.cluster.save()
+
+
+@_step("restore etcd")
+def _restore_etcd(world: World) -> None:
+    world.restore()
+
+
 # --- the scheduler ----------------------------------------------------------------------------
 
 
@@ -246,6 +256,16 @@ def _bring_profile_back(world: World) -> None:
 @_step("advance (?P<seconds>\\d+)s")
 def _advance(world: World, seconds: str) -> None:
     world.advance(float(seconds))
+
+
+@_step("look for lost events")
+def _look(world: World) -> None:
+    world.look()
+
+
+@_step("queue forgets {name}")
+def _forget(world: World, name: str) -> None:
+    world.queue.delete(world.cluster.raw("pods", name)["metadata"]["uid"])
 
 
 @_step("loop is busy")

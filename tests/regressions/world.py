@@ -34,6 +34,7 @@ from scheduler.extension_points import points_of
 from scheduler.failure_handler import FailureHandler
 from scheduler.host_selection import HostSelector
 from scheduler.informers.store import Delta, Store
+from scheduler.lost_events import LostEvents
 from scheduler.metrics import Metrics
 from scheduler.nominated_nodes import NominatedNodes
 from scheduler.plugin_handle import PluginHandle
@@ -52,6 +53,7 @@ from tests.fakes.object_api import FakeObjectApi
 from tests.fakes.write_api import FakeWriteApi
 from tests.regressions.bystander import Bystander, Judge, made_for
 from tests.regressions.cluster import Cluster
+from tests.regressions.watched_store import WatchedStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -215,6 +217,18 @@ class World:
             clock,
             on_loop=self._when_the_loop_is_free,
         )
+        self.watched = (
+            WatchedStore("nodes", self.nodes, cluster, self._handlers.on_nodes),
+            WatchedStore("pods", self.pods, cluster, self._handlers.on_pods),
+        )
+        self.lost_events = LostEvents(
+            self.watched,  # type: ignore[arg-type]
+            self.pods.objects,
+            self._handlers,
+            metrics,
+            lambda: True,
+            sleep=_no_wait,
+        )
 
     def _build_profiles(self, scheduler_name: str) -> Profiles:
         (effective,) = effective_profiles(default_config(scheduler_name))
@@ -280,6 +294,19 @@ class World:
         """Let time pass, and the reaper have a round at its end."""
         self.clock.advance(seconds)
         self.reaper.round()
+
+    def look(self) -> None:
+        """Look for events that the watches have lost, until the next step."""
+        self._looking = asyncio.get_running_loop().create_task(self._look())
+
+    async def _look(self) -> None:
+        await self.lost_events.round()
+
+    def restore(self) -> None:
+        """Let etcd go back to its backup, and all watches find out."""
+        self.cluster.restore()
+        for each in self.watched:
+            each.restored()
 
     def free_loop(self) -> None:
         """Do what other threads have handed to the loop, and what they hand to it from now on."""
