@@ -22,7 +22,7 @@ from cache.objects import LabelSelector
 from cache.resources import MalformedObjectError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from cache.objects import (
         LabelSelectorRequirement,
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 MAX_COMPILED: Final = 4096
 """More than the distinct selectors of all pods of a large cluster that have affinity."""
+
+
+_SOME: Final = 64
+"""Terms that are compiled between two calls of ``check``: ordinary pods have fewer."""
 
 
 class TermKind(IntEnum):
@@ -115,8 +119,13 @@ class PodTerms:
 NO_POD_TERMS: Final = PodTerms()
 
 
-def pod_terms(pod: Pod) -> PodTerms:
+def pod_terms(pod: Pod, check: Callable[[], None] | None = None) -> PodTerms:
     """Return the terms of a pod.
+
+    Parameters
+    ----------
+    check
+        Called now and then while many terms are compiled; what it raises is raised.
 
     *Cost*: some microseconds for each term; selectors seen before are not compiled again.
     """
@@ -124,7 +133,7 @@ def pod_terms(pod: Pod) -> PodTerms:
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_POD_TERMS
     errors: list[MalformedObjectError] = []
-    compiler = _Compiler(pod.metadata.namespace, errors)
+    compiler = _Compiler(pod.metadata.namespace, errors, check)
     attract, repel = affinity.pod_affinity, affinity.pod_anti_affinity
     return PodTerms(
         compiler.required(attract, "spec.affinity.podAffinity"),
@@ -163,9 +172,16 @@ def _compiled(
 class _Compiler:
     """Compiles the terms of one pod; a mistake costs the terms of its kind."""
 
-    def __init__(self, namespace: str, errors: list[MalformedObjectError]) -> None:
+    def __init__(
+        self,
+        namespace: str,
+        errors: list[MalformedObjectError],
+        check: Callable[[], None] | None,
+    ) -> None:
         self._own = frozenset((namespace,))
         self._errors = errors
+        self._check = check
+        self._compiled = 0
 
     def required(self, affinity: PodAffinity | None, path: str) -> tuple[AffinityTerm, ...]:
         if affinity is None:
@@ -193,6 +209,9 @@ class _Compiler:
         return WeightedTerm(weighted.weight, self._term(weighted.pod_affinity_term, path))
 
     def _term(self, term: PodAffinityTerm, path: str) -> AffinityTerm:
+        self._compiled += 1
+        if self._check is not None and not self._compiled % _SOME:
+            self._check()
         own = not term.namespaces and term.namespace_selector is None
         return AffinityTerm(
             term.topology_key,

@@ -14,9 +14,10 @@ import numpy as np
 
 from cache.byte_bounded import ByteBounded, deep_bytes
 from cache.pod_table import PodTable
+from cache.pods_at_once import weigh_pods
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import numpy.typing as npt
 
@@ -122,6 +123,12 @@ class PodCounts:
         view = column.counts[:num_rows]
         view.flags.writeable = False
         return view
+
+    def weigh(
+        self, wanted: Mapping[PodQuery, int], num_rows: int, check: Callable[[], None]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return what :func:`cache.pods_at_once.weigh_pods` does; nothing of it is remembered."""
+        return weigh_pods(self._table, wanted, num_rows, check)
 
     def _take_in(self, column: _Column, behind: int) -> None:
         counts, matches = column.counts, column.query.matches

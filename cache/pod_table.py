@@ -204,13 +204,23 @@ class PodTable:
         used = len(self.infos)
         if self.is_hopeless(query):
             return np.zeros(num_rows, dtype=np.int64)
+        mask = self.within(query)
+        for requirement in query.selector.requirements:
+            mask &= self._column(requirement.key).mask(requirement)[:used]
+        rows = self.rows[mask]
+        return np.bincount(rows, minlength=num_rows).astype(np.int64, copy=False)
+
+    @property
+    def rows(self) -> npt.NDArray[np.intp]:
+        """Intp (number of slots,): the row of each slot's pod."""
+        return self._rows[: len(self.infos)]
+
+    def within(self, query: PodQuery) -> npt.NDArray[np.bool_]:
+        """Return bool (number of slots,): the pods that a query counts, whatever their labels."""
         mask = self._in_namespaces(query.namespaces)
         if not query.with_terminating:
             mask &= ~self._terminating
-        for requirement in query.selector.requirements:
-            mask &= self._column(requirement.key).mask(requirement)
-        rows = self._rows[:used][mask[:used]]
-        return np.bincount(rows, minlength=num_rows).astype(np.int64, copy=False)
+        return mask[: len(self.infos)]
 
     def _in_namespaces(self, wanted: frozenset[str] | None) -> npt.NDArray[np.bool_]:
         column = self._namespaces

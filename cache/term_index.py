@@ -14,15 +14,16 @@ podtopologyspread of kube-scheduler 1.36 work out anew for each pod.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from cache.pod_counts import PodCounts
 from cache.term_groups import TermGroups
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    import numpy as np
     import numpy.typing as npt
 
     from cache.affinity_terms import TermKind
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
     from cache.term_table import AskedPod, TermSum
 
 _NO_PODS: Mapping[str, PodInfo] = {}
+
+FEW_QUERIES: Final = 8
+"""Up to so many queries of one pod are asked one by one, and remembered. Real ones have two."""
+
+FEW_REQUIREMENTS: Final = 16
+"""Up to so many label keys of one selector get a column. Real ones have two or three."""
 
 
 class TermIndex:
@@ -70,14 +77,39 @@ class TermIndex:
         *Cost*: that of the changed rows, see :meth:`cache.pod_counts.PodCounts.count`. The very
         first question takes in all pods, some 2 us each.
         """
-        if self._counts is None:
-            self._counts = PodCounts()
-        if self._stale_counts:
-            for row in self._stale_counts:
-                info = self._at(row)
-                self._counts.set_row(row, _NO_PODS if info is None else info.pods)
-            self._stale_counts.clear()
-        return self._counts.count(query, len(self._node_infos))
+        counts = self._synced_counts()
+        if len(query.selector.requirements) > FEW_REQUIREMENTS:
+            found, _ = counts.weigh({query: 1}, len(self._node_infos), _go_on)
+            found.flags.writeable = False
+            return found
+        return counts.count(query, len(self._node_infos))
+
+    def weigh(
+        self, wanted: Mapping[PodQuery, int], check: Callable[[], None]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return two int64 (n_nodes,): the pods of each node that queries match, and their weights.
+
+        A pod counts once for each query that matches it, with that query's weight.
+
+        Parameters
+        ----------
+        check
+            Called between queries; what it raises is raised.
+
+        *Cost*: that of :meth:`count` for each of a few queries; more of them are answered in one
+        pass over all pods, and not remembered.
+        """
+        if len(wanted) > FEW_QUERIES:
+            return self._synced_counts().weigh(wanted, len(self._node_infos), check)
+        counts = np.zeros(len(self._node_infos), dtype=np.int64)
+        worth = counts
+        for query, weight in wanted.items():
+            matching = self.count(query)
+            if len(wanted) == 1:
+                return matching, matching if weight == 1 else matching * weight
+            counts = counts + matching
+            worth = worth + matching * weight
+        return counts, worth
 
     def term_sums(
         self, kind: TermKind, asked: AskedPod, label_keys: Mapping[str, int]
@@ -102,6 +134,16 @@ class TermIndex:
             for group in self._synced_groups().groups()
         }
 
+    def _synced_counts(self) -> PodCounts:
+        if self._counts is None:
+            self._counts = PodCounts()
+        if self._stale_counts:
+            for row in self._stale_counts:
+                info = self._at(row)
+                self._counts.set_row(row, _NO_PODS if info is None else info.pods)
+            self._stale_counts.clear()
+        return self._counts
+
     def _synced_groups(self) -> TermGroups:
         if self._stale_terms:
             for row in self._stale_terms:
@@ -112,3 +154,7 @@ class TermIndex:
 
     def _at(self, row: int) -> NodeInfo | None:
         return self._node_infos[row] if row < len(self._node_infos) else None
+
+
+def _go_on() -> None:
+    """Return: there is nothing to be asked between two steps."""

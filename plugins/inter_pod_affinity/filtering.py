@@ -5,6 +5,7 @@ Source: kube-scheduler 1.36, plugins/interpodaffinity/filtering.go.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -12,9 +13,10 @@ import numpy as np
 from cache.affinity_terms import TermKind, pod_terms
 from cache.term_table import AskedPod
 from plugins.domain_counts import ABSENT, DomainCounts, sum_by_domain
+from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import SUCCESS, unresolvable, unschedulable
-from plugins.inter_pod_affinity.pod_queries import query_of, query_of_all
+from plugins.inter_pod_affinity.pod_queries import query_of_all, weights_by_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from cache.pod_table import PodQuery
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.results import BoolArray
     from plugins.framework.status import Status
 
@@ -37,6 +40,28 @@ REJECTED_BY_EXISTING: Final = unschedulable(
 )
 
 _STATUSES: Final = (REJECTED_BY_AFFINITY, REJECTED_BY_ANTI_AFFINITY, REJECTED_BY_EXISTING)
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """What another pod is to the pod to be placed.
+
+    Parameters
+    ----------
+    info
+        The other pod.
+    is_company
+        Whether it is what all affinity terms mean.
+    unwanted
+        How many anti-affinity terms of each topology mean it.
+    existing
+        How many of its own anti-affinity terms of each topology mean the pod to be placed.
+    """
+
+    info: PodInfo
+    is_company: bool
+    unwanted: Mapping[str, int]
+    existing: Mapping[str, int]
 
 
 class AffinityCounts:
@@ -63,6 +88,7 @@ class AffinityCounts:
     __slots__ = (
         "_anti_queries",
         "_info",
+        "_meanings",
         "_namespace_labels",
         "_query",
         "_terms",
@@ -77,34 +103,45 @@ class AffinityCounts:
         self._terms = terms
         self._namespace_labels = namespace_labels
         self._query: PodQuery | None = None
-        self._anti_queries: tuple[tuple[str, PodQuery], ...] = ()
+        self._anti_queries: Mapping[PodQuery, Mapping[str, int]] = {}
+        self._meanings: dict[str, _Meaning] = {}
         self.affinity: dict[str, DomainCounts] = {}
         self.anti_affinity: dict[str, DomainCounts] = {}
         self.existing: dict[str, DomainCounts] = {}
         self.is_self_affine = False
         """Whether the pod itself is what its affinity terms mean."""
 
-    def count(self, columns: Columns, namespaces: Namespaces) -> None:
+    def count(
+        self, columns: Columns, namespaces: Namespaces, budget: AttemptBudget = UNLIMITED
+    ) -> None:
         """Count over all nodes.
 
-        *Cost*: a few passes over columns for each distinct term.
+        A topology that no node has is left out: with such an affinity term no node will do,
+        whatever else is asked, and such an anti-affinity term keeps nobody away.
+
+        *Cost*: a few passes over columns for each distinct term; for more than a few terms of one
+        topology a few microseconds for each and for each pod that they mean.
         """
-        self._count_existing(columns)
         affinity, anti_affinity = self._terms.required_affinity, self._terms.required_anti_affinity
+        known = columns.label_keys
+        for term in affinity:
+            if term.topology_key not in known:
+                self.affinity = {term.topology_key: DomainCounts(term.topology_key)}
+                return
+        self._count_existing(columns)
         if affinity:
-            self._query = query_of_all(affinity, namespaces)
+            self._query = query_of_all(affinity, namespaces, budget)
             self.is_self_affine = self._query.matches(self._info.pod)
             matching = columns.terms.count(self._query)
             for key, times in _times(affinity).items():
                 self.affinity[key] = _summed(columns, key, matching * times)
         if anti_affinity:
-            self._anti_queries = tuple(
-                (term.topology_key, query_of(term, namespaces)) for term in anti_affinity
-            )
-            sums: dict[str, npt.NDArray[np.int64]] = {}
-            for key, query in self._anti_queries:
-                _add(sums, key, columns.terms.count(query))
-            self.anti_affinity = {key: _summed(columns, key, sums[key]) for key in sums}
+            unweighted = ((1, term) for term in anti_affinity)
+            weights = weights_by_query(unweighted, namespaces, known, budget)
+            for key, wanted in weights.items():
+                _, worth = columns.terms.weigh(wanted, budget.check)
+                self.anti_affinity[key] = _summed(columns, key, worth)
+            self._anti_queries = _by_query(weights)
 
     def _count_existing(self, columns: Columns) -> None:
         metadata = self._info.pod.metadata
@@ -130,6 +167,7 @@ class AffinityCounts:
         twin = AffinityCounts(self._info, self._terms, self._namespace_labels)
         twin._query = self._query
         twin._anti_queries = self._anti_queries
+        twin._meanings = self._meanings
         twin.is_self_affine = self.is_self_affine
         twin.affinity = _copies(self.affinity)
         twin.anti_affinity = _copies(self.anti_affinity)
@@ -140,31 +178,43 @@ class AffinityCounts:
 
     def change(self, other: PodInfo, labels: Mapping[str, str], by: int) -> None:
         """Count a pod on a node with these labels in (``by`` 1) or out (-1)."""
-        metadata = self._info.pod.metadata
-        for term in pod_terms(other.pod).required_anti_affinity:
-            if term.matches(metadata.namespace, metadata.labels, self._namespace_labels):
-                key = term.topology_key
-                if key not in self.existing:
-                    self.existing[key] = DomainCounts(key)
-                _change(self.existing[key], labels, by)
-        if self._query is not None and self._query.matches(other.pod):
+        meaning = self._meaning_of(other)
+        for key, times in meaning.existing.items():
+            if key not in self.existing:
+                self.existing[key] = DomainCounts(key)
+            _change(self.existing[key], labels, by * times)
+        if meaning.is_company:
             for term in self._terms.required_affinity:
                 _change(self.affinity[term.topology_key], labels, by)
-        for key, query in self._anti_queries:
-            if query.matches(other.pod):
-                _change(self.anti_affinity[key], labels, by)
+        for key, times in meaning.unwanted.items():
+            _change(self.anti_affinity[key], labels, by * times)
 
     def is_concerned_by(self, other: PodInfo) -> bool:
         """Tell whether :meth:`change` may count anything for a pod."""
-        if self._query is not None and self._query.matches(other.pod):
-            return True
-        if any(query.matches(other.pod) for _, query in self._anti_queries):
-            return True
-        metadata = self._info.pod.metadata
-        return any(
-            term.matches(metadata.namespace, metadata.labels, self._namespace_labels)
-            for term in pod_terms(other.pod).required_anti_affinity
-        )
+        meaning = self._meaning_of(other)
+        return meaning.is_company or bool(meaning.unwanted) or bool(meaning.existing)
+
+    def _meaning_of(self, other: PodInfo) -> _Meaning:
+        """Return what :meth:`change` counts for a pod.
+
+        *Cost*: that of its terms and of the pod's own, once for all what-ifs about the pod.
+        """
+        known = self._meanings.get(other.uid)
+        if known is not None and known.info is other:
+            return known
+        pod, metadata = other.pod, self._info.pod.metadata
+        unwanted: dict[str, int] = {}
+        for query, topologies in self._anti_queries.items():
+            if query.matches(pod):
+                for key, times in topologies.items():
+                    unwanted[key] = unwanted.get(key, 0) + times
+        existing: dict[str, int] = {}
+        for term in pod_terms(pod).required_anti_affinity:
+            if term.matches(metadata.namespace, metadata.labels, self._namespace_labels):
+                existing[term.topology_key] = existing.get(term.topology_key, 0) + 1
+        is_company = self._query is not None and self._query.matches(pod)
+        meaning = self._meanings[other.uid] = _Meaning(other, is_company, unwanted, existing)
+        return meaning
 
     # --- verdicts -----------------------------------------------------------------------------
 
@@ -225,6 +275,8 @@ class AffinityCounts:
         mask: BoolArray | None = None
         first_of_its_kind = self._is_first_of_its_kind
         for key, counts in self.affinity.items():
+            if key not in nodes.columns.label_keys:
+                return np.zeros(len(nodes), dtype=np.bool_)
             column, ids = nodes.label(key)
             if first_of_its_kind:
                 one: BoolArray = ids != ABSENT
@@ -281,3 +333,12 @@ def _summed(columns: Columns, key: str, amounts: npt.NDArray[np.int64]) -> Domai
     sums = sum_by_domain(column, ids, amounts)
     sums[ABSENT] = 0
     return DomainCounts(key, column, sums)
+
+
+def _by_query(weights: Mapping[str, Mapping[PodQuery, int]]) -> dict[PodQuery, dict[str, int]]:
+    """Return how often each query stands for each topology."""
+    turned: dict[PodQuery, dict[str, int]] = {}
+    for key, queries in weights.items():
+        for query, times in queries.items():
+            turned.setdefault(query, {})[key] = times
+    return turned

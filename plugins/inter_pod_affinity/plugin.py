@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _COUNTS: Final = StateKey[AffinityCounts]("InterPodAffinity.counts", AffinityCounts.copy)
 _SCORES: Final = StateKey[DomainScores]("InterPodAffinity.scores")
+_TERMS: Final = StateKey[PodTerms]("InterPodAffinity.terms")
 
 
 class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -71,12 +72,14 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
         *Cost*: see :meth:`AffinityCounts.count`.
         """
-        terms = pod_terms(info.pod)
+        terms = pod_terms(info.pod, state.budget.check)
+        if terms is not NO_POD_TERMS:
+            state.write(_TERMS, terms)
         if terms.errors:
             return PreFilterResult(unresolvable(f"parsing pod: {terms.errors[0]}"))
         namespaces = self.handle.namespaces
         counts = AffinityCounts(info, terms, namespaces.labels_of(info.namespace))
-        counts.count(nodes.columns, namespaces)
+        counts.count(nodes.columns, namespaces, state.budget)
         if counts.is_idle:
             return SKIP_FILTER
         state.write(_COUNTS, counts)
@@ -123,11 +126,13 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         )
         if self._ignores_existing and not has_own:
             return SKIP
-        terms: PodTerms = pod_terms(info.pod) if has_own else NO_POD_TERMS
+        terms = NO_POD_TERMS
+        if has_own:
+            terms = state.get(_TERMS) or pod_terms(info.pod, state.budget.check)
         if terms.errors:
             return failure(terms.errors[0], "failed to parse pod")
         scores = domain_scores(
-            info, terms, nodes.columns, self.handle.namespaces, self._hard_weight
+            info, terms, nodes.columns, self.handle.namespaces, self._hard_weight, state.budget
         )
         if scores is None:
             return SKIP

@@ -6,17 +6,22 @@ Source: kube-scheduler 1.36, plugins/interpodaffinity/plugin.go
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cache.kept_annotations import EMPTY_MAP
 from cache.label_selectors import Selector
 from cache.pod_table import PodQuery
+from plugins.framework.attempt_budget import UNLIMITED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from cache.affinity_terms import AffinityTerm
     from cache.namespaces import Namespaces
+    from plugins.framework.attempt_budget import AttemptBudget
+
+SOME: Final = 16
+"""Terms between two looks at the budget: ordinary pods have fewer."""
 
 
 def query_of(term: AffinityTerm, namespaces: Namespaces) -> PodQuery:
@@ -35,9 +40,15 @@ def query_of(term: AffinityTerm, namespaces: Namespaces) -> PodQuery:
     return PodQuery(term.namespaces | namespaces.matching(selector), term.selector)
 
 
-def query_of_all(terms: Sequence[AffinityTerm], namespaces: Namespaces) -> PodQuery:
+def query_of_all(
+    terms: Sequence[AffinityTerm], namespaces: Namespaces, budget: AttemptBudget = UNLIMITED
+) -> PodQuery:
     """Return what finds the pods that every one of the terms means; there is at least one."""
-    queries = [query_of(term, namespaces) for term in terms]
+    queries = []
+    for at, term in enumerate(terms):
+        if at:
+            budget.check()
+        queries.append(query_of(term, namespaces))
     if len(queries) == 1:
         return queries[0]
     within: frozenset[str] | None = None
@@ -47,3 +58,29 @@ def query_of_all(terms: Sequence[AffinityTerm], namespaces: Namespaces) -> PodQu
     nothing = any(query.selector.nothing for query in queries)
     requirements = [each for query in queries for each in query.selector.requirements]
     return PodQuery(within, Selector(requirements, nothing=nothing))
+
+
+def weights_by_query(
+    weighted: Iterable[tuple[int, AffinityTerm]],
+    namespaces: Namespaces,
+    topologies: Container[str],
+    budget: AttemptBudget,
+) -> dict[str, dict[PodQuery, int]]:
+    """Return, for each topology, what finds the pods that its terms mean, and their weights.
+
+    Terms that mean the same pods become one, with the sum of their weights.
+
+    Parameters
+    ----------
+    topologies
+        Terms of other topologies are left out.
+    """
+    found: dict[str, dict[PodQuery, int]] = {}
+    for at, (weight, term) in enumerate(weighted):
+        if at % SOME == SOME - 1:
+            budget.check()
+        if term.topology_key in topologies:
+            weights = found.setdefault(term.topology_key, {})
+            query = query_of(term, namespaces)
+            weights[query] = weights.get(query, 0) + weight
+    return found

@@ -12,8 +12,9 @@ import numpy as np
 from cache.affinity_terms import TermKind
 from cache.term_table import AskedPod
 from plugins.domain_counts import ABSENT, DomainCounts, sum_by_domain
+from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.normalize import MAX_NODE_SCORE
-from plugins.inter_pod_affinity.pod_queries import query_of
+from plugins.inter_pod_affinity.pod_queries import weights_by_query
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from cache.namespaces import Namespaces
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.results import IntArray
 
 _SIGNS: Final = ((TermKind.PREFERRED_AFFINITY, 1), (TermKind.PREFERRED_ANTI_AFFINITY, -1))
@@ -60,6 +62,7 @@ def domain_scores(
     columns: Columns,
     namespaces: Namespaces,
     hard_pod_affinity_weight: int,
+    budget: AttemptBudget = UNLIMITED,
 ) -> DomainScores | None:
     """Return the scores of all domains; None when no term brings anybody together.
 
@@ -67,9 +70,12 @@ def domain_scores(
     """
     tally = _Tally(columns)
     for preferred, sign in ((terms.preferred_affinity, 1), (terms.preferred_anti_affinity, -1)):
-        for each in preferred:
-            matching = columns.terms.count(query_of(each.term, namespaces))
-            tally.add(each.term.topology_key, matching, matching, sign * each.weight)
+        if preferred:
+            weighted = ((each.weight, each.term) for each in preferred)
+            weights = weights_by_query(weighted, namespaces, columns.label_keys, budget)
+            for key, wanted in weights.items():
+                counts, worth = columns.terms.weigh(wanted, budget.check)
+                tally.add(key, counts, worth, sign)
     metadata = info.pod.metadata
     namespace_labels = namespaces.labels_of(metadata.namespace)
     asked = AskedPod(metadata.namespace, metadata.labels, namespace_labels)

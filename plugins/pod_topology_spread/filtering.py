@@ -11,6 +11,7 @@ import numpy as np
 
 from cache.columns import NodesView
 from plugins.domain_counts import ABSENT, DomainCounts, sum_by_domain
+from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import SUCCESS, unresolvable, unschedulable
 from plugins.pod_topology_spread.inclusion import Inclusion, with_all_labels
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from cache.label_columns import LabelColumn
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.results import BoolArray
     from plugins.framework.status import Status
     from plugins.pod_topology_spread.constraints import Constraint
@@ -128,7 +130,14 @@ class SpreadDomains:
 
 
 class SpreadCounts:
-    """All hard constraints of one pod with their domains."""
+    """All hard constraints of one pod with their domains.
+
+    Parameters
+    ----------
+    domains
+        In the order of the constraints; none where no node has the labels of all constraints, so
+        that every node lacks one.
+    """
 
     __slots__ = ("_affinity", "_domains", "_info")
 
@@ -150,6 +159,8 @@ class SpreadCounts:
         # left out, as they are when the nodes are counted; kube-scheduler counts both here, so
         # that taking off such a pod makes room that is not there.
         """
+        if not self._domains:
+            return
         labels, pod = node_info.labels, self._info.pod
         if any(each.constraint.topology_key not in labels for each in self._domains):
             return
@@ -169,6 +180,8 @@ class SpreadCounts:
 
     def verdict(self, node_info: NodeInfo) -> Status:
         """Judge one node by the first constraint that it does not satisfy."""
+        if not self._domains:
+            return NO_LABEL
         labels = node_info.labels
         for each in self._domains:
             value = labels.get(each.constraint.topology_key)
@@ -180,6 +193,8 @@ class SpreadCounts:
 
     def verdicts(self, nodes: NodesView) -> NodeVerdicts:
         """Judge all nodes of a view. *Cost*: a pass or two over a column for each constraint."""
+        if not self._domains:
+            return NodeVerdicts(np.zeros(len(nodes), dtype=np.bool_), status=NO_LABEL)
         masks = [each.mask(nodes) for each in self._domains]
         passed = masks[0]
         for mask in masks[1:]:
@@ -204,19 +219,27 @@ def count_spread(
     constraints: Sequence[Constraint],
     columns: Columns,
     taint_tables: TaintTables,
+    budget: AttemptBudget = UNLIMITED,
 ) -> SpreadCounts:
     """Count the pods that constraints spread, by domain.
 
     Only nodes with the labels of all constraints count, and of these the ones that a
     constraint's own policies include.
 
-    *Cost*: a few passes over columns for each constraint.
+    *Cost*: a few passes over columns for each constraint; next to nothing when no node has the
+    labels of all.
     """
     nodes = NodesView(columns)
     labelled = with_all_labels(nodes, constraints)
+    if labelled is not None and not labelled.any():
+        # No pod counts, so none is one too many: maxSkew is at least 1. What is left is the label
+        # that each node lacks.
+        return SpreadCounts(info, affinity, ())
     inclusion = Inclusion(columns, info.pod.spec, taint_tables)
     domains = []
-    for constraint in constraints:
+    for at, constraint in enumerate(constraints):
+        if at:
+            budget.check()
         column, ids = columns.label(constraint.topology_key)
         mask = inclusion.mask(constraint, labelled)
         counted = ids if mask is None else ids[mask]

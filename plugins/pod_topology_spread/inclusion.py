@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from cache.columns import NodesView
 from plugins.domain_counts import ABSENT
 from plugins.required_node_affinity import required_node_affinity
@@ -59,9 +61,18 @@ class Inclusion:
 
 
 def with_all_labels(nodes: NodesView, constraints: Iterable[Constraint]) -> BoolArray | None:
-    """Return bool (n_nodes,): the nodes with the topology keys of all constraints."""
+    """Return bool (n_nodes,): the nodes with the topology keys of all constraints.
+
+    None stands for every node.
+
+    *Cost*: constant when a key is such that no node has it; else a pass over a column for each.
+    """
+    keys = dict.fromkeys(each.topology_key for each in constraints)
+    known = nodes.columns.label_keys
+    if any(key not in known for key in keys):
+        return np.zeros(len(nodes), dtype=np.bool_)
     mask: BoolArray | None = None
-    for key in dict.fromkeys(each.topology_key for each in constraints):
+    for key in keys:
         _, ids = nodes.label(key)
         present: BoolArray = ids != ABSENT
         mask = _both(mask, present)

@@ -78,11 +78,13 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         MalformedObjectError
             When a label selector of the pod cannot be one.
         """
-        constraints = self._source.hard(info.pod, self.handle.workloads)
+        constraints = self._source.hard(info.pod, self.handle.workloads, state.budget)
         if not constraints:
             return SKIP_FILTER
         affinity = required_node_affinity(info.pod.spec)
-        counts = count_spread(info, affinity, constraints, nodes.columns, self._taint_tables)
+        counts = count_spread(
+            info, affinity, constraints, nodes.columns, self._taint_tables, state.budget
+        )
         state.write(_COUNTS, counts)
         return PROCEED
 
@@ -128,7 +130,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         """
         if not len(nodes.columns):
             return SKIP
-        constraints = self._source.soft(info.pod, self.handle.workloads)
+        constraints = self._source.soft(info.pod, self.handle.workloads, state.budget)
         if not constraints:
             return SKIP
         scores = crowded_domains(
@@ -137,6 +139,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             nodes,
             self._taint_tables,
             requires_all=self._source.requires_all_topologies(info.pod),
+            budget=state.budget,
         )
         state.write(_SCORES, scores)
         return SUCCESS

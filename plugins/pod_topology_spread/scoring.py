@@ -12,6 +12,7 @@ import numpy as np
 
 from cache.columns import NodesView
 from plugins.domain_counts import ABSENT, DomainCounts, sum_by_domain
+from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.normalize import MAX_NODE_SCORE
 from plugins.pod_topology_spread.constraints import HOSTNAME
 from plugins.pod_topology_spread.inclusion import Inclusion, with_all_labels
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.results import BoolArray, IntArray
     from plugins.pod_topology_spread.constraints import Constraint
     from plugins.taint_tables import TaintTables
@@ -158,6 +160,7 @@ def crowded_domains(
     taint_tables: TaintTables,
     *,
     requires_all: bool,
+    budget: AttemptBudget = UNLIMITED,
 ) -> SpreadScores:
     """Count the pods that soft constraints spread, in the domains of feasible nodes.
 
@@ -169,11 +172,15 @@ def crowded_domains(
     columns = feasible.columns
     everywhere = NodesView(columns)
     labelled = with_all_labels(everywhere, constraints) if requires_all else None
+    if labelled is not None and not labelled.any():
+        return SpreadScores((), np.ones(len(feasible), dtype=np.bool_), ())
     scored = None if labelled is None else feasible.take(labelled)
     num_scored = len(feasible) if scored is None else int(np.count_nonzero(scored))
     inclusion = Inclusion(columns, info.pod.spec, taint_tables)
     domains = []
-    for constraint in constraints:
+    for at, constraint in enumerate(constraints):
+        if at:
+            budget.check()
         if constraint.topology_key == HOSTNAME:
             domains.append(CrowdedDomains(constraint, _weight(num_scored), None))
             continue

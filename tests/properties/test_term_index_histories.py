@@ -10,7 +10,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from cache import pod_counts, pod_table, term_groups, term_scopes, term_table
+from cache import (
+    pod_counts,
+    pod_table,
+    pods_at_once,
+    term_groups,
+    term_index,
+    term_scopes,
+    term_table,
+)
 from cache.affinity_terms import TermKind, pod_terms
 from cache.label_selectors import compile_label_selector
 from cache.namespaces import Namespaces
@@ -113,6 +121,27 @@ class TermIndexHistory(RuleBasedStateMachine):
         assert counts.tolist() == expected
         assert not counts.flags.writeable
 
+    @precondition(lambda self: self.queries)
+    @rule(data=st.data())
+    def pods_are_weighed(self, data):
+        wanted = data.draw(
+            st.dictionaries(st.sampled_from(self.queries), st.integers(-100, 100), max_size=6)
+        )
+        expected = [
+            [
+                sum(
+                    1 if weight is None else weight
+                    for query, weight in weights.items()
+                    for info in node.pods.values()
+                    if query.matches(info.pod)
+                )
+                for node in self.snapshot.columns.node_infos
+            ]
+            for weights in (dict.fromkeys(wanted), wanted)
+        ]
+        found = self.snapshot.columns.terms.weigh(wanted, lambda: None)
+        assert [each.tolist() for each in found] == expected
+
     @rule(
         kind=st.sampled_from(TermKind),
         namespace=st.sampled_from(NAMESPACES),
@@ -160,6 +189,7 @@ class TabledTermIndexHistory(TermIndexHistory):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(term_groups, "FEW", 0)
+        self.patch.setattr(term_index, "FEW_QUERIES", 0)
 
     def teardown(self) -> None:
         self.patch.undo()
@@ -178,6 +208,10 @@ class CrampedTermIndexHistory(TermIndexHistory):
         self.patch.setattr(pod_table, "_FIRST_CAPACITY", 2)
         self.patch.setattr(term_groups, "MAX_DENSE_BYTES", 1)
         self.patch.setattr(term_groups, "FEW", 1)
+        self.patch.setattr(term_index, "FEW_QUERIES", 1)
+        self.patch.setattr(term_index, "FEW_REQUIREMENTS", 1)
+        self.patch.setattr(pods_at_once, "_FLUSH_AT", 4)
+        self.patch.setattr(pods_at_once, "_MAX_MASKS", 1)
         self.patch.setattr(term_table, "MAX_JOURNAL", 3)
         self.patch.setattr(term_table, "MAX_REMEMBERED_BYTES", 3000)
         self.patch.setattr(term_table, "_FIRST_CAPACITY", 1)
