@@ -327,6 +327,7 @@ class App:
             max_backoff_s=float(self.config.pod_max_backoff_seconds),
             on_incoming=metrics.incoming,
             attempt_budget_s=self.options.attempt_budget_s or float("inf"),
+            cpu_clock=time.thread_time,
             wake_later=WakeUpSlices(loop, self._judge_backlog).wake_later,
         )
         self.informers = InformerFactory(transport, on_death=self.died)

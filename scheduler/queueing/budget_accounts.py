@@ -24,7 +24,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from scheduler.queueing.queued_pod import QueuedPod
 
@@ -38,14 +38,15 @@ SHARE: Final = 0.1
 SMALL: Final = 16
 """The first budget in a namespace with debt is this part of the ordinary one: 15.6 ms of 250."""
 
-STEP: Final = 4
+STEP: Final = 1
 """Each further ``STEP * limit_s`` of debt halves that budget ..."""
 
-STEPS: Final = 3
+STEPS: Final = 2
 """... and after so many steps of debt the namespace's new pods wait."""
 
-CROWD: Final = 8
-"""So many namespaces in debt count as one step for everybody else."""
+CROWD: Final = 4
+"""So many namespaces in debt count as one step for everybody else, and the more there are the less
+each may owe: all credit together grows by the logarithm of their number."""
 
 MAX_DOUBLINGS: Final = 8
 """64 s of CPU with the default limit. A cycle that takes minutes would end the process."""
@@ -104,6 +105,10 @@ class BudgetAccounts:
     ----------
     limit_s
         CPU seconds of an ordinary attempt; infinity switches all of it off.
+    cpu_clock
+        CPU seconds of the scheduling thread. Time is then what it has worked or had nothing to do;
+        what it waited for a processor is in neither: on a busy machine nobody earns by that. None
+        for the time that is passed in.
 
     Notes
     -----
@@ -113,8 +118,12 @@ class BudgetAccounts:
     O(1) for each pod.
     """
 
-    def __init__(self, limit_s: float = DEFAULT_LIMIT_S) -> None:
+    def __init__(
+        self, limit_s: float = DEFAULT_LIMIT_S, cpu_clock: Callable[[], float] | None = None
+    ) -> None:
         self._limit_s = limit_s
+        self._cpu_clock = cpu_clock
+        self._idle_s = self._thread_s = 0.0
         self._step_s = STEP * limit_s
         self._accounts: dict[str, _Account] = {}
         self._waiting: dict[str, QueuedPod] = {}
@@ -138,6 +147,17 @@ class BudgetAccounts:
         """Return the debt of a namespace, as it was booked last."""
         account = self._accounts.get(namespace)
         return 0.0 if account is None else account.debt_s
+
+    # --- the time of the thread ---------------------------------------------------------------
+
+    def look(self) -> None:
+        """Take note of what the calling thread, the scheduling thread, has worked so far."""
+        if self._cpu_clock is not None and self._accounts:
+            self._thread_s = self._idle_s + self._cpu_clock()
+
+    def idle(self, seconds: float) -> None:
+        """Take note that the scheduling thread had nothing to do."""
+        self._idle_s += seconds
 
     # --- before an attempt --------------------------------------------------------------------
 
@@ -167,16 +187,20 @@ class BudgetAccounts:
         account = self._accounts.get(namespace)
         own_steps, others = 0, len(self._accounts)
         if account is not None:
-            if account.debt_s >= STEPS * self._step_s or account.strangers:
+            if account.debt_s >= self._most_debt_s() or account.strangers:
                 return 0.0
-            own_steps, others = int(account.debt_s / self._step_s), others - 1
+            own_steps, others = int(STEPS * account.debt_s / self._most_debt_s()), others - 1
         steps = max(own_steps, others // CROWD)
         if not steps and (account is None or account.debt_s <= 0):
             return self._limit_s
         return self._small_s(steps)
 
+    def _most_debt_s(self) -> float:
+        """Return the debt of a namespace from which on its strangers wait."""
+        return STEPS * self._step_s / (1 + (len(self._accounts) - 1) // CROWD)
+
     def _small_s(self, steps: int) -> float:
-        return float(self._limit_s / SMALL / 2 ** min(steps, STEPS - 1))
+        return float(self._limit_s / SMALL / 2 ** min(steps, STEPS))
 
     # --- while a pod waits --------------------------------------------------------------------
 
@@ -207,7 +231,7 @@ class BudgetAccounts:
         if not self._waiting or now_s < self._look_s:
             return None
         self._book(now_s)
-        most_debt_s = STEPS * self._step_s
+        most_debt_s = self._most_debt_s()
         for account in self._accounts.values():
             queued = next(iter(account.expensive.values()), None)
             if queued is not None and account.savings_s >= queued.budget_s:
@@ -258,6 +282,7 @@ class BudgetAccounts:
         elif used_s <= self._limit_s:
             queued.budget_s = 0.0
         self._look_s = float("-inf")
+        self.look()
 
     # --- incomes ------------------------------------------------------------------------------
 
@@ -272,6 +297,8 @@ class BudgetAccounts:
 
     def _book(self, now_s: float) -> None:
         """Give every account what it has earned since the last time."""
+        if self._cpu_clock is not None:
+            now_s = self._thread_s
         passed_s = 0.0 if self._booked_s is None else now_s - self._booked_s
         if passed_s < TICK_S and self._booked_s is not None:
             return

@@ -95,6 +95,9 @@ class SchedulingQueue(QueueQuestions):
     attempt_budget_s
         What an attempt may use of the scheduling thread, in CPU seconds; infinity for no limit.
         See :mod:`scheduler.queueing.budget_accounts`.
+    cpu_clock
+        CPU seconds of the thread that calls :meth:`pop`, by which that module measures its time;
+        None for ``clock``.
     wake_later
         Is called when events wait in the backlog: somebody has to call :meth:`judge_backlog`
         soon. Any thread. None: each event is judged to the end when it comes.
@@ -127,6 +130,7 @@ class SchedulingQueue(QueueQuestions):
         on_incoming: Callable[[str, str], None] | None = None,
         max_in_flight_events: int = MAX_EVENTS,
         attempt_budget_s: float = DEFAULT_LIMIT_S,
+        cpu_clock: Callable[[], float] | None = None,
         wake_later: Callable[[], None] | None = None,
         pieces_at_once: int = PIECES_AT_ONCE,
     ) -> None:
@@ -140,7 +144,7 @@ class SchedulingQueue(QueueQuestions):
         self._closed = False
         self._sequence = 0
         self._next_gated_flush_s = float("-inf")
-        self._accounts = BudgetAccounts(attempt_budget_s)
+        self._accounts = BudgetAccounts(attempt_budget_s, cpu_clock)
         self._rooms = PodRooms(
             initial_backoff_s, max_backoff_s, max_in_flight_events, self._accounts
         )
@@ -256,6 +260,7 @@ class SchedulingQueue(QueueQuestions):
         with self._lock:
             while not self._closed:
                 now_s = self._clock()
+                self._accounts.look()
                 self._release_backoffs_locked(now_s)
                 queued = self._rooms.active.pop()
                 if queued is None:
@@ -576,3 +581,4 @@ class SchedulingQueue(QueueQuestions):
             self._arrival.wait(timeout_s)
         finally:
             self._poppers -= 1
+            self._accounts.idle(self._clock() - now_s)

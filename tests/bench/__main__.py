@@ -2,11 +2,13 @@
 
 run        pods/s, start, CPU and memory on a real API server, beside kube-scheduler, in turn
 latency    from a pod's creation to its binding, at a steady rate
+attempts   what one attempt costs, as a share of its budget
 decisions  decisions/s without an API server, and how their cost grows
 cycles     the time of a cycle beside 2 000 watch events a second
 audit      what it costs a cycle that the cache is compared with the watches
 measuring  what metrics cost a cycle, and what a scrape costs
 memory     what a process takes that holds 150 000 bound pods
+expensive  what pods that need more than their budget take from others
 gpu        how much of a cluster's GPUs a policy can give away, by a published trace
 hostile    how long others wait while one tenant is hostile, one spec after the other
 mixed      a steady load beside many hostile objects
@@ -22,11 +24,13 @@ from importlib import import_module
 COMMANDS = {
     "run": "tests.bench.runs",
     "latency": "tests.bench.latency",
+    "attempts": "tests.bench.attempt_costs",
     "decisions": "tests.bench.decisions",
     "cycles": "tests.bench.cycles_under_load",
     "audit": "tests.bench.auditing",
     "measuring": "tests.bench.measuring",
     "memory": "tests.bench.memory",
+    "expensive": "tests.bench.expensive_pods",
     "gpu": "tests.bench.gpu",
     "hostile": "tests.bench.hostile",
     "mixed": "tests.bench.hostile_mixed",

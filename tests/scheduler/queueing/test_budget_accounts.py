@@ -9,8 +9,9 @@ import pytest
 
 from plugins.framework.cluster_events import NODE_ADD
 from scheduler.queueing import Room
-from scheduler.queueing.budget_accounts import SHARE, SMALL, STEP, STEPS
+from scheduler.queueing.budget_accounts import CROWD, SHARE, SMALL, STEP, STEPS
 from tests.builders import node, pod
+from tests.fakes.clock import FakeClock
 from tests.scheduler.queueing.stage import START_S, Stage, version
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def test_ordinary_pods_of_a_namespace_in_debt_go_on_with_a_small_budget():
     break_off(stage, stage.pop())
     ordinary = stage.pop()
     assert ordinary.info.name == "a"
-    assert ordinary.allowance_s == LIMIT_S / SMALL
+    assert ordinary.allowance_s == LIMIT_S / SMALL / 2
     assert stage.pop().allowance_s == LIMIT_S, "the other namespace owes nothing"
 
 
@@ -132,7 +133,7 @@ def test_the_deeper_the_debt_the_smaller_the_budget_and_then_new_pods_wait():
         allowances[queued.allowance_s] += 1
         break_off(stage, queued)
     small_s = LIMIT_S / SMALL
-    assert list(allowances) == [LIMIT_S, small_s, small_s / 2, small_s / 4]
+    assert list(allowances) == [LIMIT_S, small_s / 2]
     spent_s = sum(allowance * count for allowance, count in allowances.items())
     assert spent_s == pytest.approx(STEPS * STEP * LIMIT_S, rel=0.01)
 
@@ -254,6 +255,34 @@ def test_accounts_are_closed_when_nothing_is_owed_and_nobody_waits():
         stage.queue.add(berth("ordinary").info())
         stage.queue.done(stage.pop().info.uid)
     assert accounts.num_accounts == 0
+
+
+def test_time_for_which_the_thread_waits_for_a_processor_is_nobodys_income():
+    worked = FakeClock()
+    stage = Stage(cpu_clock=worked)
+    stage.add(berth("web"))
+    break_off(stage, stage.pop())
+    stage.now_s += 1_000
+    assert stage.queue.pop(0) is None
+    worked.advance(7.6)
+    stage.now_s += 8
+    assert stage.pop().allowance_s == 0.5
+
+
+def test_the_more_namespaces_owe_the_less_each_may_owe():
+    stage = Stage()
+    spent_s = 0.0
+    for index in range(200):
+        for copy in range(50):
+            stage.queue.add(berth(f"web-{copy}", f"ns-{index}").info())
+            queued = stage.queue.pop(0)
+            if queued is None:
+                break
+            spent_s += queued.allowance_s
+            break_off(stage, queued)
+    # Those that come first may owe more; and each has its last attempt.
+    owed_s = sum(STEPS * STEP * LIMIT_S / (1 + others // CROWD) for others in range(200))
+    assert spent_s < owed_s + CROWD * LIMIT_S + 200 * LIMIT_S / SMALL / 4
 
 
 def test_without_a_limit_nothing_is_booked():
