@@ -153,8 +153,8 @@ def chosen(names: str) -> list[HostileSpec]:
         those = [spec for spec in SPECS if spec.name.startswith(name)]
         if not those:
             raise ValueError(f"no spec begins with {name!r}: {', '.join(BY_NAME)}")
-        found += those
-    return found or list(SPECS)
+        found += [BY_NAME[name]] if name in BY_NAME else those
+    return list(dict.fromkeys(found)) or list(SPECS)
 
 
 class OneAtATime:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 PEER = "kube-scheduler"
 
+_ORDINARY_MS = 5.0
+"""What an attempt at an ordinary pod takes with its binding, if nothing stands in its way."""
+
 NEVER_MS = 1e9
 """The time of a pod that was not bound."""
 
@@ -81,7 +84,8 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
         if hostile <= 0 or not self.behind_ms:
             return mean if count else None
         # Those at ordinary pods are taken off, each for no more than the quickest of them took.
-        return max(count * mean - len(self.behind_ms) * min(self.behind_ms), 0.0) / hostile
+        ordinary_ms = len(self.behind_ms) * min(*self.behind_ms, mean, _ORDINARY_MS)
+        return (count * mean - ordinary_ms) / hostile
 
 
 class Mixed(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,42 +115,7 @@ class Mixed(msgspec.Struct, frozen=True, kw_only=True):
         return (self.scenario, *self.latency.key)
 
 
-class InProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt in a process without an API server, by the CPU clock of its thread.
-
-    Attributes
-    ----------
-    take_in_ms
-        What the watch's handlers needed for the objects.
-    update_ms
-        What the snapshot needed to follow.
-    attempt_ms, again_ms
-        The first attempt at the hostile pod, and the second after a pod has started.
-    behind_ms
-        The attempt at an ordinary pod after them, the median of some.
-    result
-        What became of the first attempt; ``over`` when it was not over in time.
-    """
-
-    spec: str
-    nodes: int
-    contender: str
-    commit: str
-    session: int
-    take_in_ms: float
-    update_ms: float
-    attempt_ms: float
-    again_ms: float
-    behind_ms: float
-    result: str
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What makes two rounds the same round."""
-        return self.spec, self.nodes, self.contender
-
-
-_SERIES = ("rounds", "mixed", "in_process")
+_SERIES = ("rounds", "mixed")
 
 
 class Figures(msgspec.Struct):
@@ -155,7 +124,6 @@ class Figures(msgspec.Struct):
     sessions: list[Session] = []
     rounds: list[Round] = []
     mixed: list[Mixed] = []
-    in_process: list[InProcess] = []
 
     @classmethod
     def load(cls, path: Path) -> Figures:
@@ -190,8 +158,6 @@ def page(figures: Figures) -> str:
         parts += ["## Under a steady load", _mixed(figures.mixed)]
     if figures.rounds:
         parts += ["## One spec at a time", _ONE_AT_A_TIME, _rounds(figures.rounds)]
-    if figures.in_process:
-        parts += ["## One attempt", _ONE_ATTEMPT, _in_process(figures.in_process)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -206,11 +172,6 @@ _ONE_AT_A_TIME = (
     "objects of the spec are there, from its creation to its binding. Attempt: the mean duration "
     "of the attempts at pods that found no place, or of all attempts if all found one, by the "
     "contender's own metrics; \u2013 where it did not answer or made none."
-)
-
-_ONE_ATTEMPT = (
-    "CPU time of the thread that decides, in a process without an API server: the first attempt at "
-    "the hostile pod, the next one, and one at an ordinary pod after them."
 )
 
 
@@ -289,29 +250,3 @@ def _mixed(mixed: list[Mixed]) -> str:
     head = ("", "contender", "pods/s", "rounds", "bound, fewest", "p50", "p99, median",
             "p99, ms", "loop lag p99")  # fmt: skip
     return table(head, rows)
-
-
-def _in_process(found: list[InProcess]) -> str:
-    names = _ordered(each.contender for each in found)
-    by_spec: dict[str, dict[str, InProcess]] = {}
-    for each in found:
-        by_spec.setdefault(each.spec, {})[each.contender] = each
-    rows = []
-    for spec, mine in by_spec.items():
-        cells = [spec]
-        for name in names:
-            each = mine.get(name)
-            cells += [
-                _over(each.attempt_ms if each else None),
-                _over(each.again_ms if each else None),
-                _over(each.behind_ms if each else None),
-            ]
-        rows.append(cells)
-    head = [""]
-    for name in names:
-        head += [f"first, {name}", f"next, {name}", f"ordinary, {name}"]
-    return table(head, rows)
-
-
-def _over(ms: float | None) -> str:
-    return "not over" if ms == float("inf") else _time(ms)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -19,9 +20,11 @@ from tests.bench.contenders import NAMES
 from tests.bench.hostile import DEFAULT_FILE, WORKLOAD, measured, tenant
 from tests.bench.hostile_figures import NEVER_MS, Figures, Mixed
 from tests.bench.latency import WARM_UP, Arrivals, line
+from tests.bench.pod_templates import MEASURED, PLAIN
 from tests.bench.results import LatencyRound, today
 from tests.bench.saved_control_plane import SavedControlPlane
 from tests.bench.stage import Stage
+from tests.bench.workloads import node_name
 from tests.controlplane.objects import HOSTNAME_LABEL, ZONE_LABEL
 from tests.hostile import arranging
 from tests.hostile.catalogue import ground
@@ -47,12 +50,16 @@ class Scenario:
     ----------
     rate, seconds
         Of the ordinary pods.
+    foreign
+        Whether these are on a node already when they come: nobody has to place them, and what is
+        measured is the event loop that takes them in.
     """
 
     name: str
     rate: int
     seconds: float
     objects: Callable[[Tenant], list[Json]]
+    foreign: bool = False
 
 
 def _keys(tenant: Tenant, index: int) -> Json:
@@ -114,6 +121,10 @@ SCENARIOS = (
     Scenario("ten hostile pods", 100, 10.0, _ten),
     Scenario("nothing", 100, 10.0, lambda tenant: []),
     Scenario("10 000 waiting pods of two terms", 100, 10.0, lambda who: two_terms(who, 10_000)),
+    Scenario("10 000 waiting pods of two terms, others placed by somebody else", 100, 10.0,
+             lambda who: two_terms(who, 10_000), foreign=True),
+    Scenario("nothing, others placed by somebody else", 100, 10.0, lambda tenant: [],
+             foreign=True),
 )  # fmt: skip
 
 
@@ -146,10 +157,16 @@ class _Play:
 class _ObservedArrivals(Arrivals):
     """Reads the loop's lag before the contender is ended."""
 
-    def __init__(self, rate: int, pods: int, play: _Play) -> None:
-        super().__init__(rate, pods, play.prepare)
+    def __init__(self, scenario: Scenario, nodes: int, play: _Play) -> None:
+        pods = round(scenario.rate * scenario.seconds)
+        super().__init__(scenario.rate, pods, play.prepare)
+        self._hosts = itertools.cycle(map(node_name, range(nodes))) if scenario.foreign else None
         self._play = play
         self.lag_ms: float | None = None
+
+    def pod(self, name: str) -> Json:
+        """Return a pod, on a node already where somebody else has placed it."""
+        return PLAIN.pod(name, MEASURED, next(self._hosts) if self._hosts else "")
 
     async def _observe(self, stage: Stage, started: Any) -> Any:
         observed = await super()._observe(stage, started)
@@ -204,8 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _round(
     stage: Stage, scenario: Scenario, who: Measured, nodes: int, number: int, session: int
 ) -> Mixed:
-    pods = round(scenario.rate * scenario.seconds)
-    arrivals = _ObservedArrivals(scenario.rate, pods, _Play(scenario, who, nodes))
+    arrivals = _ObservedArrivals(scenario, nodes, _Play(scenario, who, nodes))
     try:
         latency = arrivals.play(stage, who.contender, nodes, number, session, name=who.name)
     except RuntimeError as error:

@@ -157,6 +157,10 @@ class Arrivals:
             quantiles_ms=[round(quantile(times_ms, step / 100), 3) for step in range(101)],
         )
 
+    def pod(self, name: str) -> dict[str, Any]:
+        """Return one of the pods that come."""
+        return PLAIN.pod(name, MEASURED)
+
     async def _observe(self, stage: Stage, started: Started) -> tuple[dict[str, float], float]:
         async with stage.client() as client:
             watch = BoundWatch(client, MEASURED)
@@ -189,7 +193,7 @@ class Arrivals:
     async def _create(self, client: LoadClient, name: str, due_s: float) -> None:
         self._due_s[name] = due_s
         try:
-            await client.create(PLAIN.pod(name, MEASURED))
+            await client.create(self.pod(name))
         except ApiError as error:
             # It counts as not bound.
             print(f"  {name} was not created: {error}", file=sys.stderr)
