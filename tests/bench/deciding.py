@@ -53,6 +53,8 @@ class Parts:
         What knows of nodes and pods, and what tells it.
     framework
         The default profile.
+    live_pods
+        Those that preemption may find, by namespace and name.
     """
 
     def __init__(self) -> None:
@@ -74,7 +76,12 @@ class Parts:
             pre_enqueue=profiles.pre_enqueue,
             registrations=profiles.registrations,
         )
-        handle.start(preemption=nobody, queue=queue, live_pod=lambda namespace, name: None)
+        self.live_pods: dict[tuple[str, str], Pod] = {}
+        handle.start(
+            preemption=nobody,
+            queue=queue,
+            live_pod=lambda namespace, name: self.live_pods.get((namespace, name)),
+        )
         framework = profiles.get("berth")
         assert framework is not None
         self.framework = framework
