@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from sys import getsizeof
 from typing import TYPE_CHECKING, Final
 
+from cache.byte_bounded import ByteBounded, deep_bytes
 from cache.kept_annotations import EMPTY_MAP
 
 if TYPE_CHECKING:
@@ -13,8 +15,9 @@ if TYPE_CHECKING:
     from cache.label_selectors import Selector
     from cache.objects import Namespace
 
-MAX_REMEMBERED: Final = 256
-"""More than the distinct namespace selectors among all affinity terms of a cluster."""
+MAX_REMEMBERED_BYTES: Final = 4 * 2**20
+"""More than the distinct namespace selectors among all affinity terms of a cluster: a hundred that
+reach a thousand namespaces each, thousands that reach one."""
 
 
 class Namespaces:
@@ -28,7 +31,9 @@ class Namespaces:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._labels: dict[str, Mapping[str, str]] = {}
-        self._matching: dict[Selector, frozenset[str]] = {}
+        self._matching: ByteBounded[Selector, frozenset[str]] = ByteBounded(
+            MAX_REMEMBERED_BYTES, _weight
+        )
 
     def changed(self, old: Namespace | None, new: Namespace | None) -> None:
         """Take over a namespace: ``new`` is None for one that is gone."""
@@ -56,13 +61,16 @@ class Namespaces:
         with self._lock:
             known = self._matching.get(selector)
             if known is None:
-                if len(self._matching) >= MAX_REMEMBERED:
-                    self._matching.clear()
                 known = frozenset(
                     name for name, labels in self._labels.items() if selector.matches(labels)
                 )
-                self._matching[selector] = known
+                self._matching.put(selector, known)
             return known
 
     def __len__(self) -> int:
         return len(self._labels)
+
+
+def _weight(selector: Selector, names: frozenset[str]) -> int:
+    # The names belong to the namespaces.
+    return getsizeof(names) + deep_bytes(selector, at_most=MAX_REMEMBERED_BYTES)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cache.affinity_terms import compile_selector_once
+from cache.byte_bounded import ByteBounded, deep_bytes
 from cache.label_selectors import Selector, selector_of_labels
 from cache.resources import MalformedObjectError
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from cache.objects import LabelSelector, OwnerReference, Pod
     from cache.workloads import Workloads
 
-MAX_REMEMBERED: Final = 1024
-"""More than the workloads whose pods are pending at one time."""
+MAX_REMEMBERED_BYTES: Final = 2**20
+"""More than the workloads whose pods are pending at one time: a thousand with ten labels each."""
 
 _SETS_VERSION: Final = "apps/v1"
 
@@ -30,7 +31,7 @@ class DefaultSelectors:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], Selector] = {}
+        self._known = _remembered()
         self._made_from: tuple[Workloads | None, int] = (None, -1)
 
     def of(self, pod: Pod, workloads: Workloads) -> Selector:
@@ -44,7 +45,7 @@ class DefaultSelectors:
         metadata = pod.metadata
         owner = _controller(pod)
         if self._made_from[0] is not workloads or self._made_from[1] != made_from[1]:
-            self._known, self._made_from = {}, made_from
+            self._known, self._made_from = _remembered(), made_from
         known_ones = self._known
         key = (
             metadata.namespace,
@@ -54,10 +55,16 @@ class DefaultSelectors:
         known = known_ones.get(key)
         if known is None:
             known = _default_selector(pod, owner, workloads)
-            if len(known_ones) >= MAX_REMEMBERED:
-                known_ones.clear()
-            known_ones[key] = known
+            known_ones.put(key, known)
         return known
+
+
+def _remembered() -> ByteBounded[tuple[object, ...], Selector]:
+    return ByteBounded(MAX_REMEMBERED_BYTES, _weight)
+
+
+def _weight(key: tuple[object, ...], selector: Selector) -> int:
+    return deep_bytes(key, selector, at_most=MAX_REMEMBERED_BYTES)
 
 
 def _default_selector(pod: Pod, owner: OwnerReference | None, workloads: Workloads) -> Selector:

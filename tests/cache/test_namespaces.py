@@ -52,9 +52,20 @@ def test_a_namespace_that_nobody_told_of_has_no_labels() -> None:
     assert dict(known(namespace("a", team="x")).labels_of("b")) == {}
 
 
-def test_selectors_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(namespaces, "MAX_REMEMBERED", 2)
+def test_selectors_of_one_pod_do_not_push_out_those_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(namespaces, "MAX_REMEMBERED_BYTES", 20_000)
     told = known(namespace("a", team="0"))
-    for index in range(5):
+    in_use = selector_of_labels({"team": "0"})
+    for index in range(500):
         told.matching(selector_of_labels({"team": str(index)}))
-    assert len(told._matching) <= 2
+        if not index % 5:
+            told.matching(in_use)
+        assert told._matching.bytes <= 20_000
+    assert in_use in told._matching
+
+
+def test_a_selector_that_is_too_large_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(namespaces, "MAX_REMEMBERED_BYTES", 20_000)
+    told = known(namespace("a", team="0"))
+    assert told.matching(selector_of_labels({f"key-{i}": "v" for i in range(100)})) == set()
+    assert not len(told._matching)

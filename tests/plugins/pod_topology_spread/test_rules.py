@@ -27,7 +27,7 @@ from cache.snapshot import Snapshot
 from cache.workloads import Workloads
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
-from plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
+from plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs, default_selectors
 from plugins.pod_topology_spread.default_selectors import DefaultSelectors
 from tests.builders import NodeBuilder, PodBuilder, node, pod
 from tests.plugins.conformance import RecordingHandle
@@ -340,3 +340,17 @@ def test_a_default_selector_follows_a_changed_service() -> None:
     workloads.service_changed(old, Service(old.metadata, ServiceSpec({"tier": "b"})))
     assert str(selectors.of(built, workloads)) == "tier=b"
     assert str(selectors.of(built, Workloads())) == ""
+
+
+def test_default_selectors_of_pods_with_large_labels_are_not_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(default_selectors, "MAX_REMEMBERED_BYTES", 50_000)
+    workloads, selectors = Workloads(), DefaultSelectors()
+    for serial in range(50):
+        built = pod("p").label("app", "a").label("job-name", f"j{serial}").build()
+        selectors.of(built, workloads)
+        large = {f"key-{serial}-{i}": "v" for i in range(200)}
+        selectors.of(replace(built, metadata=replace(built.metadata, labels=large)), workloads)
+    assert 0 < selectors._known.bytes <= 50_000
+    assert len(selectors._known) > 10
