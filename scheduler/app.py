@@ -44,6 +44,7 @@ from scheduler.eviction import Evictor
 from scheduler.failure_handler import FailureHandler
 from scheduler.host_selection import HostSelector
 from scheduler.informers import InformerFactory
+from scheduler.kubelet_rejections import KubeletRejections
 from scheduler.leader_election import (
     ElectionTimes,
     LeaderElector,
@@ -343,9 +344,6 @@ class App:
         self.devices = watch_devices(classes, self.informers) if self._has_devices else ()
         self.budgets = self.informers.informer(POD_DISRUPTION_BUDGETS)
         self.budgets.add_delta_handler(lambda d: budgets.budget_changed(d.old, d.new))
-        handlers = EventHandlers(self.cache, self.queue, self.profiles, self.waiting_pods, metrics)
-        self.nodes.add_handler(handlers.on_nodes)
-        self.pods.add_handler(handlers.on_pods)
         self.recorder = EventRecorder(
             loop,
             self.api,
@@ -354,6 +352,12 @@ class App:
             pressure=self._binds_press,
             on_death=self.died,
         )
+        rejections = KubeletRejections(self.recorder, metrics, clock)
+        handlers = EventHandlers(
+            self.cache, self.queue, self.profiles, self.waiting_pods, metrics, rejections.see
+        )
+        self.nodes.add_handler(handlers.on_nodes)
+        self.pods.add_handler(handlers.on_pods)
         self.status_writer = PodStatusWriter(
             loop, self.api, self.cache.is_placed_pod, on_death=self.died
         )
@@ -401,7 +405,7 @@ class App:
             self.cache,
             self.queue,
             self.profiles,
-            SchedulingCycle(Snapshot(), HostSelector(self.options.seed)),
+            SchedulingCycle(Snapshot(), HostSelector(self.options.seed), rejections),
             self.bindings,
             self.waiting_pods,
             failures,

@@ -34,7 +34,7 @@ from scheduler.queueing import Room
 from scheduler.queueing.pod_changes import pod_changes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from cache.objects import Node, Pod
     from cache.scheduler_cache import SchedulerCache
@@ -64,6 +64,11 @@ _LEFT = {Land.ASSIGNED: ASSIGNED_POD_DELETE.label, Land.OURS: "UnschedulablePodD
 class EventHandlers:
     """Carries changes of pods and nodes into the cache and the queue.
 
+    Parameters
+    ----------
+    on_ended
+        Receives each pod of ours that ends.
+
     Notes
     -----
     *Concurrency*: called from the I/O loop, one batch after another.
@@ -78,7 +83,9 @@ class EventHandlers:
         profiles: Profiles,
         waiting_pods: WaitingPods,
         metrics: Metrics,
+        on_ended: Callable[[Pod], object] = is_terminal,
     ) -> None:
+        self._on_ended = on_ended
         self._cache = cache
         self._queue = queue
         self._profiles = profiles
@@ -186,6 +193,9 @@ class EventHandlers:
             self._unreadable["pods"].discard("" if subject is None else subject.metadata.uid)
         was, now = self.land(old), self.land(new)
         if new is None or is_terminal(new):
+            # Once: a pod that has ended was in one of our lands before, and is in none from here.
+            if new is not None and was is not Land.FOREIGN and self._profiles.is_ours(new):
+                self._on_ended(new)
             return self._left(old if old is not None else new, was)
         if was is now:
             if now is Land.ASSIGNED:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import structlog
@@ -30,12 +30,20 @@ from scheduler.node_statuses import SearchStatuses
 from scheduler.reuse import Placement, SignatureReuse
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cache.columns import NodesView
     from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
     from plugins.framework.results import RowArray
     from scheduler.extenders import Consultation
     from scheduler.host_selection import HostSelector
+    from scheduler.kubelet_rejections import KubeletRejections
+
+_NAMED: Final = 3
+"""Nodes that a message names."""
+
+_NOWHERE: Final[Mapping[str, float]] = {}
 
 log = structlog.get_logger(__name__)
 
@@ -76,13 +84,21 @@ class SchedulingCycle:
         The nodes; brought up to date by the caller before each :meth:`decide`.
     selector
         Chooses among equally good nodes.
+    rejections
+        Knows which nodes a pod should avoid; None where that is nobody's matter.
 
     Notes
     -----
     *Concurrency*: confined to the scheduling thread.
     """
 
-    def __init__(self, snapshot: Snapshot, selector: HostSelector) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        selector: HostSelector,
+        rejections: KubeletRejections | None = None,
+    ) -> None:
+        self._rejections = rejections
         self.snapshot = snapshot
         self._selector = selector
         self._reuse = SignatureReuse(snapshot, selector)
@@ -147,23 +163,26 @@ class SchedulingCycle:
         extenders = framework.extenders
         consultation = None if extenders is None else extenders.consult(info)
         own_node = _own_node(framework, info)
+        avoided = _NOWHERE if self._rejections is None else self._rejections.avoided(info.pod)
         all_count = self._nodes_to_find(framework, len(nodes)) == len(nodes)
-        if consultation is None and not own_node and all_count:
+        if consultation is None and not own_node and all_count and not avoided:
             placement = self._reuse.place(framework, state, info)
             if placement is not None:
                 return self._placed(framework, info, placement, len(nodes))
         pre = self._pre_filter(framework, state, info, nodes)
-        if own_node and pre.status.is_success:
+        if own_node and own_node not in avoided and pre.status.is_success:
             own = self._try_own_node(framework, state, info, own_node, consultation)
             if own is not None:
                 return self._choose(framework, state, info, own, consultation)
         search = self._filter(framework, state, info, nodes, pre)
         excluded: Exclusions | None = None
         if search.outcome is not None:
-            feasible = self._limit(framework, search.nodes, search.outcome)
+            feasible = self._limit(framework, search.nodes, search.outcome, len(avoided))
             if consultation is not None:
                 feasible, excluded = _ask(consultation, feasible, state)
             if len(feasible.view):
+                if avoided:
+                    feasible = self._spare(feasible, avoided)
                 return self._choose(framework, state, info, feasible, consultation)
         diagnosis = diagnose(len(self.snapshot), search.pre, search.outcome)
         failure = diagnosis.failure()
@@ -288,16 +307,50 @@ class SchedulingCycle:
         found = sorted(rows[name] for name in names if name in rows)
         return nodes.subset(np.array(found, dtype=np.intp))
 
+    def _spare(self, feasible: Feasible, avoided: Mapping[str, float]) -> Feasible:
+        """Leave out the nodes that have rejected pods of the same owner, if any other is feasible.
+
+        # Differs: kube-scheduler knows nothing of it, and sends one successor after the other to a
+        kubelet that refuses them all.
+
+        Raises
+        ------
+        PluginError
+            There is no other, and the pause before another attempt there is not over.
+        """
+        view = feasible.view
+        row_of = self.snapshot.columns.row_of
+        rows = [row_of[name] for name in avoided if name in row_of]
+        ready = [
+            row_of[name] for name, pause_s in avoided.items() if not pause_s and name in row_of
+        ]
+        own = np.arange(len(view)) if view.rows is None else view.rows
+        for kept in (np.flatnonzero(~np.isin(own, rows)), np.flatnonzero(np.isin(own, ready))):
+            if len(kept):
+                return Feasible(view.subset(kept), feasible.evaluated)
+        names = ", ".join(sorted(avoided)[:_NAMED])
+        why = f"no other node is feasible than {names}, which just rejected such a pod"
+        raise PluginError(Status(Code.ERROR, (why,)))
+
     def _limit(
-        self, framework: FrameworkRunner, nodes: NodesView, outcome: FilterOutcome
+        self,
+        framework: FrameworkRunner,
+        nodes: NodesView,
+        outcome: FilterOutcome,
+        more: int = 0,
     ) -> Feasible:
         """Return the feasible nodes, or the first of them when the profile wants only a share.
 
         The search starts where the last one ended and goes round robin over the zones, so that
         every node has its turn.
+
+        Parameters
+        ----------
+        more
+            How many nodes more than the profile wants.
         """
         total = len(nodes)
-        wanted = self._nodes_to_find(framework, total)
+        wanted = self._nodes_to_find(framework, total) + more
         mask = outcome.feasible
         count = total if mask is None else int(mask.sum())
         if count <= wanted:

@@ -238,6 +238,11 @@ class Metrics:
             "pod is tried again after its backoff.",
             "reason",
         )
+        self._kubelet_rejections = counter(
+            "berth_kubelet_rejections_total",
+            "Pods that were bound and then rejected by the kubelet of their node, by reason.",
+            "reason",
+        )
         self._expired = counter(
             "berth_assumed_pods_expired_total",
             "Assumed pods whose binding was never confirmed in time, by what became of them.",
@@ -383,6 +388,10 @@ class Metrics:
     def bind_conflict(self) -> None:
         """Count a pod that another scheduler bound."""
         self._bind_conflicts.of().inc()
+
+    def kubelet_rejected(self, reason: str) -> None:
+        """Count a pod that its node's kubelet rejected, by one of a bounded number of reasons."""
+        self._kubelet_rejections.of(reason).inc()
 
     def binding_abandoned(self, reason: str) -> None:
         """Count a binding that was undone, by one of the reasons of the binder."""

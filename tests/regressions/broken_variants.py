@@ -23,6 +23,7 @@ from scheduler.event_handlers import EventHandlers
 from scheduler.eviction import Evictor
 from scheduler.failure_handler import Failure, FailureHandler
 from scheduler.informers.store import Delta, DeltaKind, Store
+from scheduler.kubelet_rejections import KubeletRejections
 from scheduler.lost_events import LostEvents
 from scheduler.pod_status_writer import PodStatusWriter
 from scheduler.preemption_executor import PreemptionExecutor
@@ -329,6 +330,11 @@ def _stores_never_go_back(real: Any) -> Any:
         return real(self, objects, **(more | {"rewind": False}))
 
     return replace_all
+
+
+@_variant(KubeletRejections, "see")
+def _rejections_are_passed_over(real: Any) -> Any:
+    return lambda self, pod: None
 
 
 # --- nominations and victims ------------------------------------------------------------------

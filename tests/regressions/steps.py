@@ -18,7 +18,7 @@ Options: TypeAlias = "dict[str, str]"
 
 _NODE_OPTIONS: Final = frozenset({"cpu"})
 _POD_OPTIONS: Final = frozenset(
-    {"cpu", "priority", "on", "gate", "finalizer", "copies", "namespace"}
+    {"cpu", "priority", "on", "gate", "finalizer", "copies", "namespace", "owner"}
 )
 
 _NUMBERS: Final = {"cpu": r"\d+(e\d+)?", "priority": r"\d+", "copies": r"\d+"}
@@ -128,7 +128,15 @@ def _pod_object(options: Options) -> JsonObject:
         metadata["finalizers"] = [options["finalizer"]]
     if "namespace" in options:
         metadata["namespace"] = options["namespace"]
+    if "owner" in options:
+        owner = {"kind": "ReplicaSet", "name": options["owner"], "uid": options["owner"]}
+        metadata["ownerReferences"] = [{**owner, "apiVersion": "apps/v1", "controller": True}]
     return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
+
+
+@_step("the kubelet rejects {name} with {reason}")
+def _reject(world: World, name: str, reason: str) -> None:
+    world.cluster.change("pods", name, {"status": {"phase": "Failed", "reason": reason}})
 
 
 @_step("delete pod {name}")

@@ -34,6 +34,7 @@ from scheduler.extension_points import points_of
 from scheduler.failure_handler import FailureHandler
 from scheduler.host_selection import HostSelector
 from scheduler.informers.store import Delta, Store
+from scheduler.kubelet_rejections import KubeletRejections
 from scheduler.lost_events import LostEvents
 from scheduler.metrics import Metrics
 from scheduler.nominated_nodes import NominatedNodes
@@ -153,11 +154,14 @@ class World:
             pre_enqueue=self._counted_gate(profiles.pre_enqueue),
             registrations=self._counted_hints(profiles.registrations),
         )
-        self._handlers = EventHandlers(self.cache, self.queue, profiles, self.waiting_pods, metrics)
-        self._swap = ProfileSwap(loop, profiles, self.queue, self._handlers, self.pods.objects)
         self._recorder = EventRecorder(
             loop, FakeWriteApi(), instance="test", wall_clock=self.wall_clock, sleep=_no_wait
         )
+        rejections = KubeletRejections(self._recorder, metrics, clock)
+        self._handlers = EventHandlers(
+            self.cache, self.queue, profiles, self.waiting_pods, metrics, rejections.see
+        )
+        self._swap = ProfileSwap(loop, profiles, self.queue, self._handlers, self.pods.objects)
         self._writer = PodStatusWriter(
             loop,
             cluster,
@@ -200,7 +204,7 @@ class World:
             self.cache,
             self.queue,
             profiles,
-            SchedulingCycle(Snapshot(), HostSelector(1)),
+            SchedulingCycle(Snapshot(), HostSelector(1), rejections),
             self.bindings,
             self.waiting_pods,
             failures,
