@@ -102,7 +102,7 @@ class DisksInUse:
         self, wanted: Iterable[DiskMount], budget: AttemptBudget = UNLIMITED
     ) -> list[int]:
         """Return the rows of the nodes where a pod with these mounts cannot be."""
-        self._follow()
+        self.follow()
         rows: set[int] = set()
         for disk, is_exclusive in wanted:
             budget.check()
@@ -111,7 +111,8 @@ class DisksInUse:
                     rows.add(self.columns.row_of[name])
         return sorted(rows)
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
+        """Take in the nodes that have changed."""
         if self._changed:
             self._stale |= self._changed.take(self._disks)
         for name in self._stale:

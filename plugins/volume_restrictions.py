@@ -115,7 +115,9 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         if not disks and not uses:
             return SKIP_FILTER
         if disks and (self._in_use is None or self._in_use.columns is not nodes.columns):
-            self._in_use = DisksInUse(nodes.columns)
+            with state.budget.exempt():
+                self._in_use = DisksInUse(nodes.columns)
+                self._in_use.follow()
         state.write(_WANTED, _Wanted(disks, frozenset(claims), uses))
         return PROCEED
 

@@ -12,11 +12,12 @@ What runs out ends as a decision like any other: see :mod:`scheduler.scheduling_
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 class AttemptBudgetExceededError(BaseException):
@@ -91,8 +92,24 @@ class AttemptBudget:
                 raise AttemptBudgetExceededError(self.limit_s)
             self._nearest_s = self._ceiling() + left_s
 
+    @contextmanager
+    def exempt(self) -> Iterator[None]:
+        """Let nothing that happens within be paid from the budget.
+
+        Only for what is built once for all pods by the first one that needs it, never for what a
+        pod's own keys or terms make us build.
+        """
+        began_s = self._clock() if self._deadline_s != float("inf") else 0.0
+        try:
+            yield
+        finally:
+            if self._deadline_s != float("inf"):
+                spent_s = self._clock() - began_s
+                self._deadline_s += spent_s
+                self._nearest_s += spent_s
+
     def used_s(self) -> float:
-        """Return the CPU seconds since it was made; 0 without a limit."""
+        """Return the CPU seconds since it was made, without what was exempt; 0 without a limit."""
         if self._deadline_s == float("inf"):
             return 0.0
         return self._clock() - (self._deadline_s - self.limit_s)

@@ -96,7 +96,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             ),
         )
         if self._usage is None or self._usage.columns is not nodes.columns:
-            self._usage = VolumeUsage(nodes.columns, storage)
+            with state.budget.exempt():
+                self._usage = VolumeUsage(nodes.columns, storage)
+                self._usage.follow()
         return PROCEED
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:

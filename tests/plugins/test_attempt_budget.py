@@ -6,6 +6,7 @@ from plugins.framework.attempt_budget import (
     UNLIMITED,
     AttemptBudget,
     AttemptBudgetExceededError,
+    ReplayedBudget,
 )
 from plugins.framework.cycle_state import CycleState
 from tests.fakes.clock import FakeClock
@@ -20,6 +21,58 @@ def test_a_budget_holds_until_it_is_used_up() -> None:
     with pytest.raises(AttemptBudgetExceededError, match=r"budget of 0\.25 s") as raised:
         budget.check()
     assert raised.value.limit_s == 0.25
+
+
+def test_what_is_exempt_is_not_paid() -> None:
+    clock = FakeClock()
+    budget = AttemptBudget(0.25, clock)
+    clock.advance(0.1)
+    with budget.exempt():
+        clock.advance(10)
+    clock.advance(0.14)
+    budget.check()
+    assert budget.used_s() == pytest.approx(0.24)
+    clock.advance(0.02)
+    with pytest.raises(AttemptBudgetExceededError):
+        budget.check()
+
+
+def test_a_look_asks_the_dear_clock_only_when_the_cheap_one_could_mean_the_end() -> None:
+    cheap, dear = FakeClock(), FakeClock()
+    asked = 0
+
+    def clock() -> float:
+        nonlocal asked
+        asked += 1
+        return dear()
+
+    budget = AttemptBudget(0.25, clock, cheap)
+    for _ in range(200):
+        cheap.advance(0.001)
+        budget.check()
+    assert asked == 1
+    dear.advance(0.1)
+    cheap.advance(0.1)
+    budget.check()
+    assert asked == 2
+    cheap.advance(0.14)
+    budget.check()
+    assert asked == 2
+    dear.advance(0.15)
+    cheap.advance(0.02)
+    with pytest.raises(AttemptBudgetExceededError):
+        budget.check()
+
+
+def test_a_replay_runs_out_at_the_look_where_it_did() -> None:
+    budget = ReplayedBudget(0.25, 3)
+    budget.check()
+    budget.check()
+    with pytest.raises(AttemptBudgetExceededError):
+        budget.check()
+    forever = ReplayedBudget(0.25, None)
+    for _ in range(1_000):
+        forever.check()
 
 
 def test_without_a_limit_no_clock_is_read() -> None:
