@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # What is measured has what the image has: nothing of development, and all bytecode compiled.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: help install demo test parity hints schedules lint types imports bench bench-quick bench-report bench-gpu hostile soak e2e failovers image manifests pins test-trixie
+.PHONY: help install demo test parity hints schedules lint types imports bench bench-quick bench-report bench-gpu hostile waking soak e2e failovers image manifests pins test-trixie
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,10 @@ hostile: $(UV) ## Measure what 80 kinds of hostile pods cost others (SPECS, NODE
 	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler >/dev/null
 	@$(BENCH_RUN) python -m tests.bench hostile $(HOSTILE_OPTIONS) $(if $(SPECS),--specs $(SPECS)) $(ARGS)
 	@$(BENCH_RUN) python -m tests.bench mixed $(HOSTILE_OPTIONS)
+
+waking: $(UV) ## Measure the loop's lag while pods start and 10 000 wait (CONTENDERS, ARGS)
+	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null
+	@$(BENCH_RUN) python -m tests.bench waking $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(ARGS)
 
 soak: $(UV) ## Run berth for MINUTES (60) with fresh identities in everything; watch its tables
 	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null

@@ -13,6 +13,7 @@ gpu        how much of a cluster's GPUs a policy can give away, by a published t
 hostile    how long others wait while one tenant is hostile, one spec after the other
 mixed      a steady load beside many hostile objects
 soak       memory and tables of a process in which everything is fresh all the time
+waking     how far the loop falls behind while pods start and thousands wait
 report     tables and plots from the files that the others wrote
 """
 
@@ -35,6 +36,7 @@ COMMANDS = {
     "hostile": "tests.bench.hostile",
     "mixed": "tests.bench.hostile_mixed",
     "soak": "tests.bench.soak",
+    "waking": "tests.bench.waking",
     "report": "tests.bench.report",
 }
 
