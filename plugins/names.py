@@ -63,5 +63,7 @@ configuration file may name any of them."""
 
 UNSUPPORTED_REQUESTS: Final = "UnsupportedRequests"
 
-OWN: Final = frozenset({UNSUPPORTED_REQUESTS})
+NAMESPACE_FAIR_SORT: Final = "NamespaceFairSort"
+
+OWN: Final = frozenset({UNSUPPORTED_REQUESTS, NAMESPACE_FAIR_SORT})
 """Plugins that kube-scheduler does not have."""

@@ -12,6 +12,7 @@ from plugins.default_binder import DefaultBinder
 from plugins.default_preemption import DefaultPreemption
 from plugins.image_locality import ImageLocality
 from plugins.inter_pod_affinity import InterPodAffinity
+from plugins.namespace_fair_sort import NamespaceFairSort
 from plugins.node_affinity import NodeAffinity
 from plugins.node_declared_features import NodeDeclaredFeatures
 from plugins.node_name import NodeName
@@ -39,6 +40,7 @@ _CLASSES: Final[tuple[type[Plugin], ...]] = (
     DefaultPreemption,
     ImageLocality,
     InterPodAffinity,
+    NamespaceFairSort,
     NodeAffinity,
     NodeDeclaredFeatures,
     NodeName,

@@ -327,6 +327,7 @@ class App:
             initial_backoff_s=float(self.config.pod_initial_backoff_seconds),
             max_backoff_s=float(self.config.pod_max_backoff_seconds),
             on_incoming=metrics.incoming,
+            account=self.profiles.account if self.profiles.shares_attempts else None,
             attempt_budget_s=self.options.attempt_budget_s or float("inf"),
             cpu_clock=time.thread_time,
             wake_later=WakeUpSlices(loop, self._judge_backlog).wake_later,

@@ -180,6 +180,15 @@ class FrameworkRunner:
         """Return the pod's place in the active queue: the smallest key goes first."""
         return self._queue_sort[0].sort_key(pod, since_s)
 
+    def account(self, pod: Pod) -> tuple[str, float] | None:
+        """Return who is charged with the pod's attempts, and by which weight, if anybody is."""
+        return self._queue_sort[0].account(pod)
+
+    @property
+    def shares_attempts(self) -> bool:
+        """Whether attempts are shared between accounts."""
+        return type(self._queue_sort[0]).account is not QueueSortPlugin.account
+
     # --- filtering ----------------------------------------------------------------------------
 
     def run_pre_filter(

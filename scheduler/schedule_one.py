@@ -195,6 +195,8 @@ class SchedulingLoop:
         job: BindingJob | None = None
         if decision.is_over_budget or queued.prepaid_s:
             self._settle_budget(queued, decision, budget)
+        if self._queue.shares_attempts:
+            self._queue.charge(queued, budget.used_s() or perf_counter() - began)
         if decision.is_placed:
             job = self._assume(queued, decision, state, framework)
         else:

@@ -130,6 +130,14 @@ class QueueSortPlugin(Plugin):
         failed), in seconds of a monotonic clock.
         """
 
+    def account(self, pod: Pod) -> tuple[str, float] | None:
+        """Return the account that is charged with what the pod's attempts cost, and its weight.
+
+        Of pods whose keys begin with the same number, those of the account that has been charged
+        least go first. None, the default: the key alone counts. All pods or none have one.
+        """
+        return None
+
 
 class PreFilterPlugin(Plugin):
     """Looks at the pod once before the nodes are filtered."""

@@ -73,7 +73,7 @@ class PendingPod:
 class PendingPods:
     """All pods of the queue by room.
 
-    Active pods stand in the order in which they would be popped, pods in backoff in the order in
+    Active pods stand in the order of their sort keys, pods in backoff in the order in
     which their pauses end, the others in the order in which they came to their room.
     """
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from scheduler.queueing.budget_accounts import BudgetAccounts
+    from scheduler.queueing.fair_pods import FairPods
     from scheduler.queueing.queued_pod import QueuedPod
 
 
@@ -40,10 +41,11 @@ class PodRooms:
         max_backoff_s: float,
         max_events: int,
         accounts: BudgetAccounts | None = None,
+        active: PodHeap | FairPods | None = None,
     ) -> None:
         self._pods: dict[str, QueuedPod] = {}
         """Every pod that is in a room and not in flight."""
-        self.active = PodHeap()
+        self.active = PodHeap() if active is None else active
         self.backoff = BackoffPods(initial_backoff_s, max_backoff_s, accounts)
         self.unschedulable = BlockedPods()
         self.gated = BlockedPods()

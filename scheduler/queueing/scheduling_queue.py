@@ -28,6 +28,7 @@ from plugins.framework.cluster_events import (
     UNSCHEDULED_POD_UPDATE,
 )
 from scheduler.queueing.budget_accounts import DEFAULT_LIMIT_S, BudgetAccounts
+from scheduler.queueing.fair_pods import FairPods
 from scheduler.queueing.happening import Happening
 from scheduler.queueing.in_flight import MAX_EVENTS
 from scheduler.queueing.judging import PIECES_AT_ONCE, Judging
@@ -92,6 +93,9 @@ class SchedulingQueue(QueueQuestions):
         Is told of each pod that enters a room: the queue's name in metrics and the event.
     max_in_flight_events
         Bounds what is remembered for the pods in flight.
+    account
+        Returns who is charged with a pod's attempts, and by which weight, as
+        :meth:`plugins.framework.interfaces.QueueSortPlugin.account`. None if nobody is.
     attempt_budget_s
         What an attempt may use of the scheduling thread, in CPU seconds; infinity for no limit.
         See :mod:`scheduler.queueing.budget_accounts`.
@@ -129,6 +133,7 @@ class SchedulingQueue(QueueQuestions):
         max_in_unschedulable_s: float = DEFAULT_MAX_IN_UNSCHEDULABLE_S,
         on_incoming: Callable[[str, str], None] | None = None,
         max_in_flight_events: int = MAX_EVENTS,
+        account: Callable[[Pod], tuple[str, float] | None] | None = None,
         attempt_budget_s: float = DEFAULT_LIMIT_S,
         cpu_clock: Callable[[], float] | None = None,
         wake_later: Callable[[], None] | None = None,
@@ -145,8 +150,9 @@ class SchedulingQueue(QueueQuestions):
         self._sequence = 0
         self._next_gated_flush_s = float("-inf")
         self._accounts = BudgetAccounts(attempt_budget_s, cpu_clock)
+        self._shared = None if account is None else FairPods(account)
         self._rooms = PodRooms(
-            initial_backoff_s, max_backoff_s, max_in_flight_events, self._accounts
+            initial_backoff_s, max_backoff_s, max_in_flight_events, self._accounts, self._shared
         )
         self._wake_later = wake_later
         self._wake_ups = WakeUps(registrations, self._lock.note_failed_hint)
@@ -291,6 +297,17 @@ class SchedulingQueue(QueueQuestions):
             if attempt is not None:
                 self._move_locked(attempt.queued, Room.NOWHERE)
                 self.nominator.delete(uid)
+
+    @property
+    def shares_attempts(self) -> bool:
+        """Whether attempts are shared between accounts, so that their costs have to be told."""
+        return self._shared is not None
+
+    def charge(self, queued: QueuedPod, used_s: float) -> None:
+        """Book what an attempt of a pod has cost, in seconds of the scheduling thread."""
+        if self._shared is not None:
+            with self._lock:
+                self._shared.charge(queued, used_s)
 
     def settle_budget(self, queued: QueuedPod, used_s: float, *, over: bool) -> None:
         """Book what an attempt has cost that was broken off, or paid for in advance.

@@ -52,7 +52,7 @@ plugins_of_a_profile = st.fixed_dictionaries(
     # A profile must sort its queue and bind, whatever else it does.
     lambda sets: {
         **sets,
-        "queueSort": plugin_set(["PrioritySort"]),
+        "queueSort": plugin_set(["PrioritySort"], [ALL_PLUGINS]),
         "bind": plugin_set(["DefaultBinder"]),
     }
 )
