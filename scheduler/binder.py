@@ -103,8 +103,8 @@ class Binder:
         Where a binding that waits gives its slot back.
     on_abandoned
         Receives the reason of each binding that is abandoned while its pod is still there:
-        ``retries``, ``throttled``, ``crowded``, ``conflict``, ``not_found``, ``forbidden``,
-        ``namespace_terminating`` or ``refused``.
+        ``retries``, ``throttled``, ``crowded``, ``conflict``, ``not_found``, ``forbidden`` or
+        ``refused``; not where its namespace is being deleted.
     clock
         Seconds of a monotonic clock.
 
@@ -200,7 +200,9 @@ class Binder:
         action = verdict.action
         if action not in (Action.RETRY, Action.SETTLE):
             if action is Action.FORBIDDEN and error.is_namespace_terminating:
-                return "namespace_terminating"
+                return _TERMINATING
+            if action is Action.FORBIDDEN and error.is_from_admission:
+                return "refused"
             return _REFUSALS.get(action, "refused")
         if verdict.delay_s > MAX_PAUSE_S:
             return "throttled"
@@ -215,7 +217,7 @@ class Binder:
     ) -> Status:
         if why == "retries":
             self._failing.gave_up(info.namespace, error)
-        if why == "forbidden" and not error.is_from_admission:
+        if why == "forbidden":
             log.error("binding pods is forbidden", pod=info.key, error=str(error))
         else:
             log.info(
@@ -226,7 +228,8 @@ class Binder:
                 tries=tries,
                 error=str(error),
             )
-        self._on_abandoned(why)
+        if why != _TERMINATING:  # the pod is about to go, and nobody has to do anything
+            self._on_abandoned(why)
         return _failed(error, node_name)
 
     async def _pause(self, info: PodInfo, seconds: float) -> None:
@@ -238,6 +241,8 @@ class Binder:
         finally:
             self._pausing -= 1
 
+
+_TERMINATING: Final = "namespace_terminating"
 
 _REFUSALS: Final = {
     Action.GONE: "not_found",

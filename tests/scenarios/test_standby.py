@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from scheduler.client.codec import NODES, PODS
 from scheduler.config import GoDuration, default_config
+from scheduler.storage_events import STORAGE_KINDS
 from tests.controlplane.access import NAMESPACE, USER
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.objects import make_node, make_pod
@@ -84,6 +86,9 @@ def test_a_standby_knows_everything_does_nothing_and_takes_over_from_there(
         api.create_many([make_node("third", cpu="4"), make_pod("late", cpu="1")])
         api.wait_until(lambda: app.cache.counts().nodes == 3, "it knows the new node")
         api.wait_until(lambda: app.queue.counts().active == 3, "it knows the new pod")
+        told = app.metrics.render()[0].decode()
+        for kind in (*STORAGE_KINDS, PODS, NODES):
+            assert f'berth_watch_staleness_seconds{{resource="{kind.name}"}}' in told
         assert app.reaper.rounds == 0
         assert app.leadership is not None
         assert not app.leadership.is_leading

@@ -147,10 +147,17 @@ TERMINATING = {"causes": [{"reason": "NamespaceTerminating", "message": "it is b
             [post(403, details=TERMINATING)],
             [],
             ApiError,
-            ["namespace_terminating"],
+            [],
             id="its namespace is being deleted",
         ),
         pytest.param([post(422)], [], ApiError, ["refused"], id="invalid"),
+        pytest.param(
+            [post(403, message='admission webhook "a.b" denied the request: no')],
+            [],
+            ApiError,
+            ["refused"],
+            id="denied by a webhook",
+        ),
         pytest.param(
             [post(429)] * MAX_ANSWERED, [], ApiError, ["retries"], id="refused to the end"
         ),

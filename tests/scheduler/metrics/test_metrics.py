@@ -55,6 +55,8 @@ def fed() -> Metrics:
     metrics.malformed("pods")
     metrics.lost_event_repaired("pods", "add")
     metrics.expired("requeued")
+    metrics.binding_abandoned("retries")
+    metrics.kubelet_rejected("OutOfcpu")
     metrics.preemption(3)
     metrics.preempted("success", 0.02)
     metrics.watch_gauges(
@@ -68,6 +70,7 @@ def fed() -> Metrics:
         inflight_events=lambda: {"PodPopped": 1},
         tasks=lambda: {"binding": 4},
         cache_mismatches=lambda: 0.0,
+        cycle_under_way_s=lambda: 0.25,
         events=lambda: EventStatistics(queued=0, sent=10, folded=2, dropped=3, failed=4),
         pod_statuses=lambda: PodStatusStatistics(
             queued=0, written=5, unchanged=6, replaced=7, dropped=8, failed=9, gone=0
@@ -141,6 +144,9 @@ SLOW = (
         ("scheduler_cache_size", "gauge", "type", ""),
         ("berth_bind_conflicts_total", "counter", "", ""),
         ("berth_assumed_pods_expired_total", "counter", "outcome", ""),
+        ("berth_bindings_abandoned_total", "counter", "reason", ""),
+        ("berth_kubelet_rejections_total", "counter", "reason", ""),
+        ("berth_cycle_under_way_seconds", "gauge", "", ""),
         ("berth_malformed_objects_total", "counter", "resource", ""),
         ("berth_snapshot_changed_nodes", "histogram", "", "0 1 4 16 64 256 1024 4096 16384"),
         ("berth_watch_staleness_seconds", "gauge", "resource", ""),
