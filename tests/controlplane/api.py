@@ -42,6 +42,7 @@ _COLLECTIONS: Final[Mapping[str, str]] = {
     "CSINode": "/apis/storage.k8s.io/v1/csinodes",
     "CSIDriver": "/apis/storage.k8s.io/v1/csidrivers",
     "CSIStorageCapacity": "/apis/storage.k8s.io/v1/namespaces/{namespace}/csistoragecapacities",
+    "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "PodDisruptionBudget": "/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets",
     "Lease": "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases",

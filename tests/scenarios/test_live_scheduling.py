@@ -90,6 +90,31 @@ def test_a_thousand_pods_are_bound_once_each(fresh_control_plane):
             assert berth.stop() == 0
 
 
+DEVICE_CLASS = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "DeviceClass",
+    "metadata": {"name": "gpus"},
+    "spec": {"extendedResourceName": "example.com/gpu"},
+}
+
+
+def device_pod(name: str) -> dict[str, Any]:
+    pod = make_pod(name)
+    amounts = {"example.com/gpu": "1"}
+    pod["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
+    return pod
+
+
+def class_of(berth: RunningBerth, resource: str) -> str | None:
+    (guard,) = {
+        plugin
+        for framework in berth.app.profiles
+        for plugin in framework.plugins
+        if plugin.name == "UnsupportedRequests"
+    }
+    return guard.handle.device_classes.class_of(resource)
+
+
 def test_pods_that_cannot_be_placed_say_why(empty_plane):
     plane = empty_plane
     with BlockingApi(plane.admin_kubeconfig) as api:
@@ -111,7 +136,7 @@ def test_pods_that_cannot_be_placed_say_why(empty_plane):
         def condition(name: str) -> dict[str, Any]:
             status = api.get(f"/api/v1/namespaces/default/pods/{name}")["status"]
             found = [c for c in status.get("conditions", []) if c["type"] == "PodScheduled"]
-            return found[0] if found else {}
+            return found[0] if found else {"message": ""}
 
         with RunningBerth(plane.berth_kubeconfig()) as berth:
             api.wait_until(
@@ -127,6 +152,22 @@ def test_pods_that_cannot_be_placed_say_why(empty_plane):
                 lambda: "resource claims" in condition("why-claims").get("message", ""),
                 "a pod that berth cannot honour yet says so",
             )
+            assert condition("why-claims")["reason"] == "SchedulerError"
+            # Nobody stands for the resource; then a class does, and whoever comes is told.
+            api.create_many([device_pod("why-resource")])
+            api.wait_until(
+                lambda: "Insufficient example.com/gpu" in condition("why-resource")["message"],
+                "an extended resource is lacking",
+            )
+            api.create_many([DEVICE_CLASS])
+            api.wait_until(lambda: class_of(berth, "example.com/gpu") == "gpus", "it is known")
+            api.create_many([device_pod("why-device")])
+            api.wait_until(
+                lambda: "extended resource of a DeviceClass" in condition("why-device")["message"],
+                "a class stands for it",
+            )
+            assert condition("why-resource")["reason"] == "Unschedulable"
+            assert condition("why-device")["reason"] == "SchedulerError"
             assert condition("why-gated")["reason"] == "SchedulingGated"
             api.wait_until(
                 lambda: any(
