@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from cache.byte_bounded import remembered
 from cache.label_selectors import EVERYTHING, NOTHING, Selector, compile_label_selector
 from cache.objects import LabelSelector
 from cache.resources import MalformedObjectError
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
         WeightedPodAffinityTerm,
     )
 
-MAX_COMPILED: Final = 4096
-"""More than the distinct selectors of all pods of a large cluster that have affinity."""
+MAX_COMPILED_BYTES: Final = 1 << 24
+"""16 MiB: more than the distinct selectors of all pods of a large cluster that have affinity."""
 
 
 _SOME: Final = 64
@@ -160,7 +160,7 @@ def compile_selector_once(selector: LabelSelector | None, path: str = "labelSele
     return _compiled(tuple(labels.items()), expressions, path)
 
 
-@lru_cache(maxsize=MAX_COMPILED)
+@remembered(MAX_COMPILED_BYTES)
 def _compiled(
     labels: tuple[tuple[str, str], ...],
     expressions: tuple[LabelSelectorRequirement, ...],

@@ -54,7 +54,10 @@ _UNREAD_CONDITIONS: Final = frozenset(
 
 
 class PodTemplates:
-    """The last bound pod of each owner."""
+    """The last bound pod of each owner, until that pod is gone.
+
+    A pod may weigh a megabyte, and anybody can make owners.
+    """
 
     def __init__(self) -> None:
         self._last: dict[str, Pod] = {}
@@ -74,7 +77,7 @@ class PodTemplates:
         -----
         *Cost*: some 4 us for a bound pod, 1 us for one that waits.
         """
-        spec, metadata = pod.spec, pod.metadata
+        spec = pod.spec
         if spec.volumes:
             # A volume without any of the sources that are decoded: a ConfigMap, a token. Of a pod
             # that waits, too: it shall not seem to change when it is bound.
@@ -84,8 +87,7 @@ class PodTemplates:
             return pod
         force_setattr(spec, "node_name", sys.intern(spec.node_name))
         _drop_unread_conditions(pod.status)
-        owners = metadata.owner_references
-        key = owners[0].uid if owners else metadata.namespace
+        key = _owner(pod)
         last = self._last.get(key)
         if last is None:
             if len(self._last) >= _TEMPLATES:
@@ -95,6 +97,23 @@ class PodTemplates:
                 _share(getattr(pod, part), getattr(last, part), fields)
         self._last[key] = pod
         return pod
+
+    def __len__(self) -> int:
+        """Return the number of pods that are remembered."""
+        return len(self._last)
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Let go of a pod that is gone: ``new`` is None."""
+        if old is None or new is not None:
+            return
+        last = self._last.get(_owner(old))
+        if last is not None and last.metadata.uid == old.metadata.uid:
+            del self._last[_owner(old)]
+
+
+def _owner(pod: Pod) -> str:
+    owners = pod.metadata.owner_references
+    return owners[0].uid if owners else pod.metadata.namespace
 
 
 def _share(mine: ApiStruct, other: ApiStruct, fields: tuple[str, ...]) -> None:

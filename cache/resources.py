@@ -63,6 +63,9 @@ _ALWAYS_COUNTED = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
 _TEMPLATES = 4096
 """Different requests that are remembered: more than the workloads of a large cluster."""
 
+_FEW_RESOURCES = 8
+"""Up to so many resources: what is remembered takes 15 MiB at the very most."""
+
 _Exact: TypeAlias = "dict[str, int | Fraction]"
 
 _NO_DEFAULTS: Mapping[str, int] = {}
@@ -256,8 +259,9 @@ def pod_amounts(pod: Pod) -> tuple[Mapping[str, int], int, int]:
     """
     if _is_plain(pod):
         requests = pod.spec.containers[0].resources.requests
+        amounts = _plain_amounts if len(requests) <= _FEW_RESOURCES else _plain_amounts.__wrapped__
         try:
-            return _plain_amounts(tuple(requests.items()))
+            return amounts(tuple(requests.items()))
         except QuantityError:
             _raise_malformed(_quantities_of(pod))
             raise

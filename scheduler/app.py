@@ -333,7 +333,8 @@ class App:
             wake_later=WakeUpSlices(loop, self._judge_backlog).wake_later,
         )
         self.informers = InformerFactory(transport, on_death=self.died)
-        self.pods = self.informers.informer(PODS, transform=PodTemplates().share)
+        templates = PodTemplates()
+        self.pods = self.informers.informer(PODS, transform=templates.share)
         self.nodes = self.informers.informer(NODES)
         if self.options.supply is not None:
             self.options.supply.lend(metrics, self.nodes.list, self.pods.list)
@@ -359,6 +360,7 @@ class App:
         )
         self.nodes.add_handler(handlers.on_nodes)
         self.pods.add_handler(handlers.on_pods)
+        self.pods.add_delta_handler(lambda d: templates.pod_changed(d.old, d.new))
         self.status_writer = PodStatusWriter(
             loop, self.api, self.cache.is_placed_pod, on_death=self.died
         )

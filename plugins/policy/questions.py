@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from cache.byte_bounded import remembered
 from cache.label_selectors import Selector, selector_of_labels
 
 if TYPE_CHECKING:
@@ -36,6 +36,6 @@ def selector_of(selector: Mapping[str, str] | Selector) -> Selector:
     return _of_labels(tuple(sorted(selector.items())))
 
 
-@lru_cache(maxsize=1024)
+@remembered(1 << 21)
 def _of_labels(labels: tuple[tuple[str, str], ...]) -> Selector:
     return selector_of_labels(dict(labels))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import numpy as np
 
+from cache.byte_bounded import deep_bytes
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.interfaces import (
@@ -57,6 +58,10 @@ MAX_SIGNATURES: Final = 64
 
 MAX_KEPT_NODES: Final = 2_000_000
 """Rows of all that is kept together; each takes some 40 bytes."""
+
+MAX_POD_BYTES: Final = 1 << 18
+"""What a pod may weigh whose verdicts are kept, since it is kept with them: 256 KiB, some thirty
+times an ordinary one."""
 
 _POINTS: Final = ("preFilter", "filter", "preScore", "score")
 _BOOKKEEPERS: Final = (ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin)
@@ -275,6 +280,8 @@ class SignatureReuse:
                 self._kept[key] = kept
                 self._had_verdicts = kept is not None
                 return kept
+        if deep_bytes(info.pod, at_most=MAX_POD_BYTES) > MAX_POD_BYTES:
+            return None
         try:
             kept = KeptVerdicts(others.signing, weights, info, columns, budget)
         except (NotShareableError, PluginError):

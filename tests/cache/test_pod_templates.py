@@ -89,6 +89,22 @@ def test_as_many_owners_are_remembered_as_there_is_room_for(
     assert again.spec.containers is not first.spec.containers
 
 
+def test_a_pod_that_is_gone_is_not_kept_as_the_last_of_its_owner() -> None:
+    templates = PodTemplates()
+    for index in range(100):
+        pod = templates.share(decoded(f"pod-{index}", owner=f"job-{index}"))
+        templates.pod_changed(None, pod)
+        templates.pod_changed(pod, pod)
+        assert len(templates) == 1
+        templates.pod_changed(pod, None)
+        assert len(templates) == 0
+    stays, goes = (templates.share(decoded(name)) for name in ("stays", "goes"))
+    templates.pod_changed(stays, None)
+    assert len(templates) == 1
+    templates.pod_changed(goes, None)
+    assert len(templates) == 0
+
+
 @given(strategies.pods(with_status=True), strategies.pods(with_status=True))
 def test_what_scheduling_derives_from_a_pod_stays_the_same(one: Pod, other: Pod) -> None:
     templates = PodTemplates()

@@ -358,3 +358,12 @@ def test_a_profile_that_was_swapped_for_another_leaves_nothing_behind(cache):
     cluster.cache.add_node(node("comes").build())
     cluster.cache.update_snapshot(cluster.snapshot)
     assert cluster.snapshot.columns.num_followers <= 1
+
+
+def test_verdicts_are_not_kept_with_a_pod_that_weighs_much(cache):
+    cluster = Cluster(cache, runner(SigningCounting()))
+    heavy = pod("heavy").request(dict.fromkeys((f"x/r{index}" for index in range(5000)), "0"))
+    assert cluster.place(heavy.info()) is None
+    assert len(cluster.reuse) == 0
+    assert cluster.place(some_pod(0)) is not None
+    assert len(cluster.reuse) == 1
