@@ -289,8 +289,7 @@ class SchedulingQueue(QueueQuestions):
     def done(self, uid: str) -> None:
         """End the attempt of a pod that was bound or given up; its nomination ends with it.
 
-        Nothing happens when no attempt of the pod is under way: the first end of an attempt is
-        the one that counts.
+        Nothing happens when no attempt of the pod is under way: the first end counts.
         """
         with self._lock:
             attempt = self._rooms.in_flight.get(uid)
@@ -300,7 +299,7 @@ class SchedulingQueue(QueueQuestions):
 
     @property
     def shares_attempts(self) -> bool:
-        """Whether attempts are shared between accounts, so that their costs have to be told."""
+        """Whether :meth:`charge` has to be told what attempts cost."""
         return self._shared is not None
 
     def charge(self, queued: QueuedPod, used_s: float) -> None:
