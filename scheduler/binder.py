@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Awaitable, Callable
 
-    from cache.objects import Pod
+    from cache.objects import Pod, PodMeta
     from cache.pod_info import PodInfo
     from scheduler.binding_slots import BindingSlots
     from scheduler.client.errors import Verdict
@@ -57,6 +58,14 @@ its room on the node for so long."""
 MAX_PAUSING: Final = 512
 """Bindings that pause between two attempts at one time; each holds room on a node. Whichever fails
 beyond that is abandoned at once."""
+
+SLOW_S: Final = 2.0
+"""A binding that fails after so long has hung, most likely in a webhook: where that happens
+bindings count as failing at once."""
+
+MAX_FAILING: Final = 4
+"""Requests under way in a namespace where bindings fail: each may hang for its whole timeout, and
+takes one of the connections that all bindings share. Whichever comes beyond that is not sent."""
 
 MIN_SETTLE_S: Final = 0.1
 """Between two questions about one binding, whatever the error says of delays."""
@@ -131,6 +140,7 @@ class Binder:
         self._clock = clock
         self._pausing = 0
         self._failing = FailingNamespaces()
+        self._under_way: Counter[str] = Counter()
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
         """Bind a pod; return once it is known what became of it.
@@ -143,10 +153,16 @@ class Binder:
         """
         metadata = info.pod.metadata
         began_s = self._clock()
+        if info.namespace in self._failing and self._under_way[info.namespace] >= MAX_FAILING:
+            hang = ApiError(None, "NotSent", "bindings of this namespace fail or hang")
+            return self._abandon(info, node_name, hang, "crowded", 0)
         for attempt in range(MAX_TRIES):
+            sent_s = self._clock()
             try:
-                await self._api.bind_pod(metadata.namespace, metadata.name, metadata.uid, node_name)
+                await self._send(metadata, node_name)
             except ApiError as error:
+                if self._clock() - sent_s > SLOW_S:
+                    self._failing.timed_out(info.namespace)
                 verdict = classify(error, attempt, self._rng)
                 why = self._why_abandoned(info, error, verdict, attempt, began_s)
                 if not why or verdict.action is Action.SETTLE:
@@ -161,6 +177,16 @@ class Binder:
                 self._failing.accepted(metadata.namespace)
                 return SUCCESS
         raise AssertionError("the last attempt is abandoned")
+
+    async def _send(self, metadata: PodMeta, node_name: str) -> None:
+        namespace = metadata.namespace
+        self._under_way[namespace] += 1
+        try:
+            await self._api.bind_pod(namespace, metadata.name, metadata.uid, node_name)
+        finally:
+            self._under_way[namespace] -= 1
+            if not self._under_way[namespace]:
+                del self._under_way[namespace]
 
     async def settle(self, info: PodInfo, node_name: str) -> Status | None:
         """Ask what became of a binding to a node; None means that the pod is still unbound.

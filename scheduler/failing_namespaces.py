@@ -30,16 +30,27 @@ class FailingNamespaces:
         """Return how many attempts a write in a namespace gets."""
         return 1 if namespace in self._names else usual
 
+    def __contains__(self, namespace: str) -> bool:
+        """Tell whether writes fail there."""
+        return namespace in self._names
+
+    def timed_out(self, namespace: str) -> None:
+        """Take note that a write failed after so long that a second one is too many."""
+        self._add(namespace)
+
     def gave_up(self, namespace: str, error: ApiError) -> None:
         """Take note that a write was given up after all its attempts.
 
         Only an answer of the API server counts: that nobody answers is about no namespace.
         """
         if error.is_explained:
-            if len(self._names) >= _MAX_NAMESPACES:
-                self._names.clear()  # most are gone long since
-            self._names.add(namespace)
+            self._add(namespace)
 
     def accepted(self, namespace: str) -> None:
         """Take note that a write was accepted."""
         self._names.discard(namespace)
+
+    def _add(self, namespace: str) -> None:
+        if len(self._names) >= _MAX_NAMESPACES:
+            self._names.clear()  # most are gone long since
+        self._names.add(namespace)

@@ -12,8 +12,10 @@ from cache.resources import MalformedObjectError
 from scheduler import binder
 from scheduler.binder import (
     MAX_ANSWERED,
+    MAX_FAILING,
     MAX_PAUSE_S,
     MAX_TRIES,
+    SLOW_S,
     Binder,
     BoundElsewhereError,
     PodGoneError,
@@ -260,6 +262,57 @@ def test_one_namespace_that_fails_costs_another_nothing():
     scene.bind()
     scene.api._pods[0] = pod("b", namespace="other").uid("uid-b").build()
     assert scene.bind(elsewhere).is_success
+
+
+def test_where_bindings_hang_only_a_few_requests_are_under_way():
+    async def play() -> tuple[int, list[str], bool]:
+        clock, answered = FakeClock(), asyncio.Event()
+        slots, abandoned = BindingSlots(100), []
+
+        class HangingApi:
+            sent = 0
+
+            async def bind_pod(self, namespace, name, uid, node_name) -> None:
+                self.sent += 1
+                if namespace == "default":
+                    await answered.wait()
+                    clock.advance(SLOW_S + 1)
+                    raise post(500)
+
+            async def get_pod(self, namespace, name):
+                return pod(name).uid(name).build()
+
+        async def sleep(seconds: float) -> None:
+            await asyncio.sleep(0)
+
+        api = HangingApi()
+        made = Binder(
+            api,
+            random.Random(1),
+            sleep,
+            slots=slots,
+            on_abandoned=abandoned.append,
+            clock=clock,
+        )
+        answered.set()
+        await made.bind_pod(pod("first").uid("first").info(), "n1")
+        answered.clear()
+        abandoned.clear()
+        before = api.sent
+        infos = [pod(f"p{i}").uid(f"p{i}").info() for i in range(20)]
+        tasks = [asyncio.create_task(made.bind_pod(info, "n1")) for info in infos]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        sent = api.sent - before
+        elsewhere = pod("b", namespace="other").uid("uid-b").info()
+        is_bound = (await made.bind_pod(elsewhere, "n1")).is_success
+        answered.set()
+        await asyncio.gather(*tasks)
+        return sent, abandoned, is_bound
+
+    sent, abandoned, is_bound = asyncio.run(play())
+    assert (sent, is_bound) == (MAX_FAILING, True)
+    assert abandoned == ["crowded"] * (20 - MAX_FAILING) + ["retries"] * MAX_FAILING
 
 
 def test_only_so_many_bindings_pause_at_a_time(monkeypatch):
