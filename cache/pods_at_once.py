@@ -67,7 +67,7 @@ def weigh_pods(
 
 def _slots_by_label(
     table: PodTable, keys: set[str], check: Callable[[], None]
-) -> dict[str, dict[str, list[int]]]:
+) -> dict[str, dict[str, Slots]]:
     """Return the slots of pods by label key and value, for these keys."""
     found: dict[str, dict[str, list[int]]] = {}
     for slot, info in enumerate(table.infos):
@@ -78,15 +78,16 @@ def _slots_by_label(
         labels = info.pod.metadata.labels
         for key in keys & labels.keys():
             found.setdefault(key, {}).setdefault(labels[key], []).append(slot)
-    return found
+    return {
+        key: {value: np.array(slots, dtype=np.intp) for value, slots in values.items()}
+        for key, values in found.items()
+    }
 
 
 class _Weighing:
     """Adds up the pods that queries match."""
 
-    def __init__(
-        self, table: PodTable, labels: dict[str, dict[str, list[int]]], num_rows: int
-    ) -> None:
+    def __init__(self, table: PodTable, labels: dict[str, dict[str, Slots]], num_rows: int) -> None:
         self._table = table
         self._labels = labels
         self._counts = np.zeros(num_rows, dtype=np.int64)
@@ -103,7 +104,7 @@ class _Weighing:
         others = [each for each in query.selector.requirements if each.operator not in _POSITIVE]
         mask = self._mask(query)
         if positive:
-            slots = min((self._meant_by(each) for each in positive), key=len)
+            slots = _joined(min((self._parts(each) for each in positive), key=_length))
             slots = slots[mask[slots]]
             if len(positive) > 1 or others:
                 infos, matches = self._table.infos, query.matches
@@ -121,7 +122,10 @@ class _Weighing:
         number, worth, _ = self._everybody.get(_within(query), (0, 0, query))
         self._everybody[_within(query)] = number + 1, worth + weight, query
         if others:
-            slots = np.unique(np.concatenate([self._meant_by(each) for each in others]))
+            # Requirements may name the same value thousands of times: its pods are taken once.
+            parts = {id(part): part for each in others for part in self._parts(each)}
+            slots = _joined(list(parts.values()))
+            slots = np.unique(slots) if len(parts) > 1 else slots
             self._gather(slots[mask[slots]], -1, -weight)
 
     def totals(
@@ -136,18 +140,16 @@ class _Weighing:
             self._worth += everybody * worth
         return self._counts, self._worth
 
-    def _meant_by(self, requirement: Requirement) -> Slots:
+    def _parts(self, requirement: Requirement) -> list[Slots]:
         """Return the pods that have the label, with one of the values if it names any."""
         values = self._labels.get(requirement.key)
         if values is None:
-            return _NO_SLOTS
+            return []
         if requirement.operator in (EXISTS, DOES_NOT_EXIST):
-            parts = list(values.values())
-        elif requirement.operator in (IN, NOT_IN):
-            parts = [values[each] for each in requirement.values if each in values]
-        else:
-            raise ValueError(f"{requirement} cannot be asked of a pod")
-        return np.array([slot for part in parts for slot in part], dtype=np.intp)
+            return list(values.values())
+        if requirement.operator in (IN, NOT_IN):
+            return [values[each] for each in requirement.values if each in values]
+        raise ValueError(f"{requirement} cannot be asked of a pod")
 
     def _mask(self, query: PodQuery) -> npt.NDArray[np.bool_]:
         """Return bool (number of slots,): the pods of the query's namespaces."""
@@ -184,3 +186,11 @@ class _Weighing:
 
 def _within(query: PodQuery) -> Within:
     return query.namespaces, query.with_terminating
+
+
+def _length(parts: list[Slots]) -> int:
+    return sum(map(len, parts))
+
+
+def _joined(parts: list[Slots]) -> Slots:
+    return np.concatenate(parts) if parts else _NO_SLOTS

@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cache import pod_counts, pod_table, term_groups, term_table
+from cache import pod_counts, pod_table, pods_at_once, term_groups, term_table
 from cache.affinity_terms import AffinityTerm, TermKind
 from cache.label_selectors import (
     DOES_NOT_EXIST,
     EVERYTHING,
     EXISTS,
+    IN,
+    NOT_IN,
     NOTHING,
     Requirement,
     Selector,
@@ -144,6 +146,27 @@ def sums(
     for each in columns.terms.term_sums(kind, AskedPod(namespace, labels, {}), columns.label_keys):
         found[each.topology_key] = found.get(each.topology_key, 0) + int(each.counts.sum())
     return {key: total for key, total in found.items() if total}
+
+
+@pytest.mark.parametrize("operator", [IN, NOT_IN])
+def test_pods_are_taken_once_however_often_a_selector_names_their_label(
+    operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster("n")
+    cluster.put(*(pod(f"p{i}").label("app", "web").on("n") for i in range(50)))
+    cluster.put(pod("other").label("app", "db").on("n"))
+    named = (Requirement("app", operator, frozenset({"web", f"v{i}"})) for i in range(2000))
+    joined: list[int] = []
+    join = pods_at_once._joined
+
+    def noting(parts: list[Any]) -> Any:
+        joined.append(sum(map(len, parts)))
+        return join(parts)
+
+    monkeypatch.setattr(pods_at_once, "_joined", noting)
+    query = PodQuery(None, Selector(named))
+    assert cluster.counts(query) == {"n": 50 if operator == IN else 1}
+    assert joined == [50]
 
 
 def test_terms_that_demand_other_labels_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
