@@ -435,7 +435,6 @@ class App:
         self.audit = debugger.audit(self._is_at_rest, self.options.comparison_period_s)
         self.lost_events = LostEvents(
             tuple(dict.fromkeys((*self._watched(), *self.storage))),
-            self.pods.list,
             handlers,
             metrics,
             self._leads,

@@ -145,6 +145,10 @@ class Informer(Generic[T]):
         """Return all objects, or those of one namespace, in no particular order."""
         return self._store.objects(namespace)
 
+    def namespaces(self) -> Sequence[str]:
+        """Return the namespaces that have objects; cluster-scoped ones are in an empty one."""
+        return self._store.namespaces()
+
     def get(self, namespace: str, name: str) -> T | None:
         """Return the object of that name; `namespace` is empty for cluster-scoped ones."""
         return self._store.get(namespace, name)

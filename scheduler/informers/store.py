@@ -82,6 +82,10 @@ class Store(Generic[T]):
             return list(self._by_uid.values())
         return list(self._by_name.get(namespace, {}).values())
 
+    def namespaces(self) -> list[str]:
+        """Return the namespaces that have objects; cluster-scoped ones are in an empty one."""
+        return list(self._by_name)
+
     def get(self, namespace: str, name: str) -> T | None:
         """Return the object of that name; `namespace` is empty for cluster-scoped ones."""
         return self._by_name.get(namespace, {}).get(name)

@@ -6,6 +6,7 @@ attempts   what one attempt costs, as a share of its budget
 decisions  decisions/s without an API server, and how their cost grows
 cycles     the time of a cycle beside 2 000 watch events a second
 audit      what it costs a cycle that the cache is compared with the watches
+lost       what it costs to look for events that watches have lost
 measuring  what metrics cost a cycle, and what a scrape costs
 memory     what a process takes that holds 150 000 bound pods
 expensive  what pods that need more than their budget take from others
@@ -29,6 +30,7 @@ COMMANDS = {
     "decisions": "tests.bench.decisions",
     "cycles": "tests.bench.cycles_under_load",
     "audit": "tests.bench.auditing",
+    "lost": "tests.bench.looking",
     "measuring": "tests.bench.measuring",
     "memory": "tests.bench.memory",
     "expensive": "tests.bench.expensive_pods",

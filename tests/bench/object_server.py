@@ -13,6 +13,7 @@ import itertools
 import sys
 import time
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
@@ -101,6 +102,12 @@ def end_of_list(kind: bytes, version: int) -> bytes:
     )
 
 
+def _node_metadata(index: int) -> bytes:
+    return msgspec.json.encode(
+        {"name": node_name(index), "uid": f"uid-node-{index}", "resourceVersion": str(index + 1)}
+    )
+
+
 class ObjectServer:
     """A watch of nodes and one of pods.
 
@@ -128,6 +135,10 @@ class ObjectServer:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             path = head.split(b" ", 2)[1]
+            while b"PartialObjectMetadataList" in head:
+                await self._list_metadata(writer, path)
+                head = await reader.readuntil(b"\r\n\r\n")
+                path = head.split(b" ", 2)[1]
             if b"watch=" not in path:
                 # An informer asks for a list only where there is no streaming one.
                 writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
@@ -148,6 +159,32 @@ class ObjectServer:
             pass  # the reader has gone
         finally:
             writer.close()
+
+    async def _list_metadata(self, writer: asyncio.StreamWriter, path: bytes) -> None:
+        """Answer with one page of metadata; the token of the next one is where it begins."""
+        query = {key: value[0] for key, value in parse_qs(urlsplit(path).query).items()}
+        begin, size = int(query.get(b"continue", b"0")), int(query[b"limit"])
+        of_pods = path.startswith(b"/api/v1/pods")
+        count = self._num_pods if of_pods else self._num_nodes
+        end = min(begin + size, count)
+        if of_pods:
+            items = [self._metadata(index) for index in range(begin, end)]
+        else:
+            items = [b'{"metadata":%b}' % _node_metadata(index) for index in range(begin, end)]
+        body = b'{"metadata":{"resourceVersion":"%d","continue":"%b"},"items":[%b]}' % (
+            self._version,
+            b"%d" % end if end < count else b"",
+            b",".join(items),
+        )
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+        writer.write(b"Content-Length: %d\r\n\r\n" % len(body))
+        writer.write(body)
+        await writer.drain()
+
+    def _metadata(self, index: int) -> bytes:
+        line = pod_line(b"ADDED", index, self._num_nodes, self._num_nodes + index + 1)
+        metadata = line[line.index(b'"metadata":') : line.index(b',"spec":')]
+        return b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",%b}' % metadata
 
     def _pods(self) -> Iterator[bytes]:
         for index in range(self._num_pods):

@@ -20,6 +20,8 @@ from scheduler.client.codec import NODES, PODS
 from scheduler.client.credential_search import load_credentials
 from scheduler.client.transport import Transport
 from scheduler.informers import InformerFactory
+from scheduler.lost_events import LostEvents
+from scheduler.metrics import Metrics
 from tests.controlplane.control_plane import free_ports
 from tests.controlplane.server_process import ServerProcess
 
@@ -31,6 +33,27 @@ if TYPE_CHECKING:
 
 _DEADLINE_S = 600.0
 _POLL_S = 0.05
+
+
+class _Received:
+    """Counts the bytes of answers."""
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+
+    def requested(
+        self,
+        host: str,
+        method: str,
+        status: int | None,
+        duration_s: float,
+        sent: int,
+        received: int | None,
+    ) -> None:
+        self.size_bytes += received or 0
+
+    def waited(self, host: str, method: str, duration_s: float) -> None:
+        pass
 
 
 class Watching:
@@ -54,6 +77,7 @@ class Watching:
         self._port = port
         self.loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, name="io")
+        self._received = _Received()
         self._nodes: Informer[Any]
         self._pods: Informer[Any]
 
@@ -81,6 +105,16 @@ class Watching:
         assert self._thread.ident is not None
         return time.clock_gettime(time.pthread_getcpuclockid(self._thread.ident))
 
+    def lost_events(self) -> LostEvents:
+        """Return what looks for events that these watches have lost."""
+        parts = self._parts
+        informers = (self._nodes, self._pods)
+        return LostEvents(informers, parts.handlers, Metrics(), lambda: True)
+
+    def received_bytes(self) -> int:
+        """Return how many bytes the answers to requests have had."""
+        return self._received.size_bytes
+
     def nodes(self) -> Sequence[Any]:
         """Return all nodes that the watch knows."""
         return self._nodes.list()
@@ -96,6 +130,7 @@ class Watching:
     async def _start(self, kubeconfig: str) -> None:
         credentials = await load_credentials(kubeconfig)
         self._transport = Transport(credentials, user_agent="bench")
+        self._transport.measure = self._received
         self._informers = InformerFactory(self._transport)
         self._nodes = self._informers.informer(NODES)
         self._pods = self._informers.informer(PODS, transform=PodTemplates().share)

@@ -318,7 +318,7 @@ def _nobody_looks_for_lost_events(real: Any) -> Any:
 
 @_variant(LostEvents, "_find_lost_pods")
 def _nobody_looks_for_lost_pods(real: Any) -> Any:
-    async def find(self: Any) -> None:
+    async def find(self: Any, pods: Any) -> None:
         pass
 
     return find

@@ -40,9 +40,13 @@ class WatchedStore:
         """The version of the last change: bookmarks bring it."""
         return self._cluster.version
 
-    def list(self) -> Sequence[Any]:
-        """Return all that the store has."""
-        return self._store.objects()
+    def namespaces(self) -> Sequence[str]:
+        """Return the namespaces that have objects."""
+        return self._store.namespaces()
+
+    def list(self, namespace: str) -> Sequence[Any]:
+        """Return what the store has in a namespace."""
+        return self._store.objects(namespace)
 
     def get_by_uid(self, uid: str) -> Any:
         """Return what the store has under a UID."""

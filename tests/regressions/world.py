@@ -227,7 +227,6 @@ class World:
         )
         self.lost_events = LostEvents(
             self.watched,  # type: ignore[arg-type]
-            self.pods.objects,
             self._handlers,
             metrics,
             lambda: True,

@@ -33,7 +33,6 @@ class Scene:
         self.naps = Naps()
         self.lost = LostEvents(
             [it.informer],
-            it.informer.list,
             self.parts.handlers,
             self.parts.metrics,
             lambda: True,
@@ -259,7 +258,6 @@ class TestThePeriod:
         parts = Parts()
         return LostEvents(
             [],
-            list,
             parts.handlers,
             parts.metrics,
             lambda: leads,
