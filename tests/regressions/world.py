@@ -143,6 +143,7 @@ class World:
             storage_writer=StorageWriter(FakeObjectApi(), rng, _no_wait),
             waiting_pods=self.waiting_pods,
             live_node=lambda name: self.nodes.get("", name),
+            cached_node=self.cache.node_info,
         )
         self._handle = handle
         profiles = self._profiles = self._build_profiles(PROFILE)
