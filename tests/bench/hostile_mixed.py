@@ -195,8 +195,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures = Figures.load(options.json)
     missing = [
         (number, scenario, each)
-        for scenario in scenarios
         for number in range(1, options.rounds + 1)
+        for scenario in scenarios
         for each in contenders
         if options.again
         or not figures.holds(
