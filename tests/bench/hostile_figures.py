@@ -177,13 +177,24 @@ _ONE_AT_A_TIME = (
 
 def _conditions(figures: Figures) -> Iterator[str]:
     used = sorted({each.session for name in _SERIES for each in getattr(figures, name)})
-    lines = dict.fromkeys(
+    lines: dict[str, None] = dict.fromkeys(
         f"- {session.cores} cores of {session.processor}, {session.memory_gib:.0f} GiB, Linux "
         f"{session.kernel}, {session.python}, kube-scheduler {session.versions['kube-scheduler']}"
         for session in (figures.sessions[number] for number in used)
     )
+    commits = {
+        each.commit for each in (*figures.rounds, *figures.mixed) if _contender(each) == "berth"
+    }
+    if commits:
+        lines[f"- berth is that of the commits {', '.join(sorted(commits))}, as work went on"] = (
+            None
+        )
     if lines:
         yield "\n".join(lines)
+
+
+def _contender(each: Round | Mixed) -> str:
+    return each.contender if isinstance(each, Round) else each.latency.contender
 
 
 def _ordered(names: Iterable[str]) -> list[str]:
