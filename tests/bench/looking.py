@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import resource
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING
@@ -32,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         watching = Watching(Deciding().parts, port)
         watching.start()
         try:
+            # As the program does once the first lists are in.
+            gc.collect()
+            gc.freeze()
             lost = watching.lost_events()
             cpu_s, received, begun = watching.cpu_s(), watching.received_bytes(), perf_counter()
             before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
