@@ -253,11 +253,11 @@ def _mixed(mixed: list[Mixed]) -> str:
                 f"{min(each.bound for each in latencies)} of {latencies[0].pods}",
                 _time(quantile(sorted(each.p50_ms for each in latencies), 0.5)),
                 _time(median),
-                f"{min(each.p99_ms for each in latencies):.0f} to "
-                f"{max(each.p99_ms for each in latencies):.0f}",
+                f"{_time(min(each.p99_ms for each in latencies))} to "
+                f"{_time(max(each.p99_ms for each in latencies))}",
                 _time(quantile(sorted(lags), 0.5)) if lags else "\u2013",
             ]
         )
     head = ("", "contender", "pods/s", "rounds", "bound, fewest", "p50", "p99, median",
-            "p99, ms", "loop lag p99")  # fmt: skip
+            "p99, range", "loop lag p99")  # fmt: skip
     return table(head, rows)
