@@ -30,6 +30,8 @@ class Profiles:
     """
 
     def __init__(self, frameworks: Iterable[FrameworkRunner]) -> None:
+        self.version = 0
+        """Grows whenever other profiles take over."""
         self._nominated: NominatedNodes | None = None
         self._by_name: Mapping[str, FrameworkRunner] = {}
         self.swap(frameworks)
@@ -54,6 +56,7 @@ class Profiles:
         for framework in by_name.values():
             framework.nominated = self._nominated or framework.nominated
         self._by_name = by_name
+        self.version += 1
 
     def count_nominated(self, nominated: NominatedNodes) -> None:
         """Let all profiles leave room for nominated pods; once, before the first pod."""

@@ -94,6 +94,7 @@ class SchedulingLoop:
         self._cache = cache
         self._queue = queue
         self._profiles = profiles
+        self._profiles_version = profiles.version
         self._cycle = cycle
         self._bindings = bindings
         self._waiting_pods = waiting_pods
@@ -182,6 +183,9 @@ class SchedulingLoop:
                 # A policy has come since, and found the pod in flight. Out of it, it is not lost.
                 self._queue.add(info)
             return
+        if self._profiles.version != self._profiles_version:
+            self._profiles_version = self._profiles.version
+            self._cycle.retain_profiles(self._profiles)
         began = self._began = perf_counter()
         update = self._cache.update_snapshot(self._cycle.snapshot)
         budget = AttemptBudget(queued.allowance_s, self._cpu_clock)

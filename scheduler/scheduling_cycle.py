@@ -30,7 +30,7 @@ from scheduler.node_statuses import SearchStatuses
 from scheduler.reuse import Placement, SignatureReuse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from cache.columns import NodesView
     from cache.pod_info import PodInfo
@@ -104,6 +104,10 @@ class SchedulingCycle:
         self._reuse = SignatureReuse(snapshot, selector)
         self._next_start = 0
         self._cycle = 0
+
+    def retain_profiles(self, frameworks: Iterable[FrameworkRunner]) -> None:
+        """Forget all that is kept for profiles other than these."""
+        self._reuse.retain_profiles(frameworks)
 
     def decide(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Decision:
         """Decide where a pod goes. Never raises: a failure is a decision with an Error status.

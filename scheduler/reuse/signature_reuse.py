@@ -39,7 +39,7 @@ from scheduler.reuse.kept_verdicts import KeptVerdicts, NotShareableError
 from scheduler.score_check import check_scores
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from cache.columns import NodesView
     from cache.pod_info import PodInfo
@@ -141,11 +141,19 @@ class SignatureReuse:
         self._selector = selector
         self._kept: OrderedDict[_Key, KeptVerdicts | None] = OrderedDict()
         self._had_verdicts = False
-        self._profiles: OrderedDict[FrameworkRunner, _Profile] = OrderedDict()
+        self._profiles: dict[FrameworkRunner, _Profile] = {}
 
     def __len__(self) -> int:
         """Return how many signatures are kept."""
         return len(self._kept)
+
+    def retain_profiles(self, frameworks: Iterable[FrameworkRunner]) -> None:
+        """Forget all profiles but these, with all that is kept for them."""
+        retained = set(frameworks)
+        for framework in self._profiles.keys() - retained:
+            del self._profiles[framework]
+        for key in [key for key in self._kept if key[0] not in retained]:
+            del self._kept[key]
 
     def place(
         self, framework: FrameworkRunner, state: CycleState, info: PodInfo
@@ -247,21 +255,8 @@ class SignatureReuse:
     def _profile(self, framework: FrameworkRunner) -> _Profile:
         known = self._profiles.get(framework)
         if known is None:
-            self._forget_predecessors(framework.profile_name)
             known = self._profiles[framework] = _Profile(framework)
-            if len(self._profiles) > MAX_SIGNATURES:
-                self._forget_profile(next(iter(self._profiles)))
         return known
-
-    def _forget_predecessors(self, profile_name: str) -> None:
-        """Let go of versions of a profile that were swapped, with all that they keep."""
-        for old in [each for each in self._profiles if each.profile_name == profile_name]:
-            self._forget_profile(old)
-
-    def _forget_profile(self, framework: FrameworkRunner) -> None:
-        del self._profiles[framework]
-        for key in [key for key in self._kept if key[0] is framework]:
-            del self._kept[key]
 
     def _kept_verdicts(
         self,

@@ -348,6 +348,7 @@ def test_a_profile_that_was_swapped_for_another_leaves_nothing_behind(cache):
     for _ in range(40):
         restrictions = PLUGINS["VolumeRestrictions"](None, NoBinding())
         cluster.framework = runner(restrictions, SigningCounting())
+        cluster.reuse.retain_profiles([cluster.framework])
         cluster.place(some_pod(0))
         assert cluster.place(wants_disk) is not None
         for placed in (wants_disk, some_pod(0)):
@@ -367,3 +368,11 @@ def test_verdicts_are_not_kept_with_a_pod_that_weighs_much(cache):
     assert len(cluster.reuse) == 0
     assert cluster.place(some_pod(0)) is not None
     assert len(cluster.reuse) == 1
+
+
+def test_nothing_is_kept_for_a_profile_that_is_not_in_force_any_more(cache):
+    cluster = Cluster(cache, runner(SigningCounting()))
+    assert cluster.place(some_pod(0)) is not None
+    assert len(cluster.reuse) == 1
+    cluster.reuse.retain_profiles([runner(SigningCounting())])
+    assert len(cluster.reuse) == 0
