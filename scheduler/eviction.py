@@ -270,7 +270,8 @@ class Evictor:
         """Make a request until it is carried out, or return why that is not needed any more.
 
         An answer that leaves open what happened is settled by a GET: a pod that is on its way out
-        is not asked to go once more.
+        is not asked to go once more. So is one that says the pod is gone, for a webhook may deny
+        with any code: if the pod is there, that is a refusal.
         """
         attempt = 0
         while True:
@@ -279,10 +280,10 @@ class Evictor:
             try:
                 await call()
             except ApiError as error:
-                if is_another_pod(error):
-                    return Evicted.GONE
                 action, delay_s = classify(error, attempt, self._rng)
-                if action is Action.GONE:
+                if action is Action.GONE or is_another_pod(error):
+                    if await self._is_there(victim):
+                        raise
                     return Evicted.GONE
                 attempt += 1
                 if attempt >= MAX_TRIES or action in (Action.FORBIDDEN, Action.GIVE_UP):

@@ -232,6 +232,14 @@ def _not_found_means_gone(real: Any) -> Any:
     return settle
 
 
+@_variant(Evictor, "_is_there")
+def _not_found_means_evicted(real: Any) -> Any:
+    async def is_there(self: Any, victim: Any) -> bool:
+        return False
+
+    return is_there
+
+
 # --- who is woken -----------------------------------------------------------------------------
 
 

@@ -142,6 +142,21 @@ def test_a_pod_that_is_gone_when_it_is_deleted_is_gone(status):
     assert outcome is Evicted.GONE
 
 
+@pytest.mark.parametrize(
+    "api",
+    [
+        pytest.param(FakeEvictionApi([error(404)], stored={"victim": VICTIM}), id="condition"),
+        pytest.param(FakeEvictionApi(deletes=[error(404)], stored={"victim": VICTIM}), id="delete"),
+        pytest.param(
+            FakeEvictionApi([error(422, "metadata.uid: no")], stored={"victim": VICTIM}), id="uid"
+        ),
+    ],
+)
+def test_a_webhook_may_answer_that_a_pod_is_gone(api):
+    with pytest.raises(ApiError):
+        evict(api)
+
+
 def test_a_busy_server_is_asked_again():
     outcome, scene = evict(
         FakeEvictionApi(deletes=[error(503), error(429)], stored={"victim": VICTIM})
