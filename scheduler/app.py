@@ -56,7 +56,7 @@ from scheduler.lost_events import LostEvents
 from scheduler.metrics import Metrics
 from scheduler.node_metrics import measure_nodes
 from scheduler.nominated_nodes import NominatedNodes
-from scheduler.permissions import required_permissions
+from scheduler.permissions import DEVICE_CLASS_PERMISSIONS, required_permissions
 from scheduler.plugin_handle import PluginHandle
 from scheduler.pod_status_writer import PodStatusWriter
 from scheduler.policy.extender_chains import ExtenderChains
@@ -274,15 +274,22 @@ class App:
         version = await self.api.check_server()
         self._has_devices = await serves_devices(self.api)
         log.info("connected", server_version=version, berth_version=VERSION)
+        required = required_permissions(self.config, known_plugins(self.options.supply))
         missing: list[Permission] = []
         try:
-            required = required_permissions(self.config, known_plugins(self.options.supply))
-            missing = await self.api.missing_permissions(required)
+            missing = await self.api.missing_permissions((*required, *DEVICE_CLASS_PERMISSIONS))
         except* ApiError as group:
             log.warning("cannot ask for our permissions", error=str(group.exceptions[0]))
-        if missing:
-            rights = "; ".join(str(permission) for permission in missing)
-            raise StartError(f"the API server does not allow us to: {rights}")
+        lacking = [permission for permission in missing if permission in required]
+        if lacking:
+            raise StartError(f"the API server does not allow us to: {_listed(lacking)}")
+        if missing and self._has_devices:
+            log.warning(
+                "DeviceClasses are not watched, for a right is missing",
+                missing=_listed(missing),
+                consequence="devices count as ordinary extended resources",
+            )
+            self._has_devices = False
 
     def _make_parts(self, transport: Transport, rng: random.Random) -> None:
         clock = time.monotonic
@@ -659,3 +666,7 @@ class App:
 
     def _from_thread(self, call: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(call, self.loop).result(timeout=60)
+
+
+def _listed(permissions: list[Permission]) -> str:
+    return "; ".join(str(permission) for permission in permissions)

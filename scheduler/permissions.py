@@ -1,4 +1,7 @@
-"""What berth has to be allowed, asked for at the start: better no start than pods that fail."""
+"""What berth has to be allowed, asked for at the start: better no start than pods that fail.
+
+A right that only one feature needs is no reason not to start: without it that feature is off.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,6 @@ _WATCHED: Final = (
     ("statefulsets", "apps"),
     ("poddisruptionbudgets", "policy"),
     *((kind.name, kind.group) for kind in STORAGE_KINDS),
-    (DEVICE_CLASSES.name, DEVICE_CLASSES.group),
 )
 
 REQUIRED_PERMISSIONS: Final = (
@@ -49,6 +51,12 @@ REQUIRED_PERMISSIONS: Final = (
     Permission("patch", "events", group="events.k8s.io"),
 )
 """Without one of these berth would start and then fail pod by pod, whatever its configuration."""
+
+DEVICE_CLASS_PERMISSIONS: Final = tuple(
+    Permission(verb, DEVICE_CLASSES.name, group=DEVICE_CLASSES.group) for verb in ("list", "watch")
+)
+"""Without one of these berth schedules, and takes devices for ordinary extended resources. Roles
+that were written for an earlier version lack them."""
 
 
 def required_permissions(

@@ -183,13 +183,15 @@ class ProfileStatusWriter:
             return
         same = {"uid": found.uid}
         annotations = {GOOD: " ".join(seals)}
+        part = "status"
         try:
             if patch:
                 await self._write(name, "status", {"metadata": same, "status": patch})
+            part = "annotation"
             if seals != found.seals:
                 await self._write(name, "", {"metadata": {**same, "annotations": annotations}})
         except ApiError as error:
-            self._failed(name, error)
+            self._failed(name, error, part)
             return
         self._failures.pop(name, None)
         self.written += 1
@@ -199,7 +201,7 @@ class ProfileStatusWriter:
             written = replace(found, status=wanted, seals=seals)
             self._taken[name] = replace(taken, found=written)
 
-    def _failed(self, name: str, error: ApiError) -> None:
+    def _failed(self, name: str, error: ApiError, part: str) -> None:
         self.failed += 1
         attempt = self._failures.get(name, 0)
         self._failures[name] = attempt + 1
@@ -210,4 +212,16 @@ class ProfileStatusWriter:
             self._look_at(name, self._clock() + max(delay_s, self._standby_s))
         if self._clock() - self._complained_s >= _COMPLAINT_S and action is not Action.GONE:
             self._complained_s = self._clock()
-            log.warning("status of a scheduling profile not written", profile=name, error=error)
+            log.warning(
+                f"{part} of a scheduling profile not written",
+                profile=name,
+                error=str(error),
+                consequence=_CONSEQUENCES[part],
+            )
+
+
+_CONSEQUENCES: Final = {
+    "status": "its status is out of date",
+    "annotation": "a replica that starts while the present generation is bad runs none of it; "
+    "needs the right to patch schedulingprofiles.scheduling.berth.dev",
+}

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from scheduler.app import StartError
 from scheduler.config import parse_config
-from scheduler.permissions import required_permissions
+from scheduler.permissions import DEVICE_CLASS_PERMISSIONS, required_permissions
 from scheduler.serving.options import ServingOptions
 from scheduler.serving.pages import pages
 from tests.controlplane.access import NAMESPACE, SERVICE_ACCOUNT, USER
@@ -95,10 +96,11 @@ GRANTED: Final = {access for rule in RULES for access in rule.accesses}
 REQUIRED: Final = {
     (each.verb, each.group, each.resource) for each in required_permissions(electing_config())
 }
+OPTIONAL: Final = {(each.verb, each.group, each.resource) for each in DEVICE_CLASS_PERMISSIONS}
 
 
 def test_what_is_granted_is_what_is_asked_for_at_the_start_and_the_reviews() -> None:
-    assert GRANTED == REQUIRED | REVIEWS
+    assert GRANTED == REQUIRED | OPTIONAL | REVIEWS
 
 
 def test_nothing_is_granted_twice() -> None:
@@ -214,13 +216,22 @@ def test_with_all_rules_it_starts(cluster: Cluster) -> None:
 
 
 @pytest.mark.controlplane
-@pytest.mark.parametrize("rule", [rule for rule in RULES if not rule.accesses & REVIEWS], ids=str)
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.accesses <= REQUIRED], ids=str)
 def test_a_start_without_a_rule_names_all_that_is_missing(cluster: Cluster, rule: Rule) -> None:
     with cluster.without(rule), pytest.raises(StartError) as failure:
         start_and_stop(cluster.kubeconfig)
     for verb, group, resource in rule.accesses:
         named = f"{resource}.{group}" if group else resource
         assert re.search(rf"\b{verb} {re.escape(named)}\b", str(failure.value))
+
+
+@pytest.mark.controlplane
+def test_it_starts_without_a_right_that_only_device_classes_need(cluster: Cluster) -> None:
+    (rule,) = (rule for rule in RULES if rule.accesses <= OPTIONAL)
+    with cluster.without(rule), capture_logs() as lines:
+        start_and_stop(cluster.kubeconfig)
+    (warning,) = (line for line in lines if "missing" in line)
+    assert warning["missing"] == "; ".join(map(str, DEVICE_CLASS_PERMISSIONS))
 
 
 @pytest.mark.controlplane

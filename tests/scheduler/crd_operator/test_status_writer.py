@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from scheduler.client.errors import ApiError
 from scheduler.crd_operator.history import GOOD, seal_of
@@ -27,10 +28,13 @@ class ApiServer:
         """Statuses, by name of their object."""
         self.annotated: list[tuple[str, Mapping[str, Any]]] = []
         self.refusals: list[ApiError] = []
+        self.no_annotations: ApiError | None = None
 
     async def write(self, name: str, subresource: str, patch: Mapping[str, Any]) -> None:
         if self.refusals:
             raise self.refusals.pop(0)
+        if self.no_annotations and not subresource:
+            raise self.no_annotations
         (self.written if subresource == "status" else self.annotated).append((name, patch))
 
 
@@ -169,6 +173,23 @@ def test_what_may_succeed_later_is_tried_again(error: ApiError) -> None:
 
     world = play(scene)
     assert (world.writer.failed, world.writer.written) == (1, 1)
+
+
+def test_without_the_right_to_annotate_statuses_are_written_and_the_right_is_named() -> None:
+    async def scene(world: World) -> None:
+        world.api.no_annotations = ApiError(403, "Forbidden", "no")
+        world.writer.take(taken())
+        await world.until(lambda: world.writer.failed > 1)
+        world.policy = policy(uid="uid-other")
+        world.writer.take(Taken(profile("other", generation=2), mode=Mode.ACTIVE))
+        await world.until(lambda: "other" in dict(world.api.written))
+
+    with capture_logs() as lines:
+        world = play(scene)
+    assert {"gpu", "other"} == set(dict(world.api.written))
+    (warning,) = (line for line in lines if line["log_level"] == "warning")
+    assert warning["event"] == "annotation of a scheduling profile not written"
+    assert "patch schedulingprofiles.scheduling.berth.dev" in warning["consequence"]
 
 
 def test_one_that_is_gone_is_given_up() -> None:
