@@ -145,7 +145,11 @@ class PodRooms:
         queued.blamed = plugins
         profile, refusals = queued.info.pod.spec.scheduler_name, self.refusals
         for plugin in before - plugins:
-            refusals[plugin, profile] -= 1
+            left = refusals[plugin, profile] - 1
+            if left:
+                refusals[plugin, profile] = left
+            else:  # profiles come and go, and each would leave its plugins behind
+                del refusals[plugin, profile]
         for plugin in plugins - before:
             refusals[plugin, profile] = refusals.get((plugin, profile), 0) + 1
 

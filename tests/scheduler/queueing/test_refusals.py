@@ -18,7 +18,7 @@ def refused(*plugins: str) -> Parts:
 
 
 def counted(parts: Parts) -> dict[str, float]:
-    return {plugin: count for (plugin, _), count in parts.queue.refusals().items() if count}
+    return {plugin: count for (plugin, _), count in parts.queue.refusals().items()}
 
 
 def test_a_pod_counts_for_each_who_refused_it():
