@@ -448,6 +448,7 @@ class App:
             period_s=self.options.api_comparison_period_s,
         )
 
+        metrics.watch_profiles(self.profiles.names)
         metrics.watch_gauges(
             pending_pods=self._pending_pods,
             cache_size=lambda: dataclasses.asdict(self.cache.counts()),

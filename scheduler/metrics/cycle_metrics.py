@@ -23,7 +23,7 @@ from plugins.framework.status import Code
 from scheduler.metrics.instruments import MAX_WAITING, exponential
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Sequence, Set
 
     from cache.objects import Pod
     from plugins.framework.cycle_state import Mark
@@ -151,6 +151,12 @@ class CycleMetrics:
             return status
 
         return measured
+
+    def forget_profiles(self, names: Set[str]) -> None:
+        """Let go of the series of these profiles, which the registry has dropped."""
+        with self._folding:
+            for key in [key for key in self._observe_point if key[1] in names]:
+                del self._observe_point[key]
 
     def fold(self) -> None:
         """Take apart what cycles have handed over."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 Kind: TypeAlias = Literal["counter", "gauge", "histogram"]
 
@@ -135,6 +135,25 @@ class Family(Generic[C]):
                 child = self.children.setdefault(values, self._make())
         return child
 
+    def values_of(self, label: str) -> set[str]:
+        """Return the values of one label; none when the metric does not have it."""
+        if label not in self.label_names:
+            return set()
+        place = self.label_names.index(label)
+        return {values[place] for values in list(self.children)}
+
+    def drop(self, label: str, dropped: Set[str]) -> None:
+        """Drop the series in which a label has one of these values."""
+        if label not in self.label_names:
+            return
+        place = self.label_names.index(label)
+        with self._lock:
+            self.children = {
+                values: child
+                for values, child in self.children.items()
+                if values[place] not in dropped
+            }
+
 
 Counter: TypeAlias = Family[Count]
 Histogram: TypeAlias = Family[Samples]
@@ -204,3 +223,20 @@ class Registry:
                 for child in list(family.children.values()):
                     if isinstance(child, Samples):
                         child.fold()
+
+    def values_of(self, label: str) -> set[str]:
+        """Return all values that one label has in any metric."""
+        found: set[str] = set()
+        for family in self.families():
+            if isinstance(family, Family):
+                found |= family.values_of(label)
+        return found
+
+    def drop(self, label: str, dropped: Set[str]) -> None:
+        """Drop all series in which a label has one of these values.
+
+        Who keeps such a series counts into what nobody reads.
+        """
+        for family in self.families():
+            if isinstance(family, Family):
+                family.drop(label, dropped)

@@ -8,13 +8,13 @@ Source: pkg/scheduler/metrics/metrics.go (1.36): names, labels and buckets.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from scheduler.metrics.client_metrics import ClientMetrics
 from scheduler.metrics.cycle_metrics import CycleMetrics
 from scheduler.metrics.exposition import exposition
+from scheduler.metrics.gone_profiles import GoneProfiles
 from scheduler.metrics.instruments import (
-    Count,
     Kind,
     Pulled,
     Registry,
@@ -24,7 +24,7 @@ from scheduler.metrics.instruments import (
 from scheduler.metrics.process import add_process_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
     from cache.scheduler_cache import SnapshotUpdate
     from scheduler.decision import Decision
@@ -154,11 +154,6 @@ _POD_STATUSES: Final[Sequence[tuple[str, str, Callable[[PodStatusStatistics], fl
 
 _LAG_BOUNDS: Final = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 _HANDLED_AT_ONCE: Final = 16_384
-
-
-class _Attempts(NamedTuple):
-    total: Count
-    duration: Samples
 
 
 class Metrics:
@@ -316,7 +311,7 @@ class Metrics:
         self._observe_algorithm = self._algorithm_duration.of().observe
         self._observe_changed = self._changed_nodes.of().observe
         # Looking up the children of a metric costs more than counting, so each is kept.
-        self._attempts_of: dict[tuple[str, str], _Attempts] = {}
+        self._gone_profiles = GoneProfiles(registry, self.cycles)
         self._sli_of: dict[int, Samples] = {}
         self._handled = 0
         self._event_of: dict[str, Callable[[float], None]] = {}
@@ -333,15 +328,9 @@ class Metrics:
         duration_s
             Of decision and binding; None when it was not measured.
         """
-        metrics = self._attempts_of.get((profile, result))
-        if metrics is None:
-            metrics = self._attempts_of[profile, result] = _Attempts(
-                self._attempts_total.of(profile, result),
-                self._attempt_duration.of(profile, result),
-            )
-        metrics.total.inc()
+        self._attempts_total.of(profile, result).inc()
         if duration_s is not None:
-            metrics.duration.observe(duration_s)
+            self._attempt_duration.of(profile, result).observe(duration_s)
 
     def decided(self, decision: Decision, update: SnapshotUpdate) -> None:
         """Count a scheduling cycle, whatever it decided."""
@@ -541,6 +530,10 @@ class Metrics:
             self._pull(_MASTER_STATUS, lambda: {name: float(is_leading())})
         self._pull(_LEADER, lambda: {"": float(is_leading())})
 
+    def watch_profiles(self, names: Callable[[], Set[str]]) -> None:
+        """Name whom to ask, at each fold, which profiles are in force; series of others go."""
+        self._gone_profiles.watch(names)
+
     def pull(self, family: Pulled) -> None:
         """Take up a metric of a part that not every berth has; asked for at each scrape."""
         self._registry.pull(family)
@@ -560,6 +553,7 @@ class Metrics:
         """Count what has been put down since the last time: once a second, on any thread."""
         self.cycles.fold()
         self._registry.fold()
+        self._gone_profiles.forget()
 
     def described(self) -> Iterator[tuple[str, str, tuple[str, ...], tuple[float, ...]]]:
         """Return name, type, labels and bucket bounds of each metric, observed or not."""

@@ -6,6 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from plugins.framework.status import SUCCESS, Code, unschedulable
 from scheduler.metrics import Metrics
 from scheduler.metrics.cycle_metrics import EXTENDER_FILTER, REUSE, durations_of
+from scheduler.metrics.gone_profiles import GONE_KEPT
 from scheduler.metrics.instruments import MAX_WAITING, Registry
 from tests.builders import pod
 
@@ -123,6 +124,54 @@ def test_gates_have_their_time_counted(status, title):
     assert (
         value(metrics, "scheduler_framework_extension_point_duration_seconds_count", **labels) == 1
     )
+
+
+def series(metrics: Metrics) -> int:
+    return metrics.render()[0].count(b"\n")
+
+
+def used(metrics: Metrics, profile: str) -> None:
+    """Let everything happen once that is counted by profile."""
+    marks = [("Filter", "A", OK, 1.5), ("Filter", "", OK, 1.5), (REUSE, "hint_used", OK, 2.0)]
+    metrics.cycles.cycle((profile, marks, 0.5, 1.0, 2.0, 2.25))
+    metrics.attempt(profile, "scheduled", 0.001)
+    metrics.fold()
+
+
+def test_profiles_with_fresh_names_leave_no_more_than_the_last_few_series():
+    metrics = Metrics()
+    in_force = {"berth"}
+    metrics.watch_profiles(lambda: frozenset(in_force))
+    used(metrics, "berth")
+    sizes = []
+    for number in range(4 * GONE_KEPT):
+        in_force.add(f"p{number}")
+        used(metrics, f"p{number}")
+        in_force.remove(f"p{number}")
+        metrics.fold()
+        sizes.append(series(metrics))
+    assert len(set(sizes[2 * GONE_KEPT :])) == 1
+    attempts = "scheduler_schedule_attempts_total"
+    at_last = {"profile": f"p{4 * GONE_KEPT - 1}", "result": "scheduled"}
+    assert value(metrics, attempts, **at_last) == 1
+    assert value(metrics, attempts, profile="p0", result="scheduled") is None
+    assert value(metrics, attempts, profile="berth", result="scheduled") == 1
+
+
+def test_a_profile_that_comes_again_after_its_series_were_dropped_is_counted():
+    metrics = Metrics()
+    in_force = {"berth", "back"}
+    metrics.watch_profiles(lambda: frozenset(in_force))
+    used(metrics, "back")
+    for number in range(2 * GONE_KEPT):
+        in_force = {"berth", f"p{number}"}
+        used(metrics, f"p{number}")
+    in_force = {"berth", "back"}
+    used(metrics, "back")
+    labels = {"extension_point": "Filter", "profile": "back", "status": "Success"}
+    durations = "scheduler_framework_extension_point_duration_seconds_count"
+    assert value(metrics, durations, **labels) == 1
+    assert value(metrics, "scheduler_schedule_attempts_total", profile="back", result="scheduled")
 
 
 def test_what_nobody_counts_is_bounded():
