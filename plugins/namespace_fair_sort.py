@@ -30,11 +30,15 @@ class NamespaceFairSortArgs(
 
     Parameters
     ----------
+    api_version, kind
+        As every argument object may carry them; not looked at here.
     weights
         By namespace: one with weight 2 gets twice the time of one with weight 1, which is what
         namespaces that are not named here have. Above 0, at most 1 000.
     """
 
+    api_version: str = ""
+    kind: str = ""
     weights: dict[str, float] = msgspec.field(default_factory=dict)
 
     def problems(self) -> Iterator[ArgsError]:

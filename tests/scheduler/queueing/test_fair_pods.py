@@ -20,7 +20,7 @@ WEIGHTS = {"heavy": 3.0}
 
 
 def sort(**weights: float) -> NamespaceFairSort:
-    return NamespaceFairSort(NamespaceFairSortArgs(weights), RecordingHandle())
+    return NamespaceFairSort(NamespaceFairSortArgs(weights=weights), RecordingHandle())
 
 
 def fair_stage(**weights: float) -> Stage:
