@@ -228,7 +228,9 @@ def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_SECRETS)}
     # One thread of a numeric library is enough, and quicker to start.
     threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    return kept | threads | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    # However the child ends, what it has printed by then is not in a buffer that ends with it.
+    prints = {"PYTHONUNBUFFERED": "1"}
+    return kept | threads | prints | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:

@@ -128,10 +128,25 @@ def test_a_plugin_that_must_be_told_something_is_not_asked():
     assert try_source(source(body), LIMITS).accepted
 
 
+@pytest.fixture
+def buffered_prints(monkeypatch):
+    """The environment says nothing of buffers, as the image's does not."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+
+
+@pytest.mark.usefixtures("buffered_prints")
 def test_what_it_prints_is_kept_apart():
     report = try_source(method("print('looking at', pod.name)"), LIMITS)
     assert report.accepted, report.problems
     assert "looking at asks-for-nothing" in report.printed
+
+
+@pytest.mark.usefixtures("buffered_prints")
+@pytest.mark.parametrize("end", ["os._exit(3)", "os.kill(os.getpid(), 9)"])
+def test_what_it_printed_before_it_ended_the_process_is_kept(end):
+    report = try_source(method(f"print('looking at', pod.name, end=''); {end}"), LIMITS)
+    assert not report.accepted
+    assert report.printed == "looking at asks-for-nothing"
 
 
 def test_the_environment_keeps_its_secrets(monkeypatch):
