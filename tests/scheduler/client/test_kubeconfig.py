@@ -117,6 +117,10 @@ def test_a_certificate_may_be_embedded_and_its_key_beside_the_file(
     assert load(write(tmp_path / "config", config(user=user))).ssl_context is not None
 
 
+# The library's own, from Python 3.12 on; outside of tests Python does not show it.
+@pytest.mark.filterwarnings(
+    "ignore:datetime.datetime.utcnow:DeprecationWarning:kubernetes.aio.config.kube_config"
+)
 def test_an_auth_provider_is_asked_through_the_client_library(tmp_path: Path) -> None:
     provider = {"access-token": "from-google", "expiry": "2999-01-01T00:00:00Z"}
     user = {"auth-provider": {"name": "gcp", "config": provider}}
