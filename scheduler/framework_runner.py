@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from cache.pod_info import PodInfo
     from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.cycle_state import CycleState
+    from plugins.framework.handle import WhatIf
     from plugins.framework.node_statuses import NodeStatuses
     from scheduler.extenders import ExtenderChain
     from scheduler.nominated_nodes import NominatedNodes
@@ -112,6 +113,8 @@ class FrameworkRunner:
         self.score_weights = score_weights
         self.nominated: NominatedNodes | None = None
         """The pods that are nominated for nodes; None where nobody nominates."""
+        self.what_if: WhatIf | None = None
+        """Its filters as its own plugins see them; whoever builds the profile puts it here."""
 
         def at(point: str, kind: type[P]) -> tuple[P, ...]:
             return tuple(p for p in points.get(point, ()) if isinstance(p, kind))

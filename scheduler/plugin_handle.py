@@ -9,6 +9,7 @@ it by a :class:`ProfileHandle`.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, cast
+from weakref import ref
 
 import msgspec
 
@@ -167,14 +168,31 @@ class ProfileHandle:
 
     Notes
     -----
-    ``what_if`` is there once all plugins of the profile are made.
+    ``what_if`` is there once all plugins of the profile are made, for as long as the profile is.
     """
-
-    what_if: WhatIf
 
     def __init__(self, shared: Handle, extenders: ExtenderChain | None = None) -> None:
         self._shared = shared
         self._extenders = extenders
+        self._what_if: ref[WhatIf] | None = None
+
+    def lend_filters(self, what_if: WhatIf) -> None:
+        """Take over the filters of the profile, which keeps them: its plugins have this handle."""
+        self._what_if = ref(what_if)
+
+    @property
+    def what_if(self) -> WhatIf:
+        """The filters of the profile.
+
+        Raises
+        ------
+        AttributeError
+            Before the plugins are made, and when the profile is gone.
+        """
+        found = None if self._what_if is None else self._what_if()
+        if found is None:
+            raise AttributeError("the filters of a profile are there while the profile is")
+        return found
 
     @property
     def preemption(self) -> Preemption:

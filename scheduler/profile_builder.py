@@ -82,7 +82,8 @@ def build_framework(
         policy,
         extenders,
     )
-    lent.what_if = FrameworkWhatIf(framework)
+    framework.what_if = FrameworkWhatIf(framework)
+    lent.lend_filters(framework.what_if)
     return framework
 
 

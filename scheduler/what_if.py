@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import proxy
 
 from scheduler.lone_filters import LoneFilters
 
@@ -23,10 +24,13 @@ class FrameworkWhatIf:
     Notes
     -----
     *Concurrency*: scheduling thread only.
+
+    Belongs to the framework, which it knows weakly: a profile that is gone takes megabytes with it
+    at once, while the cyclic collector may look hours later.
     """
 
     def __init__(self, framework: FrameworkRunner) -> None:
-        self._framework = framework
+        self._framework: FrameworkRunner = proxy(framework)
         self._lone_filters = LoneFilters(framework.points.get("filter", ()))
 
     def settle(

@@ -74,7 +74,13 @@ def test_nominated_pods_are_told_by_node():
     assert list(handle.nominated_node_names()) == ["n1"]
 
 
+class Filters:
+    """Stands for the filters of a profile."""
+
+
 def test_a_profile_s_handle_has_everybody_s_services_and_its_own():
     own = ProfileHandle(SimpleNamespace(workloads="shared"))  # type: ignore[arg-type]
-    own.what_if = SimpleNamespace()
+    filters = Filters()
+    own.lend_filters(filters)  # type: ignore[arg-type]
+    assert own.what_if is filters
     assert own.workloads == "shared"
