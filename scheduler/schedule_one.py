@@ -93,6 +93,7 @@ class SchedulingLoop:
         self._loop = loop
         self._cache = cache
         self._queue = queue
+        self._costly_s = queue.costly_s
         self._profiles = profiles
         self._profiles_version = profiles.version
         self._cycle = cycle
@@ -197,7 +198,7 @@ class SchedulingLoop:
         committing = perf_counter()
         self._metrics.decided(decision, update)
         job: BindingJob | None = None
-        if decision.is_over_budget or queued.prepaid_s:
+        if queued.prepaid_s or decision.is_over_budget or budget.has_used(self._costly_s):
             self._settle_budget(queued, decision, budget)
         if self._queue.shares_attempts:
             self._queue.charge(queued, budget.used_s() or perf_counter() - began)

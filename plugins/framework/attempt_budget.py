@@ -59,7 +59,7 @@ class AttemptBudget:
     clock, 1.3 us, which is read seldom after that.
     """
 
-    __slots__ = ("_ceiling", "_clock", "_deadline_s", "_nearest_s", "checks", "limit_s")
+    __slots__ = ("_began_s", "_ceiling", "_clock", "_deadline_s", "_nearest_s", "checks", "limit_s")
 
     def __init__(
         self,
@@ -75,7 +75,8 @@ class AttemptBudget:
         self._ceiling = ceiling
         unlimited = limit_s == float("inf")
         self._deadline_s = limit_s if unlimited else clock() + limit_s
-        self._nearest_s = limit_s if unlimited else ceiling() + limit_s
+        self._began_s = limit_s if unlimited else ceiling()
+        self._nearest_s = self._began_s + limit_s
 
     def check(self) -> None:
         """Return if the attempt may go on.
@@ -107,6 +108,13 @@ class AttemptBudget:
                 spent_s = self._clock() - began_s
                 self._deadline_s += spent_s
                 self._nearest_s += spent_s
+
+    def has_used(self, seconds: float) -> bool:
+        """Tell whether more CPU time was used than some seconds, without what was exempt.
+
+        *Cost*: 0.1 us while less time has passed.
+        """
+        return self._ceiling() - self._began_s > seconds and self.used_s() > seconds
 
     def used_s(self) -> float:
         """Return the CPU seconds since it was made, without what was exempt; 0 without a limit."""

@@ -1,13 +1,15 @@
 """What attempts over their budget may take of the scheduling thread, shared between namespaces.
 
 An attempt may use ``limit_s`` of CPU. One that uses more is broken off, and the next attempt of
-this pod may use twice as much; such a pod is *expensive* until a verdict has cost no more than
-``limit_s``. All that is broken off, and all attempts of expensive pods, are paid from one income: a
-tenth of the time that passes, split evenly between the namespaces that have an account.
+this pod may use twice as much, and ``limit_s`` at least. One that ends by itself but needs more
+than a quarter of ``limit_s`` is *costly*. A pod whose last attempt was either is *expensive*, and
+its next attempt is paid for in advance. All that is broken off, what a costly first attempt takes
+beyond the quarter, and all attempts of expensive pods, are paid from one income: a tenth of the
+time that passes, split evenly between the namespaces that have an account.
 
-    debt      what first attempts have cost that were broken off. While there is any, the further
-              pods of the namespace begin with a small budget, smaller the deeper the debt; beyond
-              the last step they wait, and go one after another as the debt is paid.
+    debt      what first attempts have cost that were broken off or costly. While there is any, the
+              further pods of the namespace begin with a small budget, smaller the deeper the debt;
+              beyond the last step they wait, and go one after another as the debt is paid.
     savings   what expensive pods will use. They wait in a line, and the first one goes when its
               whole next budget is there.
 
@@ -35,6 +37,10 @@ DEFAULT_LIMIT_S: Final = 0.25
 SHARE: Final = 0.1
 """Of the scheduling thread's time, for everything over budget together."""
 
+COSTLY: Final = 4
+"""An attempt that needs more than this part of the budget is costly: 62.5 ms of 250. The dearest of
+scheduler_perf's workloads needs 10.4 ms at 5 000 nodes, and three times that at 15 000."""
+
 SMALL: Final = 16
 """The first budget in a namespace with debt is this part of the ordinary one: 15.6 ms of 250."""
 
@@ -45,8 +51,7 @@ STEPS: Final = 2
 """... and after so many steps of debt the namespace's new pods wait."""
 
 CROWD: Final = 4
-"""So many namespaces in debt count as one step for everybody else, and the more there are the less
-each may owe: all credit together grows by the logarithm of their number."""
+"""So many other namespaces with accounts halve the first budget of each."""
 
 MAX_DOUBLINGS: Final = 8
 """64 s of CPU with the default limit. A cycle that takes minutes would end the process."""
@@ -86,12 +91,15 @@ class _Account:
         first = next(iter(self.expensive.values()), None)
         return 0.0 if first is None else first.budget_s
 
-    def ready_in_s(self, rate: float, most_debt_s: float) -> float:
-        """Return after how many seconds a pod may go, at an income of ``rate`` each second."""
+    def ready_in_s(self, rate: float, most_debt_s: float, rest_s: float) -> float:
+        """Return after how many seconds a pod may go, at an income of ``rate`` each second.
+
+        Expensive pods have to wait for ``rest_s`` at least.
+        """
         soonest_s = float("inf")
         if self.expensive:
             part = rate / 2 if self.debt_s > 0 else rate
-            soonest_s = max(0.0, self._wanted_s() - self.savings_s) / part
+            soonest_s = max(rest_s, (self._wanted_s() - self.savings_s) / part)
         if self.strangers:
             part = rate / 2 if self.expensive else rate
             soonest_s = min(soonest_s, max(0.0, self.debt_s - most_debt_s) / part)
@@ -123,8 +131,12 @@ class BudgetAccounts:
     ) -> None:
         self._limit_s = limit_s
         self._cpu_clock = cpu_clock
-        self._idle_s = self._thread_s = 0.0
+        self._idle_s = 0.0
+        # None when nobody has looked since the last account was closed.
+        self._thread_s: float | None = None
         self._step_s = STEP * limit_s
+        # An attempt of an expensive pod leaves so much time to all others before the next one.
+        self._rest_s = 0.0
         self._accounts: dict[str, _Account] = {}
         self._waiting: dict[str, QueuedPod] = {}
         self._booked_s: float | None = None
@@ -137,6 +149,11 @@ class BudgetAccounts:
     def __iter__(self) -> Iterator[QueuedPod]:
         """Iterate over the pods that wait."""
         return iter(self._waiting.values())
+
+    @property
+    def costly_s(self) -> float:
+        """From how many CPU seconds on an attempt is costly."""
+        return self._limit_s / COSTLY
 
     @property
     def num_accounts(self) -> int:
@@ -185,19 +202,26 @@ class BudgetAccounts:
     def _first_budget_s(self, namespace: str) -> float:
         """Return what a stranger may use; 0 when it has to wait."""
         account = self._accounts.get(namespace)
-        own_steps, others = 0, len(self._accounts)
+        others = len(self._accounts)
         if account is not None:
-            if account.debt_s >= self._most_debt_s() or account.strangers:
+            others -= 1
+            most_debt_s = self._most_debt_s()
+            if account.debt_s >= most_debt_s or account.strangers:
                 return 0.0
-            own_steps, others = int(STEPS * account.debt_s / self._most_debt_s()), others - 1
-        steps = max(own_steps, others // CROWD)
-        if not steps and (account is None or account.debt_s <= 0):
+            if account.debt_s > 0:
+                own_steps = int(STEPS * account.debt_s / most_debt_s)
+                return self._small_s(max(own_steps, others // CROWD))
+        if not others:
             return self._limit_s
-        return self._small_s(steps)
+        return max(self.costly_s / 2.0 ** min(others // CROWD, MAX_DOUBLINGS), self._small_s(STEPS))
 
     def _most_debt_s(self) -> float:
-        """Return the debt of a namespace from which on its strangers wait."""
-        return STEPS * self._step_s / (1 + (len(self._accounts) - 1) // CROWD)
+        """Return the debt of a namespace from which on its strangers wait.
+
+        By the square of the number of accounts: then all credit together has a bound, however many
+        namespaces there are.
+        """
+        return float(STEPS * self._step_s / len(self._accounts) ** 2)
 
     def _small_s(self, steps: int) -> float:
         return float(self._limit_s / SMALL / 2 ** min(steps, STEPS))
@@ -234,9 +258,11 @@ class BudgetAccounts:
         most_debt_s = self._most_debt_s()
         for account in self._accounts.values():
             queued = next(iter(account.expensive.values()), None)
-            if queued is not None and account.savings_s >= queued.budget_s:
+            saved = queued is not None and account.savings_s >= queued.budget_s
+            if queued is not None and saved and self._rest_s <= 0:
                 queued.prepaid_s = queued.budget_s
                 account.savings_s -= queued.prepaid_s
+                self._rest_s = self._rest_after_s(queued.prepaid_s)
             elif account.strangers and account.debt_s < most_debt_s:
                 queued = next(iter(account.strangers.values()))
                 queued.prepaid_s = self._small_s(STEPS)
@@ -246,7 +272,9 @@ class BudgetAccounts:
             self.remove(queued.info.uid)
             return queued
         rate = self._rate()
-        soonest_s = min(each.ready_in_s(rate, most_debt_s) for each in self._accounts.values())
+        soonest_s = min(
+            each.ready_in_s(rate, most_debt_s, self._rest_s) for each in self._accounts.values()
+        )
         self._look_s = now_s + min(max(soonest_s, TICK_S), _LOOK_S)
         return None
 
@@ -259,7 +287,7 @@ class BudgetAccounts:
     def settle(self, queued: QueuedPod, used_s: float, *, over: bool) -> None:
         """Book what an attempt has cost, and decide what the next one may cost.
 
-        Only needed for attempts that were broken off, or paid for in advance.
+        Only needed for attempts that were broken off, costly, or paid for in advance.
 
         Parameters
         ----------
@@ -273,14 +301,21 @@ class BudgetAccounts:
         if queued.budget_s:
             account.savings_s += max(0.0, prepaid_s - used_s)
             account.debt_s += max(0.0, used_s - prepaid_s)
+            unused_s = self._rest_after_s(prepaid_s) - self._rest_after_s(used_s)
+            self._rest_s = max(0.0, self._rest_s - unused_s)
         else:
             # Some of what was paid in advance may have been earned meanwhile.
-            account.debt_s = max(0.0, account.debt_s - prepaid_s) + (used_s if over else 0.0)
+            owed_s = used_s if over else max(0.0, used_s - self.costly_s)
+            account.debt_s = max(0.0, account.debt_s - prepaid_s) + owed_s
         if over:
             most_s = self._limit_s * 2**MAX_DOUBLINGS
-            queued.budget_s = min(2 * queued.allowance_s, most_s)
-        elif used_s <= self._limit_s:
+            queued.budget_s = min(max(2 * queued.allowance_s, self._limit_s), most_s)
+        elif used_s <= self.costly_s:
             queued.budget_s = 0.0
+        elif used_s <= self._limit_s:
+            queued.budget_s = self._limit_s
+        else:
+            queued.budget_s = max(queued.budget_s, self._limit_s)
         self._look_s = float("-inf")
         self.look()
 
@@ -292,21 +327,32 @@ class BudgetAccounts:
             account = self._accounts[namespace] = _Account()
         return account
 
+    def _rest_after_s(self, used_s: float) -> float:
+        """Return how long no other expensive pod goes after one: half of what the share asks for.
+
+        So attempts that several namespaces have saved for do not stand one behind the other.
+        """
+        return min(used_s, self._limit_s) / (2 * SHARE)
+
     def _rate(self) -> float:
         return SHARE / len(self._accounts)
 
     def _book(self, now_s: float) -> None:
         """Give every account what it has earned since the last time."""
         if self._cpu_clock is not None:
+            if self._thread_s is None:
+                return
             now_s = self._thread_s
         passed_s = 0.0 if self._booked_s is None else now_s - self._booked_s
         if passed_s < TICK_S and self._booked_s is not None:
             return
         self._booked_s = now_s
+        self._rest_s = max(0.0, self._rest_s - passed_s)
         income_s = passed_s * self._rate()
         for namespace, account in list(self._accounts.items()):
             account.earn(income_s)
             if account.is_settled:
                 del self._accounts[namespace]
         if not self._accounts:
-            self._booked_s = None
+            self._booked_s = self._thread_s = None
+            self._rest_s = 0.0

@@ -56,8 +56,8 @@ class QueuedPod:
     flushed
         The time limit moved the pod, no event did. Set until its next failure.
     budget_s
-        What its next attempt may use of the thread, in CPU seconds, when one before has exceeded
-        its budget; 0 for what everybody may. Only :class:`BudgetAccounts` assigns these.
+        What its next attempt may use of the thread, in CPU seconds, when the last one was broken
+        off or costly; 0 for what everybody may. Only :class:`BudgetAccounts` assigns these.
     prepaid_s
         How much of that has been paid for; 0 when nothing needs to be, or not yet.
     allowance_s

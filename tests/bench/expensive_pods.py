@@ -108,7 +108,7 @@ class Stage:
         began_s = thread_time()
         decision = self._cycle.decide(self._framework, CycleState(budget), queued.info)
         used_s = thread_time() - began_s
-        if decision.is_over_budget or queued.prepaid_s:
+        if decision.is_over_budget or queued.prepaid_s or budget.has_used(self._queue.costly_s):
             self._queue.settle_budget(queued, used_s, over=decision.is_over_budget)
         self._end(queued, used_s, decision.node_name)
 

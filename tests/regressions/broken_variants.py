@@ -15,6 +15,7 @@ from unittest.mock import patch
 from cache.pod_info import PodInfo
 from cache.scheduler_cache import SchedulerCache
 from plugins.default_preemption import eligibility
+from plugins.framework.attempt_budget import AttemptBudget
 from plugins.framework.status import SUCCESS, Code, Status
 from scheduler.binder import Binder, PodGoneError
 from scheduler.binding_cycle import BindingCycles
@@ -426,6 +427,11 @@ def _events_shorten_the_pause_of_expensive_pods(real: Any) -> Any:
 @_variant(BudgetAccounts, "_first_budget_s")
 def _strangers_begin_with_a_whole_budget(real: Any) -> Any:
     return lambda self, namespace: self._limit_s
+
+
+@_variant(AttemptBudget, "has_used")
+def _costly_attempts_cost_nothing(real: Any) -> Any:
+    return lambda self, seconds: False
 
 
 @_variant(BudgetAccounts, "_book")

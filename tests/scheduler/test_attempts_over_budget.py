@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ from plugins.default_binder import DefaultBinder
 from plugins.framework.attempt_budget import AttemptBudget, ReplayedBudget
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.interfaces import FilterPlugin, Plugin, ScorePlugin
-from plugins.framework.status import SUCCESS, Code
+from plugins.framework.status import SUCCESS, Code, unschedulable
 from plugins.priority_sort import PrioritySort
 from scheduler.extension_points import POINTS, points_of
 from scheduler.framework_runner import FrameworkRunner
@@ -21,6 +22,7 @@ from scheduler.scheduling_cycle import BROKEN_OFF, SchedulingCycle
 from tests.builders import node, pod
 from tests.fakes.clock import FakeClock
 from tests.scheduler.parts import NoBinding
+from tests.scheduler.queueing.stage import Stage
 
 if TYPE_CHECKING:
     from scheduler.decision import Decision
@@ -110,6 +112,49 @@ def test_a_replay_ends_where_the_attempt_ended(signs, limit_s):
         assert outcome(replayed) == outcome(lived)
     assert replayed.node_name == lived.node_name
     assert [each.asked for each in again] == [each.asked for each in dear]
+
+
+def test_an_ordinary_pod_does_not_wait_for_eighty_whose_first_attempts_are_costly():
+    clock = FakeClock()
+    stage = Stage({"Dear": ()}, attempt_budget_s=0.25)
+    dear, ordinary = Dear(clock), framework()
+    dear.filter_one = partial(refuse_slowly, clock)
+    costly, decider = framework(dear), cycle()
+    for index in range(80):
+        stage.queue.add(pod(f"dear-{index}", namespace="tenant").scheduler("berth").info())
+    waits_s, worked_s, began_s = [], 0.0, stage.now_s
+    while stage.now_s < began_s + 30:
+        stage.queue.add(pod("web", namespace="other").scheduler("berth").info())
+        came_s = stage.now_s
+        while True:
+            queued = stage.pop()
+            budget, before_s = AttemptBudget(queued.allowance_s, clock), clock()
+            is_dear = queued.info.namespace == "tenant"
+            runner = costly if is_dear else ordinary
+            decision = decider.decide(runner, CycleState(budget), queued.info)
+            over, used_s = decision.is_over_budget, clock() - before_s
+            if over or queued.prepaid_s or budget.has_used(stage.queue.costly_s):
+                stage.queue.settle_budget(queued, used_s, over=over)
+            stage.now_s += used_s
+            worked_s += used_s
+            if not is_dear:
+                break
+            stage.refuse(queued, *(() if over else ("Dear",)))
+            stage.queue.activate([queued.info.uid])
+        waits_s.append(stage.now_s - came_s)
+        stage.queue.done(queued.info.uid)
+        stage.now_s += 0.01
+    assert max(waits_s) < 0.25 + 0.5
+    assert sorted(waits_s)[len(waits_s) * 98 // 100] <= 0.25
+    assert worked_s <= 0.1 * 30 + 1.0
+
+
+def refuse_slowly(clock, state, info, node_info):
+    """Need 200 ms for four nodes, in small steps."""
+    for _ in range(10):
+        state.budget.check()
+        clock.advance(0.005)
+    return unschedulable("no")
 
 
 def test_the_budget_of_an_attempt_is_not_that_of_the_next_one_like_it():
