@@ -7,8 +7,8 @@ they cannot tell different stories.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from plugins.framework.status import SUCCESS, Code, Status
 from scheduler.policy.policy_origin import DEFAULT_ORIGIN, PolicyOrigin
@@ -136,6 +136,10 @@ class Diagnosis:
             yield group.status
 
 
+NO_DIAGNOSIS: Final = Diagnosis()
+"""Of a pod that was placed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scores:
     """The scores of the feasible nodes.
@@ -167,7 +171,7 @@ class Decision:
     feasible_nodes: int = 0
     score: int | None = None
     """The total score of the chosen node; None when a single feasible node needed none."""
-    diagnosis: Diagnosis = field(default_factory=Diagnosis)
+    diagnosis: Diagnosis = NO_DIAGNOSIS
     nominated_node_name: str | None = None
     """The node to nominate the pod for; the empty string clears a nomination."""
     post_filtered: bool = False

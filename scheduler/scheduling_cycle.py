@@ -104,6 +104,7 @@ class SchedulingCycle:
         self._reuse = SignatureReuse(snapshot, selector)
         self._next_start = 0
         self._cycle = 0
+        self._began = 0.0
 
     def retain_profiles(self, frameworks: Iterable[FrameworkRunner]) -> None:
         """Forget all that is kept for profiles other than these."""
@@ -119,18 +120,17 @@ class SchedulingCycle:
         no node is feasible and the reasons have to be told, or an extender is interested in the
         pod: then this waits for its answers.
         """
-        started = perf_counter()
+        self._began = perf_counter()
         self._cycle += 1
         try:
-            decision = self._decide(framework, state, info)
+            return self._decide(framework, state, info)
         except PluginError as error:
-            decision = self._undecided(framework, info, error.status)
+            return self._undecided(framework, info, error.status)
         except ExtenderError as error:
             status = Status(Code.ERROR, (str(error),), error=error)
-            decision = self._undecided(framework, info, status)
+            return self._undecided(framework, info, status)
         except AttemptBudgetExceededError:
-            decision = self._broken_off(framework, state, info)
-        return replace(decision, duration_s=perf_counter() - started)
+            return self._broken_off(framework, state, info)
 
     def _broken_off(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Decision:
         budget = state.budget
@@ -147,6 +147,8 @@ class SchedulingCycle:
         status: Status,
         diagnosis: Diagnosis | None = None,
         nominated: str | None = None,
+        *,
+        post_filtered: bool = False,
     ) -> Decision:
         """Return a decision without a node; what failed before a diagnosis nominates nothing."""
         return Decision(
@@ -157,6 +159,8 @@ class SchedulingCycle:
             evaluated_nodes=0 if diagnosis is None else diagnosis.num_nodes,
             diagnosis=diagnosis or Diagnosis(len(self.snapshot)),
             nominated_node_name="" if diagnosis is None else nominated,
+            post_filtered=post_filtered,
+            duration_s=perf_counter() - self._began,
             policy=framework.policy,
         )
 
@@ -205,8 +209,8 @@ class SchedulingCycle:
             diagnosis = replace(diagnosis, post_filter_message=post.message)
         if nominated is None and own_node and own_node not in self.snapshot:
             nominated = ""
-        decision = self._undecided(framework, info, _refusal(diagnosis), diagnosis, nominated)
-        return replace(decision, post_filtered=framework.has_post_filters)
+        refusal, asked = _refusal(diagnosis), framework.has_post_filters
+        return self._undecided(framework, info, refusal, diagnosis, nominated, post_filtered=asked)
 
     def _placed(
         self, framework: FrameworkRunner, info: PodInfo, placement: Placement, evaluated: int
@@ -221,6 +225,7 @@ class SchedulingCycle:
             evaluated_nodes=evaluated,
             feasible_nodes=placement.feasible_nodes,
             score=placement.score,
+            duration_s=perf_counter() - self._began,
             policy=framework.policy,
         )
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
+_NEVER_S: Final = float("inf")
+
+
 class AttemptBudgetExceededError(BaseException):
     """An attempt has used what it may use.
 
@@ -73,7 +76,7 @@ class AttemptBudget:
         self.checks = 0
         self._clock = clock
         self._ceiling = ceiling
-        unlimited = limit_s == float("inf")
+        unlimited = limit_s == _NEVER_S
         self._deadline_s = limit_s if unlimited else clock() + limit_s
         self._began_s = limit_s if unlimited else ceiling()
         self._nearest_s = self._began_s + limit_s
@@ -87,7 +90,7 @@ class AttemptBudget:
             When the budget is used up.
         """
         self.checks += 1
-        if self._nearest_s != float("inf") and self._ceiling() >= self._nearest_s:
+        if self._ceiling() >= self._nearest_s:
             left_s = self._deadline_s - self._clock()
             if left_s <= 0:
                 raise AttemptBudgetExceededError(self.limit_s)
@@ -100,11 +103,11 @@ class AttemptBudget:
         Only for what is built once for all pods by the first one that needs it, never for what a
         pod's own keys or terms make us build.
         """
-        began_s = self._clock() if self._deadline_s != float("inf") else 0.0
+        began_s = self._clock() if self._deadline_s != _NEVER_S else 0.0
         try:
             yield
         finally:
-            if self._deadline_s != float("inf"):
+            if self._deadline_s != _NEVER_S:
                 spent_s = self._clock() - began_s
                 self._deadline_s += spent_s
                 self._nearest_s += spent_s
@@ -118,7 +121,7 @@ class AttemptBudget:
 
     def used_s(self) -> float:
         """Return the CPU seconds since it was made, without what was exempt; 0 without a limit."""
-        if self._deadline_s == float("inf"):
+        if self._deadline_s == _NEVER_S:
             return 0.0
         return self._clock() - (self._deadline_s - self.limit_s)
 
