@@ -3,8 +3,17 @@ from __future__ import annotations
 import gc
 
 import pytest
+from hypothesis import given
+from msgspec.structs import replace
 
-from cache.objects import AWSElasticBlockStoreVolumeSource, Volume
+from cache.byte_bounded import deep_bytes
+from cache.objects import (
+    AWSElasticBlockStoreVolumeSource,
+    Container,
+    PodSchedulingGate,
+    Toleration,
+    Volume,
+)
 from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
 from plugins.default_binder import DefaultBinder
@@ -23,6 +32,7 @@ from scheduler.reuse import SignatureReuse, signature_reuse
 from scheduler.scheduling_cycle import SchedulingCycle
 from tests.builders import node, pod
 from tests.scheduler.parts import NoBinding
+from tests.strategies import pods
 
 
 class Counting(ScorePlugin):
@@ -368,6 +378,36 @@ def test_verdicts_are_not_kept_with_a_pod_that_weighs_much(cache):
     assert len(cluster.reuse) == 0
     assert cluster.place(some_pod(0)) is not None
     assert len(cluster.reuse) == 1
+
+
+@given(pods())
+def test_a_pod_takes_a_bounded_number_of_times_the_bytes_that_it_has_when_packed(any_pod):
+    packed = len(signature_reuse.pack(any_pod))
+    most = signature_reuse.MOST_BYTES_BY_PACKED * packed
+    assert deep_bytes(any_pod, at_most=most) <= most
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param({"tolerations": (Toleration(operator="Exists"),)}, id="toleration"),
+        pytest.param({"volumes": (Volume("v"),)}, id="volume"),
+        pytest.param({"containers": (Container(name="c"),)}, id="container"),
+        pytest.param({"scheduling_gates": (PodSchedulingGate("g"),)}, id="gate"),
+        pytest.param({"node_selector": {"k": "v"}}, id="label"),
+    ],
+)
+def test_so_does_a_pod_with_very_many_of_the_smallest_parts(parts):
+    ((field, part),) = parts.items()
+    if isinstance(part, tuple):
+        many = tuple(replace(part[0]) for _ in range(3000))
+    else:
+        many = {f"{key}{index}": value for key, value in part.items() for index in range(3000)}
+    plain = some_pod(0).pod
+    made = replace(plain, spec=replace(plain.spec, **{field: many}))
+    packed = len(signature_reuse.pack(made))
+    most = signature_reuse.MOST_BYTES_BY_PACKED * packed
+    assert deep_bytes(made, at_most=most) <= most
 
 
 def test_nothing_is_kept_for_a_profile_that_is_not_in_force_any_more(cache):
