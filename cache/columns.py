@@ -290,9 +290,10 @@ class Columns:
         self._nonzero[NONZERO_MEMORY, row] = min(info.nonzero_memory_bytes, INT64_MAX)
         if node_changed and info.node is not None:
             self._write_node(row, info, info.node)
-        for derived in self._derived.values():
-            if node_changed or derived.spec.of_pods:
-                derived.array[row] = derived.spec.fill(info)
+        if self._derived.bytes:
+            for derived in self._derived.values():
+                if node_changed or derived.spec.of_pods:
+                    derived.array[row] = derived.spec.fill(info)
 
     def _write_node(self, row: int, info: NodeInfo, node: Node) -> None:
         self.labels.write(row, _labels(self._nodes[row]), node.metadata.labels)

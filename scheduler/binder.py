@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
@@ -140,7 +139,7 @@ class Binder:
         self._clock = clock
         self._pausing = 0
         self._failing = FailingNamespaces()
-        self._under_way: Counter[str] = Counter()
+        self._under_way: dict[str, int] = {}
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
         """Bind a pod; return once it is known what became of it.
@@ -152,17 +151,19 @@ class Binder:
         ApiError of the last attempt: then the pod is still there and has no node.
         """
         metadata = info.pod.metadata
-        began_s = self._clock()
-        if info.namespace in self._failing and self._under_way[info.namespace] >= MAX_FAILING:
+        namespace = metadata.namespace
+        began_s = sent_s = self._clock()
+        if namespace in self._failing and self._under_way.get(namespace, 0) >= MAX_FAILING:
             hang = ApiError(None, "NotSent", "bindings of this namespace fail or hang")
             return self._abandon(info, node_name, hang, "crowded", 0)
         for attempt in range(MAX_TRIES):
-            sent_s = self._clock()
+            if attempt:
+                sent_s = self._clock()
             try:
                 await self._send(metadata, node_name)
             except ApiError as error:
                 if self._clock() - sent_s > SLOW_S:
-                    self._failing.timed_out(info.namespace)
+                    self._failing.timed_out(namespace)
                 verdict = classify(error, attempt, self._rng)
                 why = self._why_abandoned(info, error, verdict, attempt, began_s)
                 if not why or verdict.action is Action.SETTLE:
@@ -174,19 +175,19 @@ class Binder:
                 if why:
                     return self._abandon(info, node_name, error, why, attempt + 1)
             else:
-                self._failing.accepted(metadata.namespace)
+                self._failing.accepted(namespace)
                 return SUCCESS
         raise AssertionError("the last attempt is abandoned")
 
     async def _send(self, metadata: PodMeta, node_name: str) -> None:
-        namespace = metadata.namespace
-        self._under_way[namespace] += 1
+        namespace, under_way = metadata.namespace, self._under_way
+        under_way[namespace] = under_way.get(namespace, 0) + 1
         try:
             await self._api.bind_pod(namespace, metadata.name, metadata.uid, node_name)
         finally:
-            self._under_way[namespace] -= 1
-            if not self._under_way[namespace]:
-                del self._under_way[namespace]
+            others = under_way.pop(namespace) - 1
+            if others:
+                under_way[namespace] = others
 
     async def settle(self, info: PodInfo, node_name: str) -> Status | None:
         """Ask what became of a binding to a node; None means that the pod is still unbound.

@@ -55,6 +55,9 @@ class Land(Enum):
     OURS = "ours"
     FOREIGN = "foreign"
 
+    __hash__ = object.__hash__
+    """Enum's own is a Python function, and every event looks its pod's land up."""
+
 
 _ARRIVED = {Land.ASSIGNED: ASSIGNED_POD_ADD.label, Land.OURS: UNSCHEDULED_POD_ADD.label}
 _UPDATED = {Land.ASSIGNED: "AssignedPodUpdate", Land.OURS: UNSCHEDULED_POD_UPDATE.label}
@@ -192,7 +195,7 @@ class EventHandlers:
             subject = new if new is not None else old
             self._unreadable["pods"].discard("" if subject is None else subject.metadata.uid)
         was, now = self.land(old), self.land(new)
-        if new is None or is_terminal(new):
+        if new is None or (now is Land.FOREIGN and is_terminal(new)):
             # Once: a pod that has ended was in one of our lands before, and is in none from here.
             if new is not None and was is not Land.FOREIGN and self._profiles.is_ours(new):
                 self._on_ended(new)
@@ -217,7 +220,7 @@ class EventHandlers:
             self._assigned(self._read(new))
         elif now is Land.OURS:
             self._queue.add(PodInfo(new))
-        return _ARRIVED[now] if now in _ARRIVED else _LEFT.get(was, "")
+        return _ARRIVED.get(now) or _LEFT.get(was, "")
 
     def _left(self, pod: Pod | None, was: Land) -> str:
         """Take in that a pod is gone or has ended: whatever it holds, it holds no longer.

@@ -584,7 +584,7 @@ class SchedulingQueue(QueueQuestions):
             queued.active_since_s = self._clock()
             if queued.initial_attempt_s is None:
                 queued.initial_attempt_s = queued.active_since_s
-        if target in (Room.UNSCHEDULABLE, Room.GATED):
+        elif target in (Room.UNSCHEDULABLE, Room.GATED):
             queued.heard = self._judging.backlog.count
         self._rooms.move(queued, target)
         queue = INCOMING_QUEUE.get(target)
