@@ -195,13 +195,21 @@ def _push(name: str, archive: Path) -> None:
     partial.replace(archive)
 
 
-def run_in(image: str, command: Sequence[str], added: Mapping[str, str] | None = None) -> str:
+def run_in(
+    image: str,
+    command: Sequence[str],
+    added: Mapping[str, str] | None = None,
+    *,
+    shown: bool = False,
+) -> str:
     """Run a command in a container of an image, with the host's network; return what it says.
 
     Parameters
     ----------
     added
         What is copied into it before, from here to where.
+    shown
+        What it says is written to our own output as it says it, and nothing is returned.
 
     Raises
     ------
@@ -212,29 +220,30 @@ def run_in(image: str, command: Sequence[str], added: Mapping[str, str] | None =
     try:
         for source, target in (added or {}).items():
             _buildah(["add", "--quiet", container, source, target])
-        return _buildah(["run", "--user", "0", container, "--", *command])
+        return _buildah(["run", "--user", "0", container, "--", *command], shown=shown)
     finally:
         _buildah(["rm", container])
 
 
-def _buildah(arguments: Sequence[str]) -> str:
-    return _run(["buildah", *arguments])
+def _buildah(arguments: Sequence[str], *, shown: bool = False) -> str:
+    return _run(["buildah", *arguments], shown=shown)
 
 
-def _run(command: Sequence[str], *, cwd: Path | None = None) -> str:
+def _run(command: Sequence[str], *, cwd: Path | None = None, shown: bool = False) -> str:
     done = subprocess.run(
         command,
         cwd=cwd,
         env=buildah_environment(),
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        capture_output=not shown,
         text=True,
         check=False,
     )
+    output = done.stdout or ""
     if done.returncode != 0:
-        tail = "\n".join((done.stdout + done.stderr).rstrip().splitlines()[-25:])
+        tail = "\n".join((output + (done.stderr or "")).rstrip().splitlines()[-25:])
         raise ControlPlaneError(f"{' '.join(command)} failed:\n{tail}")
-    return done.stdout
+    return output
 
 
 def _berth_digest() -> str:
