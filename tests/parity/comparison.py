@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 LEFT_OUT = frozenset({"DynamicResources"})
 
 GUARD = "UnsupportedRequests"
+"""A plugin of berth alone, which has nothing to say of the pods here."""
 
 
 def normalised(answer: Json) -> Json:
