@@ -97,7 +97,8 @@ class _Drawer:
             self.table.count(group, row, change)
         if not group.rows:
             del self.groups[group.key]
-            if len(self.groups) <= FEW // 2:
+            if self.table is not None and len(self.groups) <= FEW // 2:
+                self.table.forget_sums()
                 self.table = None
         elif self.table is None and len(self.groups) > FEW:
             self.table = TermTable(remembered)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 MAX_REMEMBERED_BYTES: Final = 32 * 2**20
 """Bytes of remembered sums: 16 for each node, topology and kind of pod that terms tell apart."""
 
+_BYTES_BY_LABEL: Final = 300
+"""Of a label by which a pod is told apart."""
+
 MAX_JOURNAL: Final = 256
 """Changes that remembered sums take in one by one, at half a microsecond each."""
 
@@ -44,6 +47,9 @@ _UNMET: Final = 1
 """The number of demanded labels of a term that means nobody, and of a slot that is free."""
 
 _generations = count()
+
+_SumsKey: TypeAlias = "tuple[int, object, frozenset[tuple[str, str | None]]]"
+"""A generation of a table, what reaches the pod, and its labels as terms tell them apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,28 +93,44 @@ class RememberedSums:
     """
 
     def __init__(self) -> None:
-        self._sums: OrderedDict[tuple[object, ...], _Sums] = OrderedDict()
+        self._sums: OrderedDict[_SumsKey, _Sums] = OrderedDict()
+        self._keys: dict[int, set[_SumsKey]] = {}
         self.num_bytes = 0
 
     def __len__(self) -> int:
         return len(self._sums)
 
-    def get(self, key: tuple[object, ...]) -> _Sums | None:
+    def get(self, key: _SumsKey) -> _Sums | None:
         """Return what is remembered under a key, or None."""
         known = self._sums.get(key)
         if known is not None:
             self._sums.move_to_end(key)
         return known
 
-    def put(self, key: tuple[object, ...], sums: _Sums) -> None:
+    def put(self, key: _SumsKey, sums: _Sums) -> None:
         """Remember sums under a key, in place of what was there."""
-        old = self._sums.pop(key, None)
-        if old is not None:
-            self.num_bytes -= old.num_bytes
+        self._drop(key)
         self._sums[key] = sums
+        self._keys.setdefault(key[0], set()).add(key)
+        sums.num_bytes += _BYTES_BY_LABEL * len(key[2])
         self.num_bytes += sums.num_bytes
         while self.num_bytes > MAX_REMEMBERED_BYTES and self._sums:
-            self.num_bytes -= self._sums.popitem(last=False)[1].num_bytes
+            self._drop(next(iter(self._sums)))
+
+    def forget(self, generation: int) -> None:
+        """Drop all sums of a generation: nobody asks for them any more."""
+        for key in self._keys.pop(generation, ()):
+            self.num_bytes -= self._sums.pop(key).num_bytes
+
+    def _drop(self, key: _SumsKey) -> None:
+        old = self._sums.pop(key, None)
+        if old is None:
+            return
+        self.num_bytes -= old.num_bytes
+        keys = self._keys[key[0]]
+        keys.remove(key)
+        if not keys:
+            del self._keys[key[0]]
 
 
 class _Sums:
@@ -205,8 +227,10 @@ class TermTable:
         self._entries.set(slot, row, number)
         self._journal.append((group, row, change))
         if len(self._journal) > MAX_JOURNAL:
+            # No sum has taken in the last change, and so none can follow any more.
             self._journal_start += len(self._journal)
             self._journal.clear()
+            self.forget_sums()
         if not group.rows:
             self._remove(group)
 
@@ -262,7 +286,12 @@ class TermTable:
 
     def _begin_anew(self) -> None:
         """Forget all sums: other pods are told apart than before."""
+        self.forget_sums()
         self._generation = next(_generations)
+
+    def forget_sums(self) -> None:
+        """Drop the remembered sums of this table."""
+        self._remembered.forget(self._generation)
 
     def _grow(self) -> None:
         more = len(self._weights)

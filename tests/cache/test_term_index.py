@@ -261,7 +261,38 @@ def test_remembered_sums_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch) -
         labels = {"app": f"v{serial}"}
         assert sums(cluster, TermKind.PREFERRED_ANTI_AFFINITY, labels) == {ZONE: 99}
         assert remembered.num_bytes <= 20_000
-    assert len(remembered) == 7
+    assert len(remembered) == 6
+
+
+def test_sums_that_nobody_can_ask_for_any_more_are_not_kept() -> None:
+    cluster = Cluster()
+    cluster.cache.add_node(node("n").zone("z").build())
+    cluster.put(avoiding("hostile", 100).on("n"))
+    kind = TermKind.PREFERRED_ANTI_AFFINITY
+    remembered = cluster.snapshot.columns.terms._groups._remembered
+    for serial in range(40):
+        # Terms with values of their own: pods are told apart otherwise from then on.
+        fresh = avoiding(f"other-{serial}", 2, key=f"key-{serial}").on("n")
+        cluster.put(fresh)
+        sums(cluster, kind, {"app": "v7"})
+        assert len(remembered) == 1
+        cluster.cache.remove_pod(fresh.info())
+        sums(cluster, kind, {"app": "v7"})
+        assert len(remembered) == 1
+
+
+def test_sums_that_have_fallen_behind_are_not_kept() -> None:
+    cluster = Cluster()
+    cluster.cache.add_node(node("n").zone("z").build())
+    cluster.put(avoiding("hostile", 100).on("n"))
+    kind = TermKind.PREFERRED_ANTI_AFFINITY
+    remembered = cluster.snapshot.columns.terms._groups._remembered
+    for serial in range(50):
+        sums(cluster, kind, {"app": f"v{serial}"})
+    for serial in range(4):
+        cluster.put(avoiding(f"more-{serial}", 100).on("n"))
+        sums(cluster, kind, {"app": "v7"})
+    assert len(remembered) == 1
 
 
 def test_nothing_of_a_pod_with_many_terms_is_kept_when_it_has_gone() -> None:
@@ -275,6 +306,7 @@ def test_nothing_of_a_pod_with_many_terms_is_kept_when_it_has_gone() -> None:
     assert sums(cluster, kind, {}) == {}
     groups = cluster.snapshot.columns.terms._groups
     assert (len(groups), groups._drawers[kind]) == (0, {})
+    assert (len(groups._remembered), groups._remembered.num_bytes) == (0, 0)
 
 
 def test_a_topology_that_no_node_has_is_left_out_until_one_has_it() -> None:
