@@ -50,8 +50,9 @@ time."""
 
 _FIRST_CAPACITY: Final = 64
 
-_BYTES_BESIDE: Final = 500
-"""Of a derived column beside its array: its key, its spec."""
+_LEAST_BYTES: Final = 1 << 15
+"""What a derived column counts for at least. Each costs time at each change of a node, too, however
+short it is: there are a thousand at most."""
 
 _MAX_CHANGES: Final = 8192
 """Changes that are remembered. Who has not looked for longer does better to begin anew."""
@@ -386,7 +387,7 @@ class Columns:
 
 
 def _weight(_key: Hashable, derived: _Derived) -> int:
-    return derived.array.nbytes + _BYTES_BESIDE
+    return max(derived.array.nbytes, _LEAST_BYTES)
 
 
 def _labels(node: Node | None) -> Mapping[str, str]:

@@ -209,6 +209,21 @@ def test_taint_sets_of_nodes_that_left_are_dropped():
     assert list(columns.taint_sets.values()) == [()]
 
 
+def test_no_more_than_a_thousand_derived_columns_follow_a_node_that_changes():
+    columns = columns_of(info("a"), info("b"))
+    filled = []
+
+    def fill(node_info):
+        filled.append(node_info)
+        return 0
+
+    for index in range(3000):
+        columns.derived(ColumnSpec(index, fill, of_pods=True))
+    filled.clear()
+    columns.put(info("a"))
+    assert 0 < len(filled) <= 1024
+
+
 def test_unused_derived_columns_are_dropped_and_filled_again():
     columns = columns_of(info("a"), info("b"))
     first = ColumnSpec("first", lambda node: len(node.name))
