@@ -126,7 +126,7 @@ def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
     return _split(named)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)  # all nodes have one of a few, and only kubelets write them
 def _split(named: str) -> frozenset[str]:
     return frozenset(named.split(",")) if named else frozenset()
 

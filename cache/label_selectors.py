@@ -227,7 +227,7 @@ def selector_of_labels(labels: Mapping[str, str]) -> Selector:
     return Selector(_requirement_of_label(key, value) for key, value in labels.items())
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)  # 2 MiB: no key of a label is longer than 317, no value than 63
 def _requirement_of_label(key: str, value: str) -> Requirement:
     return Requirement(key, IN, frozenset((value,)))
 
@@ -467,4 +467,4 @@ def _check_value(value: str, path: str) -> None:
         raise MalformedObjectError(path, f"{value[:64]!r} cannot be the value of a label")
 
 
-_is_label_key = lru_cache(maxsize=4096)(is_qualified_name)
+_is_label_key = lru_cache(maxsize=1024)(is_qualified_name)

@@ -32,7 +32,8 @@ MAX_EXPONENT = 99
 It is the guard against ``1e999999``, whose value would have a million digits.
 """
 
-_REMEMBERED = 1 << 14
+_REMEMBERED = 1 << 12
+"""Texts that each memory has: 2 MiB at the very most, since longer texts are no quantities."""
 
 _NANO = 10**9
 

@@ -63,6 +63,9 @@ _ALWAYS_COUNTED = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
 _TEMPLATES = 4096
 """Different requests that are remembered: more than the workloads of a large cluster."""
 
+_NAMES = 1024
+"""Names that are remembered: half a megabyte, since an API server lets none be longer than 317."""
+
 _FEW_RESOURCES = 8
 """Up to so many resources: what is remembered takes 15 MiB at the very most."""
 
@@ -116,7 +119,7 @@ def _is_dns_subdomain(name: str) -> bool:
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_NAMES)
 def is_extended_resource_name(name: str) -> bool:
     """Return whether ``name`` is a resource of somebody's own, such as ``example.com/gpu``.
 
@@ -129,7 +132,7 @@ def is_extended_resource_name(name: str) -> bool:
     return is_qualified_name(_QUOTA_PREFIX + name)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_NAMES)
 def is_scalar_resource_name(name: str) -> bool:
     """Return whether scheduling counts ``name`` though it is none of the four basic resources.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 from msgspec.structs import replace
 
+from cache.byte_bounded import deep_bytes
 from cache.objects import ClaimVolumeSource, Volume
 from plugins.default_preemption.choice import Candidate, Harm
 from plugins.default_preemption.node_memory import NodeMemory
@@ -41,6 +42,10 @@ _ANY_CLAIM: Final = Volume(persistent_volume_claim=ClaimVolumeSource())
 
 MAX_SHAPES: Final = 8
 """More than the workloads that preempt at one time."""
+
+MAX_SHAPE_BYTES: Final = 1 << 18
+"""Of what a pod is known by: 2 MiB for all. A pod may have four times as much, and has dry runs of
+its own then."""
 
 
 class Outcomes:
@@ -137,8 +142,14 @@ class DryRunMemory:
         self._shapes: list[tuple[tuple[Any, ...], Outcomes]] = []
         self._budgets_version = -1
 
+    def __len__(self) -> int:
+        """Return how many shapes are remembered."""
+        return len(self._shapes)
+
     def of(self, pod: Pod, budgets_version: int) -> Outcomes:
         """Return what is remembered for pods like this one, nothing when there was none.
+
+        Of very large pods nothing is.
 
         Everything is forgotten when a budget changed.
         """
@@ -151,6 +162,8 @@ class DryRunMemory:
                 self._shapes.insert(0, self._shapes.pop(index))
                 return memory
         memory = Outcomes()
+        if deep_bytes(shape, at_most=MAX_SHAPE_BYTES) > MAX_SHAPE_BYTES:
+            return memory
         self._shapes.insert(0, (shape, memory))
         del self._shapes[MAX_SHAPES:]
         return memory

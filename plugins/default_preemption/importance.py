@@ -9,12 +9,17 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from cache.objects import Pod
     from cache.pod_info import PodInfo
     from plugins.framework.victims import Victims
+
+MAX_TIMES: Final = 8192
+"""Times that are remembered: 2 MiB. Every second has one more."""
+
+_LONGEST: Final = 64
 
 NOT_STARTED = math.inf
 """A pod that has not started is younger than any that has."""
@@ -30,9 +35,13 @@ def start_time_s(pod: Pod) -> float:
     return NOT_STARTED if text is None else parsed_time_s(text)
 
 
-@lru_cache(maxsize=65536)
 def parsed_time_s(text: str) -> float:
     """Return an RFC 3339 time in seconds since the epoch; infinity for what is no time."""
+    return _parsed_time_s(text) if len(text) <= _LONGEST else _parsed_time_s.__wrapped__(text)
+
+
+@lru_cache(maxsize=MAX_TIMES)
+def _parsed_time_s(text: str) -> float:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -6,11 +6,11 @@ hasEnoughCapacity (1.36); pkg/apis/core/v1/helper/helpers.go, MatchTopologySelec
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from cache.byte_bounded import remembered
 from cache.label_selectors import IN, Selector, compile_label_selector
 from cache.objects import LabelSelector, LabelSelectorRequirement
 from cache.quantity import quantity_value
@@ -134,7 +134,7 @@ class Provisioning:
         return _any_mask(self.segments, nodes)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1 << 21)
 def _compiled_topologies(terms: tuple[TopologySelectorTerm, ...]) -> tuple[Selector, ...]:
     selectors = []
     for term in terms:

@@ -6,11 +6,11 @@ kube-scheduler 1.36, pkg/scheduler/framework/plugins/volumebinding/binder.go, tr
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from cache.byte_bounded import remembered
 from cache.csi_translation import (
     AWS_EBS,
     AZURE_DISK,
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from cache.storage_objects import PersistentVolume, VolumeNodeAffinity
     from plugins.framework.results import BoolArray
 
-MAX_COMPILED: Final = 1 << 14
-"""More than the distinct node affinities of the volumes that compete for pods at one time."""
+MAX_COMPILED_BYTES: Final = 1 << 25
+"""32 MiB: more than the distinct node affinities of volumes that compete for pods at one time."""
 
 _TRANSLATED: Final = frozenset((AWS_EBS, GCE_PD, AZURE_DISK, CINDER, PORTWORX))
 """The in-tree plugins whose volumes are looked at as their drivers see them."""
 
 
-@lru_cache(maxsize=MAX_COMPILED)
+@remembered(MAX_COMPILED_BYTES)
 def _compiled(required: NodeSelector) -> NodeSelectorMatcher:
     return compile_node_selector(required, "spec.nodeAffinity.required")
 

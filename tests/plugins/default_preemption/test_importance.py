@@ -4,7 +4,12 @@ import math
 
 import pytest
 
-from plugins.default_preemption.importance import importance, parsed_time_s
+from plugins.default_preemption.importance import (
+    MAX_TIMES,
+    _parsed_time_s,
+    importance,
+    parsed_time_s,
+)
 from tests.builders import pod
 
 BASE = pod().priority(5).started("2025-01-01T00:00:05Z")
@@ -34,3 +39,13 @@ def test_who_is_more_important(more: object, less: object) -> None:
 )
 def test_times_are_compared_as_times(text: str, seconds: float) -> None:
     assert parsed_time_s(text) == seconds
+
+
+def test_times_are_remembered_within_a_number_and_long_texts_are_not() -> None:
+    for index in range(2 * MAX_TIMES):
+        parsed_time_s(f"1970-01-01T00:00:00.{index:06}Z")
+    size = _parsed_time_s.cache_info().currsize
+    assert size <= 8192
+    assert parsed_time_s(f"1970-01-01T00:00:07.{'0' * 1_000_000}Z") == 7.0
+    assert parsed_time_s("1970-01-01T00:00:07.00Z" + "x" * 1_000_000) == math.inf
+    assert _parsed_time_s.cache_info().currsize == size
