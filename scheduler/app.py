@@ -8,13 +8,12 @@ import dataclasses
 import gc
 import random
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 
 from cache.disruption_budgets import DisruptionBudgets
 from cache.namespaces import Namespaces
-from cache.pod_templates import PodTemplates
 from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
 from cache.storage import Storage
@@ -24,20 +23,13 @@ from scheduler.binding_cycle import MAX_BINDING, BindingCycles
 from scheduler.binding_slots import BindingSlots
 from scheduler.cache_debugger import CacheDebugger
 from scheduler.client.api import Api, Permission
-from scheduler.client.codec import (
-    NAMESPACES,
-    NODES,
-    POD_DISRUPTION_BUDGETS,
-    PODS,
-)
 from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError
-from scheduler.client.leases import Leases
-from scheduler.client.limiter import InFlightLimiter, TokenBucketLimiter
+from scheduler.client.limiter import InFlightLimiter, limiter_of
 from scheduler.client.transport import Transport
 from scheduler.config import ignored_fields
 from scheduler.crd_operator import CrdOperator
-from scheduler.device_events import serves_devices, watch_devices
+from scheduler.device_events import may_watch_devices
 from scheduler.event_handlers import EventHandlers
 from scheduler.event_recorder import EventRecorder
 from scheduler.eviction import Evictor
@@ -45,12 +37,7 @@ from scheduler.failure_handler import FailureHandler
 from scheduler.host_selection import HostSelector
 from scheduler.informers import InformerFactory
 from scheduler.kubelet_rejections import KubeletRejections
-from scheduler.leader_election import (
-    ElectionTimes,
-    LeaderElector,
-    Leadership,
-    lease_of,
-)
+from scheduler.leader_election import Leadership, leadership_of, lease_of
 from scheduler.loop_lag import LoopLag
 from scheduler.lost_events import LostEvents
 from scheduler.metrics import Metrics
@@ -71,22 +58,21 @@ from scheduler.serving.late_server import LateServer
 from scheduler.serving.listener import ServerError
 from scheduler.serving.reviews import Reviews
 from scheduler.shadow import Shadows
+from scheduler.shutdown import Shutdown
 from scheduler.storage_events import StorageEvents
 from scheduler.storage_writer import StorageWriter
 from scheduler.version import VERSION
 from scheduler.waiting_pods import WaitingPods
 from scheduler.wake_up_slices import WakeUpSlices
-from scheduler.workload_events import watch_workloads
+from scheduler.watches import Watches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Sequence
     from typing import TypeVar
 
     from cache.objects import Pod
     from scheduler.client.credentials import Credentials
-    from scheduler.client.limiter import Limiter
     from scheduler.config import SchedulerConfig
-    from scheduler.informers import Informer
     from scheduler.options import Options
     from scheduler.serving.listener import Listener
     from scheduler.serving.server import Server
@@ -97,10 +83,6 @@ log = structlog.get_logger(__name__)
 
 MAX_REVIEWS_IN_FLIGHT = 4
 """Questions to the API server about who may read our pages: many strangers cost no more."""
-
-MAX_REQUESTS_IN_FLIGHT = 100
-"""Bound where the configuration sets no qps: enough to keep an API server busy, well below its
-default of 200 mutating requests at a time for all clients together."""
 
 EVENTS_WAITING = 20_000
 """Events that may wait behind binds; under lasting load the newest are dropped and counted."""
@@ -229,10 +211,11 @@ class App:
 
     def make_transport(self, credentials: Credentials) -> Transport:
         """Return the way to the API server. The seam for whoever wants to stand in between."""
+        connection = self.config.client_connection
         return Transport(
             credentials,
             user_agent=f"berth/{VERSION} (scheduler)",
-            limiter=self._limiter(),
+            limiter=limiter_of(connection.qps, connection.burst),
             write_fence=self.write_fence,
         )
 
@@ -252,27 +235,18 @@ class App:
         if not self.config.leader_election.leader_elect:
             self.metrics.watch_leadership("", lambda: self.ready)
             return None
-        lease = lease_of(self.config)
-        times = ElectionTimes.of(self.config.leader_election)
-        leases = Leases(transport, lease.namespace, lease.name)
-        elector = LeaderElector(leases, self.options.identity, times, rng)
-        leadership = Leadership(elector, self._writes_in_flight)
-        self.metrics.watch_leadership(lease.name, lambda: leadership.is_leading)
+        identity, writes = self.options.identity, self._writes_in_flight
+        leadership = leadership_of(self.config, identity, transport, writes, rng)
+        name = lease_of(self.config).name
+        self.metrics.watch_leadership(name, lambda: leadership.is_leading)
         return leadership
 
     def _writes_in_flight(self) -> int:
         chains = self.extender_chains
         return self.api.writes_in_flight + (0 if chains is None else chains.binds_in_flight)
 
-    def _limiter(self) -> Limiter:
-        connection = self.config.client_connection
-        if connection.qps is None:
-            return InFlightLimiter(MAX_REQUESTS_IN_FLIGHT)
-        return TokenBucketLimiter(connection.qps, connection.burst or int(connection.qps))
-
     async def _check_server(self) -> None:
         version = await self.api.check_server()
-        self._has_devices = await serves_devices(self.api)
         log.info("connected", server_version=version, berth_version=VERSION)
         required = required_permissions(self.config, known_plugins(self.options.supply))
         missing: list[Permission] = []
@@ -282,31 +256,25 @@ class App:
             log.warning("cannot ask for our permissions", error=str(group.exceptions[0]))
         lacking = [permission for permission in missing if permission in required]
         if lacking:
-            raise StartError(f"the API server does not allow us to: {_listed(lacking)}")
-        if missing and self._has_devices:
-            log.warning(
-                "DeviceClasses are not watched, for a right is missing",
-                missing=_listed(missing),
-                consequence="devices count as ordinary extended resources",
-            )
-            self._has_devices = False
+            rights = "; ".join(map(str, lacking))
+            raise StartError(f"the API server does not allow us to: {rights}")
+        self._has_devices = await may_watch_devices(self.api, missing)
 
     def _make_parts(self, transport: Transport, rng: random.Random) -> None:
         clock = time.monotonic
         loop, metrics = self.loop, self.metrics
         slots = BindingSlots(MAX_BINDING)
         binder = Binder(self.api, rng, slots=slots, on_abandoned=metrics.binding_abandoned)
-        namespaces, workloads, storage = Namespaces(), Workloads(), Storage()
-        budgets = DisruptionBudgets()
+        storage = Storage()
         handle = PluginHandle(
             binder=binder,
-            namespaces=namespaces,
-            workloads=workloads,
-            disruption_budgets=budgets,
+            namespaces=Namespaces(),
+            workloads=Workloads(),
+            disruption_budgets=DisruptionBudgets(),
             storage=storage,
             storage_writer=StorageWriter(self.api, rng),
             waiting_pods=self.waiting_pods,
-            live_node=lambda name: self.nodes.get("", name),
+            live_node=lambda name: self.watches.nodes.get("", name),
             cached_node=self.cache.node_info,
         )
         self.whole_objects = InformerFactory(transport, on_death=self.died)
@@ -339,20 +307,6 @@ class App:
             cpu_clock=time.thread_time,
             wake_later=WakeUpSlices(loop, self._judge_backlog).wake_later,
         )
-        self.informers = InformerFactory(transport, on_death=self.died)
-        templates = PodTemplates()
-        self.pods = self.informers.informer(PODS, transform=templates.share)
-        self.nodes = self.informers.informer(NODES)
-        if self.options.supply is not None:
-            self.options.supply.lend(metrics, self.nodes.list, self.pods.list)
-        self.namespaces = self.informers.informer(NAMESPACES)
-        self.namespaces.add_delta_handler(lambda d: namespaces.changed(d.old, d.new))
-        self.workloads = watch_workloads(workloads, self.informers)
-        self.storage = StorageEvents(storage, self.queue, metrics).watch(self.informers)
-        classes = handle.device_classes
-        self.devices = watch_devices(classes, self.informers) if self._has_devices else ()
-        self.budgets = self.informers.informer(POD_DISRUPTION_BUDGETS)
-        self.budgets.add_delta_handler(lambda d: budgets.budget_changed(d.old, d.new))
         self.recorder = EventRecorder(
             loop,
             self.api,
@@ -365,14 +319,22 @@ class App:
         handlers = EventHandlers(
             self.cache, self.queue, self.profiles, self.waiting_pods, metrics, rejections.see
         )
-        self.nodes.add_handler(handlers.on_nodes)
-        self.pods.add_handler(handlers.on_pods)
-        self.pods.add_delta_handler(lambda d: templates.pod_changed(d.old, d.new))
+        self.watches = Watches(
+            transport,
+            handle,
+            handlers,
+            StorageEvents(storage, self.queue, metrics),
+            has_devices=self._has_devices,
+            on_death=self.died,
+        )
+        nodes, pods = self.watches.nodes, self.watches.pods
+        if self.options.supply is not None:
+            self.options.supply.lend(metrics, nodes.list, pods.list)
         self.status_writer = PodStatusWriter(
             loop, self.api, self.cache.is_placed_pod, on_death=self.died
         )
         failures = FailureHandler(
-            self.queue, self.pods.get, self.recorder, self.status_writer, metrics, clock
+            self.queue, pods.get, self.recorder, self.status_writer, metrics, clock
         )
         self.bindings = BindingCycles(
             loop,
@@ -388,17 +350,17 @@ class App:
         )
         self.preemptions = PreemptionExecutor(
             loop,
-            Evictor(self.api, self.pods.get, self.bindings.turn_back, rng),
-            self.pods.get,
+            Evictor(self.api, pods.get, self.bindings.turn_back, rng),
+            pods.get,
             self.queue,
             self.status_writer,
             self.recorder,
             metrics,
             clock,
         )
-        handle.start(preemption=self.preemptions, queue=self.queue, live_pod=self.pods.get)
+        handle.start(preemption=self.preemptions, queue=self.queue, live_pod=pods.get)
         self.profiles.count_nominated(NominatedNodes(self.queue.nominator))
-        self.policies.go_live(loop, self.queue, handlers, self.pods.list)
+        self.policies.go_live(loop, self.queue, handlers, pods.list)
         if self.options.operator.enabled:
             self.operator = CrdOperator(
                 loop,
@@ -436,12 +398,22 @@ class App:
             on_loop=loop.call_soon_threadsafe,
             on_death=self.died,
         )
+        self.shutdown = Shutdown(
+            self.cache,
+            self.queue,
+            self.scheduling,
+            self.reaper,
+            self.bindings,
+            self.preemptions,
+            self.status_writer,
+            self.recorder,
+        )
         self.debugger = debugger = CacheDebugger(
-            self.cache, self.queue, self.nodes.list, self.pods.list, clock
+            self.cache, self.queue, nodes.list, pods.list, clock
         )
         self.audit = debugger.audit(self._is_at_rest, self.options.comparison_period_s)
         self.lost_events = LostEvents(
-            tuple(dict.fromkeys((*self._watched(), *self.storage))),
+            self.watches.all,
             handlers,
             metrics,
             self._leads,
@@ -450,20 +422,12 @@ class App:
 
         metrics.watch_profiles(self.profiles.names)
         metrics.watch_gauges(
-            pending_pods=self._pending_pods,
+            pending_pods=lambda: self.queue.counts().waiting(),
             cache_size=lambda: dataclasses.asdict(self.cache.counts()),
-            watch_staleness_s=lambda: {
-                informer.kind.name: informer.staleness_s(clock()) for informer in self._watched()
-            },
-            watch_relists=lambda: {
-                informer.kind.name: max(informer.statistics().reflector.lists - 1, 0)
-                for informer in self._watched()
-            },
+            watch_staleness_s=lambda: self.watches.staleness_s(clock()),
+            watch_relists=self.watches.relists,
             unreadable_objects=handlers.unreadable,
-            restores=lambda: {
-                resource: informer.reflector.rewinds
-                for resource, informer in self.informers.statistics().items()
-            },
+            restores=self.watches.restores,
             unschedulable_pods=self.queue.refusals,
             inflight_events=self.queue.in_flight_events,
             wake_up_backlog=self.queue.backlog,
@@ -485,7 +449,7 @@ class App:
         lag.start()
         self.recorder.start()
         self.status_writer.start()
-        self.informers.start()
+        self.watches.start()
         self.whole_objects.start()
         self.policies.start()
         self.node_metrics.start()
@@ -526,7 +490,7 @@ class App:
                 await self.operator.stop()
             await asyncio.to_thread(self.policies.stop)
             await self.node_metrics.stop()
-            await self.informers.stop()
+            await self.watches.stop()
             await self.whole_objects.stop()
             await self.recorder.stop()
             await self.status_writer.stop()
@@ -552,7 +516,7 @@ class App:
             pages=pages(
                 self.policies.describe,
                 self.debugger,
-                self.pods.list,
+                self.watches.pods.list,
                 lambda: table_sizes(self),
             ),
             listeners=listeners,
@@ -570,7 +534,7 @@ class App:
             stopped.cancel()
 
     async def _wait_synced(self) -> None:
-        await self.informers.wait_synced()
+        await self.watches.wait_synced()
         await self.whole_objects.wait_synced()
         if self.operator is not None:
             await self.operator.wait_first_list()
@@ -584,37 +548,12 @@ class App:
         """Let the threads run until told to stop, or until the leadership is lost."""
         if self.leadership is None:
             await stop.wait()
-            return await self._stop_scheduling(SHUTDOWN_S)
+            return await self.shutdown.settle(SHUTDOWN_S)
         if await self.leadership.hold(stop):
-            status = await self._stop_scheduling(HANDOVER_S)
+            status = await self.shutdown.settle(HANDOVER_S)
             await self.leadership.hand_over(SETTLE_S)
             return status
-        # Nothing can be written any more, so there is nothing to settle: the next leader finds
-        # out what became of the bindings under way.
-        self.queue.close()
-        await asyncio.to_thread(self.reaper.stop, 0.0)
-        return 1
-
-    async def _stop_scheduling(self, time_s: float) -> int:
-        """Pop no more pods, and settle what is under way within `time_s`."""
-        until_s = time.monotonic() + time_s
-
-        def left_s() -> float:
-            return max(until_s - time.monotonic(), 0.0)
-
-        log.info("stopping", bindings=self.bindings.in_flight)
-        self.queue.close()
-        ended = await asyncio.to_thread(self.scheduling.join, left_s())
-        left = await self.bindings.end(left_s())
-        await self.preemptions.drain(left_s())
-        await asyncio.to_thread(self.reaper.stop, left_s())
-        await self.status_writer.drain(min(left_s(), time_s / 3))
-        await self.recorder.drain(min(left_s(), time_s / 3))
-        while self.cache.counts().assumed_pods and left_s():  # noqa: ASYNC110 - the cache is silent
-            # What our own watch has seen, that of the next leader has seen or is about to.
-            await asyncio.sleep(0.01)
-        log.info("stopped", unsettled_bindings=left)
-        return 0 if ended and not left else 1
+        return await self.shutdown.abandon()
 
     def tell_state(self) -> None:
         """Write cache and queue, and how the cache compares, into the log: SIGUSR2."""
@@ -630,21 +569,8 @@ class App:
         lost = self.leadership is not None and self.leadership.is_lost
         return "the leadership was lost" if lost else None
 
-    def _watched(self) -> tuple[Informer[Any], ...]:
-        others = (*self.workloads, *self.storage, *self.devices)
-        return (self.pods, self.nodes, self.namespaces, self.budgets, *others)
-
     def _judge_backlog(self, is_over: Callable[[], bool]) -> bool:
         return self.queue.judge_backlog(is_over)
-
-    def _pending_pods(self) -> dict[str, float]:
-        counts = self.queue.counts()
-        return {
-            "active": counts.active,
-            "backoff": counts.backoff,
-            "unschedulable": counts.unschedulable,
-            "gated": counts.gated,
-        }
 
     def _binds_press(self) -> bool:
         """Tell whether so many bindings are under way that Events should stand back."""
@@ -659,15 +585,9 @@ class App:
         return not self._leads() or not (self.bindings.in_flight or self.queue.counts().active)
 
     def _pods_are_stale(self) -> bool:
-        return self.pods.staleness_s(time.monotonic()) > self.options.stale_watch_s
+        return self.watches.pods.staleness_s(time.monotonic()) > self.options.stale_watch_s
 
     def _get_pod(self, namespace: str, name: str) -> Pod | None:
         """Ask the API from another thread."""
-        return self._from_thread(self.api.get_pod(namespace, name))
-
-    def _from_thread(self, call: Coroutine[Any, Any, T]) -> T:
+        call = self.api.get_pod(namespace, name)
         return asyncio.run_coroutine_threadsafe(call, self.loop).result(timeout=60)
-
-
-def _listed(permissions: list[Permission]) -> str:
-    return "; ".join(str(permission) for permission in permissions)

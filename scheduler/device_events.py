@@ -10,8 +10,10 @@ from scheduler.client.codec import DEVICE_CLASSES
 from scheduler.client.errors import ApiError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cache.device_classes import DeviceClasses
-    from scheduler.client.api import Api
+    from scheduler.client.api import Api, Permission
     from scheduler.informers import Informer, InformerFactory
 
 log = structlog.get_logger(__name__)
@@ -24,6 +26,25 @@ async def serves_devices(api: Api) -> bool:
     except ApiError as error:
         log.warning("cannot ask for the API's groups", error=str(error))
         return False
+
+
+async def may_watch_devices(api: Api, missing: Sequence[Permission]) -> bool:
+    """Tell whether the cluster has DeviceClasses and we may watch them.
+
+    Parameters
+    ----------
+    missing
+        Rights that watching them needs and that we do not have; a warning names them.
+    """
+    if not await serves_devices(api):
+        return False
+    if missing:
+        log.warning(
+            "DeviceClasses are not watched, for a right is missing",
+            missing="; ".join(map(str, missing)),
+            consequence="devices count as ordinary extended resources",
+        )
+    return not missing
 
 
 def watch_devices(classes: DeviceClasses, informers: InformerFactory) -> tuple[Informer[Any], ...]:

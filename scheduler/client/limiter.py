@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     Scope: TypeAlias = tuple[str, str, str]
     """Method, resource and namespace."""
 
+MAX_REQUESTS_IN_FLIGHT = 100
+"""Bound where the configuration sets no qps: enough to keep an API server busy, well below its
+default of 200 mutating requests at a time for all clients together."""
+
 _MAX_HOLDS = 4096
 
 
@@ -296,3 +300,10 @@ class _Line:
         # One wake-up too early costs one more timer; the clocks of loop and limiter may differ
         # by the loop's resolution.
         self._timer = asyncio.get_running_loop().call_later(delay_s, self.serve)
+
+
+def limiter_of(qps: float | None, burst: int | None) -> Limiter:
+    """Return the limiter that a configuration asks for: a rate, or by default a bound in flight."""
+    if qps is None:
+        return InFlightLimiter(MAX_REQUESTS_IN_FLIGHT)
+    return TokenBucketLimiter(qps, burst or int(qps))

@@ -1,7 +1,7 @@
 """Which of several replicas schedules, and until when it may write."""
 
 from scheduler.leader_election.elector import LeaderElector, own_identity
-from scheduler.leader_election.leadership import Leadership
+from scheduler.leader_election.leadership import Leadership, leadership_of
 from scheduler.leader_election.lease_name import LeaseName, lease_of
 from scheduler.leader_election.rules import Step, View, next_step
 from scheduler.leader_election.tenure import ElectionTimes, Standing, Tenure, boot_clock
@@ -16,6 +16,7 @@ __all__ = [
     "Tenure",
     "View",
     "boot_clock",
+    "leadership_of",
     "lease_of",
     "next_step",
     "own_identity",

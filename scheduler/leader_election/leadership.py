@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from scheduler.leader_election.tenure import Standing
+from scheduler.client.leases import Leases
+from scheduler.leader_election.elector import LeaderElector
+from scheduler.leader_election.lease_name import lease_of
+from scheduler.leader_election.tenure import ElectionTimes, Standing
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Callable
 
-    from scheduler.leader_election.elector import LeaderElector
+    from scheduler.client.transport import Transport
+    from scheduler.config import SchedulerConfig
 
 _POLL_S: Final = 0.005
 
@@ -123,3 +128,17 @@ async def _first(
         if cancel and not task.done():
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+
+def leadership_of(
+    config: SchedulerConfig,
+    identity: str,
+    transport: Transport,
+    writes_in_flight: Callable[[], int],
+    rng: random.Random,
+) -> Leadership:
+    """Return a candidate for the Lease that a configuration names; see :class:`Leadership`."""
+    lease = lease_of(config)
+    times = ElectionTimes.of(config.leader_election)
+    leases = Leases(transport, lease.namespace, lease.name)
+    return Leadership(LeaderElector(leases, identity, times, rng), writes_in_flight)

@@ -19,6 +19,10 @@ class QueueCounts(NamedTuple):
     gated: int
     in_flight: int
 
+    def waiting(self) -> dict[str, float]:
+        """Return the numbers of pods that are not in flight, by room."""
+        return {room: count for room, count in self._asdict().items() if room != "in_flight"}
+
     @property
     def is_empty(self) -> bool:
         """Whether no pod waits and none is in flight."""

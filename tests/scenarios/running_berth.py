@@ -16,6 +16,7 @@ from cache.resources import pod_requests, resource_amounts
 from scheduler.app import App
 from scheduler.client.codec import Decoder
 from scheduler.client.errors import ApiError
+from scheduler.client.limiter import MAX_REQUESTS_IN_FLIGHT, InFlightLimiter
 from scheduler.client.transport import Response, Transport
 from scheduler.config import default_config, with_election
 from scheduler.options import Options
@@ -94,7 +95,7 @@ class _MeddledApp(App):
         self.transport = MeddlingTransport(
             credentials,
             user_agent="berth/test",
-            limiter=self._limiter(),
+            limiter=InFlightLimiter(MAX_REQUESTS_IN_FLIGHT),
             write_fence=self.write_fence,
         )
         return self.transport

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from scheduler.app import MAX_REQUESTS_IN_FLIGHT
 from scheduler.binder import MAX_ANSWERED
+from scheduler.client.limiter import MAX_REQUESTS_IN_FLIGHT
 from tests.controlplane.api import ApiError
 from tests.controlplane.audit import bind_records
 from tests.controlplane.blocking_api import BlockingApi

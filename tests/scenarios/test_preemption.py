@@ -169,7 +169,7 @@ class TestOneVictim:
             "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "spared"}}},
         }
         api.create_many([budget])
-        budgets = berth.app.budgets
+        budgets = berth.app.watches.budgets
         api.wait_until(lambda: budgets.get("default", "spared") is not None, "it is known")
         api.create_many([make_pod("high", cpu="3", priorityClassName="high")])
         api.wait_until(lambda: len(self.leaving(api)) == 1, "a victim was chosen")
