@@ -409,7 +409,12 @@ class App:
             self.recorder,
         )
         self.debugger = debugger = CacheDebugger(
-            self.cache, self.queue, nodes.list, pods.list, clock
+            self.cache,
+            self.queue,
+            nodes.list,
+            pods.list,
+            clock,
+            lambda: (self.scheduling.pod_under_way, self.scheduling.cycle_under_way_s),
         )
         self.audit = debugger.audit(self._is_at_rest, self.options.comparison_period_s)
         self.lost_events = LostEvents(
@@ -512,6 +517,7 @@ class App:
                 "leaderElection": self._not_leading_any_more,
                 "scheduling": self.scheduling.problem,
             },
+            details={"scheduling": lambda: self.scheduling.pod_under_way or None},
             reviews=self.reviews,
             pages=pages(
                 self.policies.describe,

@@ -47,6 +47,9 @@ class CacheDebugger:
         All that the watches know.
     clock
         Seconds of the queue's monotonic clock.
+    under_way
+        Gives the pod whose cycle is under way, and for how many seconds; an empty text and 0 when
+        none is.
 
     Notes
     -----
@@ -60,12 +63,14 @@ class CacheDebugger:
         nodes: Callable[[], Sequence[Node]],
         pods: Callable[[], Sequence[Pod]],
         clock: Callable[[], float],
+        under_way: Callable[[], tuple[str, float]],
     ) -> None:
         self._cache = cache
         self._queue = queue
         self._nodes = nodes
         self._pods = pods
         self._clock = clock
+        self._under_way = under_way
         self._busy = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self.mismatches: float | None = None
@@ -110,6 +115,7 @@ class CacheDebugger:
             return
         for node in report["cache"]["nodes"]:
             log.info("cached node", **node)
+        log.info("cycle under way", **report["cycle"])
         for room, pods in report["queue"].items():
             log.info("queued pods", room=room, count=pods["count"], pods=pods["pods"])
         log.info(
@@ -118,6 +124,7 @@ class CacheDebugger:
 
     def _written(self, dump: CacheDump, found: Sequence[Mismatch]) -> dict[str, Any]:
         pending = self._queue.pending()
+        pod, under_way_s = self._under_way()
         rooms = ("active", "backoff", "unschedulable", "gated", "in_flight")
         return {
             "cache": {
@@ -135,6 +142,7 @@ class CacheDebugger:
                 "pods": len(dump.states),
                 "assumed": dict(dump.assumed),
             },
+            "cycle": {"pod": pod, "under_way_s": round(under_way_s, 3)},
             "queue": {room: self._room(getattr(pending, room)) for room in rooms},
             "comparison": {
                 "count": len(found),

@@ -6,7 +6,7 @@ Source: pkg/scheduler/schedule_one.go, ScheduleOne (1.36).
 from __future__ import annotations
 
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from cache.pod_info import PodInfo
     from cache.scheduler_cache import SchedulerCache
     from plugins.framework.cycle_state import Mark
     from scheduler.binding_cycle import BindingCycles
@@ -45,6 +46,13 @@ MAX_CYCLE_S: Final = 300.0
 longest ones that did took seconds."""
 
 log = structlog.get_logger(__name__)
+
+
+class _CycleUnderWay(NamedTuple):
+    """The cycle that the scheduling thread is in: one value, so that any thread may read it."""
+
+    began: float
+    info: PodInfo
 
 
 class SchedulingLoop:
@@ -102,7 +110,7 @@ class SchedulingLoop:
         self._failures = failures
         self._recorder = recorder
         self._metrics = metrics
-        self._began = 0.0
+        self._under_way: _CycleUnderWay | None = None
         # What is to be undone if the cycle fails: nothing, a pod that is assumed, or nothing any
         # more, for somebody else has it.
         self._assumed: BindingJob | None = None
@@ -121,8 +129,14 @@ class SchedulingLoop:
     @property
     def cycle_under_way_s(self) -> float:
         """How long the cycle takes that is under way, in seconds; 0 when none is. Any thread."""
-        began = self._began
-        return perf_counter() - began if began else 0.0
+        under_way = self._under_way
+        return perf_counter() - under_way.began if under_way else 0.0
+
+    @property
+    def pod_under_way(self) -> str:
+        """The pod whose cycle is under way, as namespace/name; empty when none is. Any thread."""
+        under_way = self._under_way
+        return under_way.info.key if under_way else ""
 
     def problem(self) -> str | None:
         """Return why nothing is scheduled any more; None while all is well. Any thread."""
@@ -162,7 +176,7 @@ class SchedulingLoop:
 
     def _failed(self, queued: QueuedPod, error: BaseException) -> None:
         """Take back what a cycle did that ended in the middle: by a mistake of ours."""
-        self._began = 0.0
+        self._under_way = None
         status = failure(error, "scheduling")
         if self._is_handed_over:
             return
@@ -187,7 +201,8 @@ class SchedulingLoop:
         if self._profiles.version != self._profiles_version:
             self._profiles_version = self._profiles.version
             self._cycle.retain_profiles(self._profiles)
-        began = self._began = perf_counter()
+        began = perf_counter()
+        self._under_way = _CycleUnderWay(began, info)
         update = self._cache.update_snapshot(self._cycle.snapshot)
         budget = AttemptBudget(queued.allowance_s, self._cpu_clock)
         state = CycleState(budget)
@@ -216,7 +231,7 @@ class SchedulingLoop:
             duration_s=perf_counter() - began,
         )
         # The binding may wait here for others to be bound: that is not the cycle's time.
-        self._began = 0.0
+        self._under_way = None
         if job is not None:
             self._bindings.start(job)
             self._is_handed_over = True

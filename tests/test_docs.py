@@ -117,10 +117,8 @@ def test_a_choice_names_the_test_that_would_fail(page: Path) -> None:
     assert any(match[2] for match in PATH.finditer(confirmation))
 
 
-def test_each_choice_has_a_number_of_its_own() -> None:
-    numbers = [page.name[:4] for page in ADRS]
-    assert all(each.isdecimal() for each in numbers)
-    assert len(set(numbers)) == len(numbers)
+def test_choices_are_numbered_without_a_gap() -> None:
+    assert [page.name[:5] for page in ADRS] == [f"{n:04}-" for n in range(1, len(ADRS) + 1)]
 
 
 def test_every_difference_in_the_code_is_told() -> None:

@@ -19,12 +19,25 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-def add_health(app: web.Application, name: str, checks: Mapping[str, Check]) -> None:
-    """Serve ``/<name>``, and each check by itself under ``/<name>/<check>``."""
+def add_health(
+    app: web.Application,
+    name: str,
+    checks: Mapping[str, Check],
+    details: Mapping[str, Check] | None = None,
+) -> None:
+    """Serve ``/<name>``, and each check by itself under ``/<name>/<check>``.
+
+    Parameters
+    ----------
+    details
+        More about a check that has failed, told where it is asked for by itself.
+    """
     checks = {"ping": _ping, **checks}
     app.router.add_get(f"/{name}", _all_of(name, checks))
     for check_name, check in checks.items():
-        app.router.add_get(f"/{name}/{check_name}", _one_of(check_name, check))
+        app.router.add_get(
+            f"/{name}/{check_name}", _one_of(check_name, check, (details or {}).get(check_name))
+        )
 
 
 def _ping() -> str | None:
@@ -54,10 +67,13 @@ def _all_of(name: str, checks: Mapping[str, Check]) -> Handler:
     return serve
 
 
-def _one_of(name: str, check: Check) -> Handler:
+def _one_of(name: str, check: Check, detail: Check | None) -> Handler:
     async def serve(_: web.Request) -> web.Response:
         problem = _problem(name, check)
-        return _answer(problem is None, "ok" if problem is None else f"{problem}\n")
+        if problem is None:
+            return _answer(is_well=True, text="ok")
+        more = _problem(name, detail) if detail is not None else None
+        return _answer(is_well=False, text=f"{problem}: {more}\n" if more else f"{problem}\n")
 
     return serve
 

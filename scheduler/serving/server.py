@@ -82,6 +82,9 @@ class Server:
         few words that anybody may read. Called on the loop; must not wait.
     liveness
         The same for ``/livez`` and ``/healthz``. That the loop answers is always checked.
+    details
+        More about a check of `liveness` that has failed, by its name, for those who may read
+        pages: it is told under a path of its own, and not where that is open to anybody.
     pages
         Everything else.
     listeners
@@ -104,6 +107,7 @@ class Server:
         *,
         readiness: Mapping[str, Check],
         liveness: Mapping[str, Check] | None = None,
+        details: Mapping[str, Check] | None = None,
         reviews: Reviews | None = None,
         pages: Sequence[Page] = (),
         listeners: Sequence[Listener] | None = None,
@@ -118,8 +122,13 @@ class Server:
             app = web.Application(
                 middlewares=[_turnstile(gate, limits_s)], client_max_size=_MAX_BODY_BYTES
             )
-            add_health(app, "livez", liveness or {})
-            add_health(app, "healthz", liveness or {})
+            for name in ("livez", "healthz"):
+                told = {
+                    check: detail
+                    for check, detail in (details or {}).items()
+                    if gate is None or not gate.is_open(f"/{name}/{check}")
+                }
+                add_health(app, name, liveness or {}, told)
             add_health(app, "readyz", readiness)
             app.router.add_get("/metrics", self._serve_metrics)
             for page in pages:

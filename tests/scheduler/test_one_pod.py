@@ -19,7 +19,6 @@ from plugins.framework.interfaces import PermitPlugin, PreBindPlugin, ReservePlu
 from plugins.framework.results import PreFlight
 from plugins.framework.status import SUCCESS, Code, Status, unschedulable
 from plugins.registry import PLUGINS
-from scheduler import schedule_one
 from scheduler.binder import Binder
 from scheduler.binding_cycle import MAX_BINDING, BindingCycles
 from scheduler.binding_slots import BindingSlots
@@ -558,64 +557,3 @@ def test_a_pod_whose_profile_went_while_it_was_popped(profiles, room):
 
     stage = asyncio.run(scene())
     assert stage.parts.queue.room_of(FITS.build().metadata.uid) is room
-
-
-# --- a cycle that does not come back ----------------------------------------------------------
-
-
-def test_a_cycle_under_way_is_seen_and_in_the_end_a_problem(monkeypatch):
-    seen: list[tuple[float, str | None]] = []
-
-    class Looking(Keeper):
-        def reserve(self, state, info, node_name):
-            seen.append((stage.scheduling.cycle_under_way_s, stage.scheduling.problem()))
-            monkeypatch.setattr(schedule_one, "MAX_CYCLE_S", 0.0)
-            seen.append((stage.scheduling.cycle_under_way_s, stage.scheduling.problem()))
-            return super().reserve(state, info, node_name)
-
-    stage = Stage(FITS.build(), [None], Looking())
-    asyncio.run(stage.play())
-    (early_s, early), (late_s, late) = seen
-    assert 0.0 < early_s <= late_s
-    assert early is None
-    assert late is not None
-    assert "has been under way" in late
-    assert (stage.scheduling.cycle_under_way_s, stage.scheduling.problem()) == (0.0, None)
-
-
-def test_a_scheduling_thread_that_dies_says_so_and_is_a_problem():
-    deaths: list[str] = []
-
-    async def play() -> str | None:
-        stage = await Stage(FITS.build(), [None]).play()
-        queue = stage.parts.queue
-        scheduling = SchedulingLoop(
-            asyncio.get_running_loop(),
-            stage.parts.cache,
-            queue,
-            Profiles(stage.scheduling._profiles),
-            SchedulingCycle(Snapshot(), HostSelector(1)),
-            stage.bindings,
-            stage.parts.waiting_pods,
-            stage.scheduling._failures,
-            stage.recorder,
-            stage.parts.metrics,
-            on_death=lambda name, error: deaths.append(f"{name}: {error!r}"),
-        )
-        monkey = pytest.MonkeyPatch()
-        monkey.setattr(queue, "pop", raising(SystemExit("a plugin calls sys.exit")))
-        try:
-            scheduling.start()
-            assert await asyncio.to_thread(scheduling.join, 30)
-        finally:
-            monkey.undo()
-        return scheduling.problem()
-
-    def raising(error: BaseException):
-        def pop(timeout_s: float | None = None) -> None:
-            raise error
-
-        return pop
-
-    assert asyncio.run(play()) == "the scheduling thread has ended"
-    assert deaths == ["scheduling: SystemExit('a plugin calls sys.exit')"]

@@ -35,7 +35,12 @@ class Cluster:
     def debugger(self, *pods) -> CacheDebugger:
         parts = self.parts
         return CacheDebugger(
-            parts.cache, parts.queue, lambda: self.nodes, lambda: list(pods), parts.clock
+            parts.cache,
+            parts.queue,
+            lambda: self.nodes,
+            lambda: list(pods),
+            parts.clock,
+            lambda: ("default/tried", 12.5),
         )
 
 
@@ -94,6 +99,7 @@ def test_cache_and_queue_are_written_out():
     assert [(each["name"], each["pods"]) for each in report["cache"]["nodes"]] == [("n1", 1)]
     assert report["queue"]["gated"]["pods"][0]["gated_by"] == "SchedulingGates"
     assert report["comparison"] == {"count": 0, "mismatches": []}
+    assert report["cycle"] == {"pod": "default/tried", "under_way_s": 12.5}
 
 
 def test_a_cache_that_is_wrong_is_told_and_counted():
@@ -113,6 +119,7 @@ def test_the_report_goes_into_the_log():
         asyncio.run(tell())
     assert [line["event"] for line in lines] == [
         "cached node",
+        "cycle under way",
         *["queued pods"] * 5,
         "cache compared",
     ]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,8 +43,26 @@ class KnownPeople:
         return user.username == "scraper"
 
 
+STUCK = threading.Event()
+"""Set while the scheduling thread does not come back."""
+
+
+@pytest.fixture
+def stuck():
+    STUCK.set()
+    yield
+    STUCK.clear()
+
+
 async def serve(visit, *, options=OPTIONS, reviews=None):
-    server = Server(options, Metrics(), readiness={}, reviews=reviews)
+    server = Server(
+        options,
+        Metrics(),
+        readiness={},
+        liveness={"scheduling": lambda: "stuck" if STUCK.is_set() else None},
+        details={"scheduling": lambda: "team-a/secret"},
+        reviews=reviews,
+    )
     await server.start()
     try:
         async with asyncio.timeout(30):
@@ -101,6 +120,24 @@ def test_who_may_read(path, token, status):
 def test_paths_that_are_open(open_paths, path, status):
     options = replace(OPTIONS, always_allowed_paths=open_paths)
     assert get(path, None, options=options)[0] == status
+
+
+@pytest.mark.parametrize(
+    ("open_paths", "path", "answer"),
+    [
+        pytest.param(("/livez",), "/livez/scheduling", "stuck: team-a/secret\n", id="who may"),
+        pytest.param(("/livez/*",), "/livez/scheduling", "stuck\n", id="where anybody may"),
+        pytest.param(
+            ("/livez",),
+            "/livez",
+            "[+]ping ok\n[-]scheduling failed: stuck\nlivez check failed\n",
+            id="not among all checks",
+        ),
+    ],
+)
+def test_the_name_of_a_pod_is_for_those_who_may_read_pages(stuck, open_paths, path, answer):
+    options = replace(OPTIONS, always_allowed_paths=open_paths)
+    assert get(path, "scraper", options=options) == (500, answer)
 
 
 def test_a_refusal_names_who_wanted_what():
