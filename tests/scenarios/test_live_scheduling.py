@@ -346,3 +346,6 @@ class TestExpiry:
             assert berth.app.reaper.rounds > rounds
             assert berth.app.cache.counts().assumed_pods == 1
             assert bound(api) == {}
+            # Nobody settles it any more, and the end would wait for that.
+            api.delete("/api/v1/namespaces/default/pods/pod-0000")
+            api.wait_until(lambda: not berth.app.cache.counts().assumed_pods, "it is gone")
