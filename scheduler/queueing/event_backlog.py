@@ -79,6 +79,10 @@ class EventBacklog:
         self._events.clear()
         self._events.append(UnjudgedEvent(self.count, None, tuple(kinds)))
 
+    def skip(self) -> None:
+        """Count an event about which nobody has to be asked."""
+        self.count += 1
+
     def drop(self, event: UnjudgedEvent) -> None:
         """Take the oldest event out, if it is this one."""
         if self._events and self._events[0] is event:

@@ -81,6 +81,9 @@ class Judging:
 
         Returns how many pods became active or went to backoff.
         """
+        if not self._concerns(happening.event):
+            self.backlog.skip()
+            return 0
         is_first = not self.backlog
         self.backlog.add(happening, pre_check)
         most = self._pieces_at_once
@@ -88,6 +91,15 @@ class Judging:
             return self.run(lambda: False)
         pieces = count(1)
         return self.run(lambda: next(pieces) >= most) if is_first else 0
+
+    def _concerns(self, event: ClusterEvent) -> bool:
+        """Tell whether any pod waits whose blockers have registered an event."""
+        askers = self._wake_ups.askers
+        for room in self._rooms:
+            for blockers in room.groups():
+                if askers(blockers, event):
+                    return True
+        return False
 
     def restart(self) -> None:
         """Judge the oldest event from the beginning: the plugins are others."""

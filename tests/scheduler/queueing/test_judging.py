@@ -248,6 +248,16 @@ def test_a_pod_that_left_its_room_is_not_woken(fate):
     assert stage.queue.room_of(uid) is room
 
 
+def test_an_event_that_concerns_nobody_who_waits_is_not_put_down():
+    wanted = {"Picky": (wants(Resource.NODE, Action.UPDATE_NODE_LABEL, lambda *_: Hint.SKIP),)}
+    stage = Stage(wanted, wake_later=lambda: None, pieces_at_once=1)
+    refuse_all(stage, "Picky", [pod(f"p{index}") for index in range(4)])
+    stage.queue.move_all(NODE_LABEL, None, "x")
+    assert stage.queue.backlog() == 1
+    stage.queue.move_all(ASSIGNED_POD_ADD, None, FOREIGN)
+    assert stage.queue.backlog() == 1
+
+
 def test_another_policy_is_asked_about_the_events_that_wait():
     answers = [Hint.SKIP]
     wanted = {"Picky": (wants(Resource.NODE, Action.UPDATE_NODE_LABEL, lambda *_: answers[0]),)}
