@@ -16,6 +16,8 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from cache.byte_bounded import ByteBounded
+
 _OURS: Final = ("cache.", "plugins.", "scheduler.")
 _SERIES: Final = (list, tuple, set, frozenset, deque)
 _ROW: Final = (str, bytes, int, float, bool, type(None), msgspec.Struct)
@@ -24,6 +26,9 @@ _ROW: Final = (str, bytes, int, float, bool, type(None), msgspec.Struct)
 
 def table_sizes(*roots: object) -> dict[str, dict[str, int]]:
     """Return tables, items and bytes by ``module.Class.attribute``.
+
+    ``bounded`` are those of the items that are in a container with a limit: a ``deque`` or a
+    remembering function that has one, or whatever is kept in a :class:`ByteBounded`.
 
     Parameters
     ----------
@@ -50,15 +55,26 @@ class _Census:
         self._seen: set[int] = set()
 
     def visit(self, waiting: list[Any]) -> None:
+        """Count all tables that can be reached, and those behind a limit after all others."""
+        limited = self._visit(waiting, is_bounded=False)
+        self._visit(limited, is_bounded=True)
+
+    def _visit(self, waiting: list[Any], *, is_bounded: bool) -> list[Any]:
+        """Count what can be reached, and return what has a limit, which is not looked into yet."""
         seen = self._seen
+        limited = []
         while waiting:
             value = waiting.pop()
             if isinstance(value, (*_ROW, type)) or id(value) in seen:
                 continue
+            if isinstance(value, ByteBounded) and not is_bounded:
+                limited.append(value)
+                continue
             seen.add(id(value))
-            waiting += self._behind(value)
+            waiting += self._behind(value, is_bounded=is_bounded)
+        return limited
 
-    def _behind(self, value: Any) -> list[Any]:
+    def _behind(self, value: Any, *, is_bounded: bool) -> list[Any]:
         """Return what can be reached from a value in one step."""
         if isinstance(value, dict):
             return _unless_rows(list(value.values()))
@@ -74,10 +90,10 @@ class _Census:
         attributes = _attributes(value)
         owner = "" if kind is _Module else f"{kind.__module__}.{kind.__qualname__}."
         for name, held in attributes.items():
-            self._count(owner + name, held)
+            self._count(owner + name, held, is_bounded=is_bounded)
         return list(attributes.values())
 
-    def _count(self, name: str, held: Any) -> None:
+    def _count(self, name: str, held: Any, *, is_bounded: bool) -> None:
         if isinstance(held, np.ndarray):
             items, size = held.size, held.nbytes
         elif isinstance(held, (dict, *_SERIES)) and not isinstance(held, tuple):
@@ -86,10 +102,18 @@ class _Census:
             items, size = held.cache_info().currsize, 0
         else:
             return
-        sizes = self.sizes.setdefault(name, {"tables": 0, "items": 0, "bytes": 0})
+        sizes = self.sizes.setdefault(name, {"tables": 0, "items": 0, "bytes": 0, "bounded": 0})
         sizes["tables"] += 1
         sizes["items"] += items
         sizes["bytes"] += size
+        if is_bounded or _has_limit(held):
+            sizes["bounded"] += items
+
+
+def _has_limit(held: Any) -> bool:
+    if isinstance(held, deque):
+        return held.maxlen is not None
+    return isinstance(held, _lru_cache_wrapper) and held.cache_parameters()["maxsize"] is not None
 
 
 class _Module:

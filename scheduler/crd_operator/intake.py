@@ -6,7 +6,7 @@ twice, late, and out of order; what is older than what is known, or was deleted,
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -91,7 +91,7 @@ class ProfileIntake:
         self._read_config_map = read_config_map
         self._tell = tell
         self._known: dict[str, _Known] = {}
-        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._gone: deque[str] = deque(maxlen=_GONE_KEPT)
         self.names_config_maps = False
         """Whether any of them names a ConfigMap. Any thread."""
 
@@ -117,9 +117,8 @@ class ProfileIntake:
 
     def gone(self, name: str, uid: str) -> None:
         """Take note that an object was deleted."""
-        self._gone[uid] = None
-        while len(self._gone) > _GONE_KEPT:
-            self._gone.popitem(last=False)
+        if uid not in self._gone:
+            self._gone.append(uid)
         known = self._known.get(name)
         if known is not None and known.found.uid == uid:
             self._drop(known)

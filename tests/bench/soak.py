@@ -67,6 +67,8 @@ class Sample(msgspec.Struct, frozen=True):
         How many objects there have been.
     tables
         Items of each table by name; those that are empty are left out.
+    bounded
+        Those of them that a limit in number or bytes holds: what is remembered.
     """
 
     minute: float
@@ -77,6 +79,7 @@ class Sample(msgspec.Struct, frozen=True):
     bound: int
     tables: dict[str, int]
     table_bytes: int
+    bounded: dict[str, int] = {}
 
 
 class Soak(msgspec.Struct):
@@ -146,6 +149,7 @@ class _Run:
         self._namespaces: deque[str] = deque()
         self._scheduler_names: deque[str] = deque(["berth"])
         self._begun_s = time.monotonic()
+        self._bound: dict[str, float] = {}
         self.made = 0
 
     async def run(self) -> None:
@@ -292,9 +296,12 @@ class _Run:
             rss_mib=round(usage.rss_bytes / 2**20, 1),
             cpu_s=round(usage.cpu_s, 1),
             made=self.made,
-            bound=_ask_bound(self._port),
+            bound=self._ask_bound(),
             tables={name: each["items"] for name, each in sorted(tables.items()) if each["items"]},
             table_bytes=sum(each["bytes"] for each in tables.values()),
+            bounded={
+                name: each["bounded"] for name, each in sorted(tables.items()) if each["bounded"]
+            },
         )
         self._soak.samples.append(sample)
         self._soak.save(self._path)
@@ -304,6 +311,14 @@ class _Run:
             f"  {sum(sample.tables.values())} items in {len(sample.tables)} tables",
             flush=True,
         )
+
+    def _ask_bound(self) -> int:
+        """Return how many pods berth has bound by its own count, for profiles that are gone too."""
+        for line in _ask(self._port, "/metrics").decode().splitlines():
+            if line.startswith("scheduler_schedule_attempts_total") and '"scheduled"' in line:
+                series, _, count = line.rpartition(" ")
+                self._bound[series] = float(count)
+        return round(sum(self._bound.values()))
 
 
 def _ask(port: int, path: str) -> bytes:
@@ -317,22 +332,12 @@ def _ask_tables(port: int) -> dict[str, dict[str, int]]:
     return found
 
 
-def _ask_bound(port: int) -> int:
-    """Return how many pods berth has bound by its own count."""
-    return round(
-        sum(
-            float(line.rpartition(" ")[2])
-            for line in _ask(port, "/metrics").decode().splitlines()
-            if line.startswith("scheduler_schedule_attempts_total") and '"scheduled"' in line
-        )
-    )
-
-
 def grown(soak: Soak) -> dict[str, list[int]]:
     """Return the tables that have grown since everything was warm: items by sample.
 
     A table that goes up and down has grown when its smallest size of the last third is above its
-    largest of the first third of that time, by a fifth and by fifty items.
+    largest of the first third of that time, by a fifth and by fifty items. What a limit holds is
+    left aside: memories are filled once.
     """
     warm = min(_WARM_MIN, soak.minutes / 3)
     samples = [each for each in soak.samples if each.minute >= warm - 0.1 and "min" in each.what]
@@ -341,7 +346,7 @@ def grown(soak: Soak) -> dict[str, list[int]]:
         return {}
     found = {}
     for name in sorted({name for sample in samples for name in sample.tables}):
-        items = [sample.tables.get(name, 0) for sample in samples]
+        items = [sample.tables.get(name, 0) - sample.bounded.get(name, 0) for sample in samples]
         least, most = min(items[-third:]), max(items[:third])
         if least > most * 1.2 and least > most + 50:
             found[name] = items

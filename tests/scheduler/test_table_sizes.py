@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 import pytest
 
+from cache.byte_bounded import ByteBounded
 from scheduler.table_sizes import table_sizes
 from tests.builders import node, pod
 from tests.scheduler.parts import Parts
@@ -51,6 +54,31 @@ def test_tables_of_one_name_are_added_up() -> None:
     found = sizes["cache.of_this_test.Holder.rows"]
     assert (found["tables"], found["items"]) == (2, 3)
     assert found["bytes"] > 0
+
+
+def remembered_rows() -> ByteBounded[str, Holder]:
+    known: ByteBounded[str, Holder] = ByteBounded(100, lambda key, value: 1)
+    known.put("a", Holder(rows=[1, 2, 3]))
+    return known
+
+
+@pytest.mark.parametrize(
+    ("table", "bounded"),
+    [
+        pytest.param([1, 2, 3], 0, id="list"),
+        pytest.param(deque([1, 2, 3]), 0, id="deque"),
+        pytest.param(deque([1, 2, 3], maxlen=5), 3, id="deque with a limit"),
+    ],
+)
+def test_what_a_limit_holds_is_told_apart(table: object, bounded: int) -> None:
+    assert table_sizes(Holder(rows=table))["cache.of_this_test.Holder.rows"]["bounded"] == bounded
+
+
+def test_what_is_kept_within_bytes_is_told_apart_unless_others_have_it_too() -> None:
+    known = remembered_rows()
+    name = "cache.of_this_test.Holder.rows"
+    assert table_sizes(Holder(known=known))[name]["bounded"] == 3
+    assert table_sizes(Holder(known=known, other=known.get("a")))[name]["bounded"] == 0
 
 
 def test_what_is_reached_in_two_ways_counts_once() -> None:
