@@ -250,15 +250,17 @@ def test_other_threads_are_unharmed(watched, tmp_path):
         server = await asyncio.start_server(echo, "127.0.0.1", 0, ssl=identity)
         port = server.sockets[0].getsockname()[1]
         line = b"x" * 50_000 + b"\n"
-        while not stop.is_set():
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
-            for _ in range(20):
-                writer.write(line)
-                assert await reader.readline() == line
-                exchanged += len(bytearray(4 << 20)) > 0
-            writer.close()
-            await writer.wait_closed()
-        server.close()
+        try:
+            while not stop.is_set():
+                reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
+                for _ in range(20):
+                    writer.write(line)
+                    assert await reader.readline() == line
+                    exchanged += len(bytearray(4 << 20)) > 0
+                writer.close()
+                await writer.wait_closed()
+        finally:
+            server.close()
 
     def other() -> None:
         try:
