@@ -144,7 +144,11 @@ def pod_terms(pod: Pod, check: Callable[[], None] | None = None) -> PodTerms:
     )
 
 
-def compile_selector_once(selector: LabelSelector | None, path: str = "labelSelector") -> Selector:
+def compile_selector_once(
+    selector: LabelSelector | None,
+    path: str = "labelSelector",
+    check: Callable[[], None] | None = None,
+) -> Selector:
     """Return what :func:`compile_label_selector` does, remembering selectors seen before.
 
     Raises
@@ -157,7 +161,7 @@ def compile_selector_once(selector: LabelSelector | None, path: str = "labelSele
     labels, expressions = selector.match_labels, selector.match_expressions
     if not labels and not expressions:
         return EVERYTHING
-    return _compiled(tuple(labels.items()), expressions, path)
+    return _compiled(tuple(labels.items()), expressions, path, check=check)
 
 
 @remembered(MAX_COMPILED_BYTES)
@@ -165,8 +169,10 @@ def _compiled(
     labels: tuple[tuple[str, str], ...],
     expressions: tuple[LabelSelectorRequirement, ...],
     path: str,
+    *,
+    check: Callable[[], None] | None,
 ) -> Selector:
-    return compile_label_selector(LabelSelector(dict(labels), expressions), path)
+    return compile_label_selector(LabelSelector(dict(labels), expressions), path, check=check)
 
 
 class _Compiler:
@@ -216,6 +222,8 @@ class _Compiler:
         return AffinityTerm(
             term.topology_key,
             self._own if own else frozenset(term.namespaces),
-            compile_selector_once(term.namespace_selector, f"{path}.namespaceSelector"),
-            compile_selector_once(term.label_selector, f"{path}.labelSelector"),
+            compile_selector_once(
+                term.namespace_selector, f"{path}.namespaceSelector", self._check
+            ),
+            compile_selector_once(term.label_selector, f"{path}.labelSelector", self._check),
         )

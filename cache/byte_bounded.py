@@ -191,7 +191,8 @@ def remembered(max_bytes: int) -> Callable[[Callable[..., V]], Callable[..., V]]
     """Return a decorator for a pure function of hashable arguments, as ``functools.lru_cache``.
 
     What it returned lately is returned again, within a number of bytes: those of arguments and
-    results. A result of None is worked out again each time.
+    results. A result of None is worked out again each time. Keyword arguments are passed on, and
+    make no difference to what is returned.
 
     Notes
     -----
@@ -211,11 +212,11 @@ def remembered(max_bytes: int) -> Callable[[Callable[..., V]], Callable[..., V]]
         known: ByteBounded[tuple[Hashable, ...], V] = ByteBounded(max_bytes, weigh)
 
         @wraps(function)
-        def remembering(*arguments: Hashable) -> V:
+        def remembering(*arguments: Hashable, **unkeyed: Any) -> V:
             with lock:
                 found = known.get(arguments)
             if found is None:
-                found = function(*arguments)
+                found = function(*arguments, **unkeyed)
                 with lock:
                     known.put(arguments, found)
             return found

@@ -25,7 +25,7 @@ from cache.quantity import INT64_MAX
 from cache.resources import MalformedObjectError, is_qualified_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cache.objects import (
         LabelSelector,
@@ -55,6 +55,9 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _MAX_INTEGER_TEXT = 64
 
 _NO_VALUES: frozenset[str] = frozenset()
+
+_SOME = 64
+"""Requirements that are compiled between two calls of ``check``: ordinary pods have fewer."""
 
 
 def parse_int64(text: str) -> int | None:
@@ -132,7 +135,12 @@ def _normalised(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
     distinct = set(requirements)
     if len(distinct) < 2:
         return tuple(distinct)
-    return tuple(sorted(distinct, key=lambda r: (r.key, r.operator, sorted(r.values))))
+    return tuple(sorted(distinct, key=_place))
+
+
+def _place(requirement: Requirement) -> tuple[str, str, list[str]]:
+    values = requirement.values
+    return (requirement.key, requirement.operator, sorted(values) if values else [])
 
 
 class Selector:
@@ -232,7 +240,12 @@ def _requirement_of_label(key: str, value: str) -> Requirement:
     return Requirement(key, IN, frozenset((value,)))
 
 
-def compile_label_selector(selector: LabelSelector | None, path: str = "labelSelector") -> Selector:
+def compile_label_selector(
+    selector: LabelSelector | None,
+    path: str = "labelSelector",
+    *,
+    check: Callable[[], None] | None = None,
+) -> Selector:
     """Return the compiled form of ``selector``; None selects nothing, an empty one everything.
 
     Parameters
@@ -241,6 +254,8 @@ def compile_label_selector(selector: LabelSelector | None, path: str = "labelSel
         As the API writes it.
     path : str
         Where it stands in its object, for the error.
+    check
+        Called now and then while many requirements are compiled; what it raises is raised.
 
     Raises
     ------
@@ -254,13 +269,15 @@ def compile_label_selector(selector: LabelSelector | None, path: str = "labelSel
         return EVERYTHING
     requirements = []
     for key, value in selector.match_labels.items():
-        _check_key(key, f"{path}.matchLabels")
-        _check_value(value, f"{path}.matchLabels[{key}]")
+        if not _is_label_key(key):
+            raise _wrong_key(key, f"{path}.matchLabels")
+        if not _is_label_value(value):
+            raise _wrong_value(value, f"{path}.matchLabels[{key}]")
         requirements.append(_requirement_of_label(key, value))
     for index, expression in enumerate(selector.match_expressions):
-        requirements.append(
-            _compile_requirement(expression, _LABEL_OPERATORS, f"{path}.matchExpressions[{index}]")
-        )
+        if check is not None and index % _SOME == _SOME - 1:
+            check()
+        requirements.append(_compile_requirement(expression, _LABEL_OPERATORS, path, index))
     return Selector(requirements)
 
 
@@ -361,7 +378,10 @@ class NodeSelectorMatcher:
 
 
 def compile_node_selector_term(
-    term: NodeSelectorTerm, path: str = "nodeSelectorTerm"
+    term: NodeSelectorTerm,
+    path: str = "nodeSelectorTerm",
+    *,
+    check: Callable[[], None] | None = None,
 ) -> NodeTermSelector:
     """Return the compiled form of ``term``; what is wrong with it is in its ``errors``.
 
@@ -375,22 +395,28 @@ def compile_node_selector_term(
         As the API writes it.
     path : str
         Where it stands in its object, for the errors.
+    check
+        Called now and then while many requirements are compiled; what it raises is raised.
     """
     errors: list[MalformedObjectError] = []
     requirements: list[Requirement] = []
     for index, expression in enumerate(term.match_expressions):
-        where = f"{path}.matchExpressions[{index}]"
+        if check is not None and index % _SOME == _SOME - 1:
+            check()
         try:
-            requirements.append(_compile_requirement(expression, _NODE_OPERATORS, where))
+            requirements.append(_compile_requirement(expression, _NODE_OPERATORS, path, index))
         except MalformedObjectError as error:
             errors.append(error)
     field_requirements: list[Requirement] = []
     for index, expression in enumerate(term.match_fields):
-        where = f"{path}.matchFields[{index}]"
+        if check is not None and index % _SOME == _SOME - 1:
+            check()
         if expression.operator not in _FIELD_OPERATORS:
+            where = f"{path}.matchFields[{index}]"
             errors.append(_unknown_operator(expression.operator, _FIELD_OPERATORS, where))
         elif len(expression.values) != 1:
-            errors.append(MalformedObjectError(f"{where}.values", "must have exactly one value"))
+            where = f"{path}.matchFields[{index}].values"
+            errors.append(MalformedObjectError(where, "must have exactly one value"))
         else:
             field_requirements.append(
                 Requirement(expression.key, expression.operator, frozenset(expression.values))
@@ -399,7 +425,10 @@ def compile_node_selector_term(
 
 
 def compile_node_selector(
-    selector: NodeSelector, path: str = "nodeSelector"
+    selector: NodeSelector,
+    path: str = "nodeSelector",
+    *,
+    check: Callable[[], None] | None = None,
 ) -> NodeSelectorMatcher:
     """Return the compiled form of ``selector``; what is wrong with it is in its ``errors``.
 
@@ -409,11 +438,15 @@ def compile_node_selector(
         As the API writes it; without a term that says something it matches no node.
     path : str
         Where it stands in its object, for the errors.
+    check
+        Called now and then while much is compiled; what it raises is raised.
     """
-    compiled = (
-        compile_node_selector_term(term, f"{path}.nodeSelectorTerms[{index}]")
-        for index, term in enumerate(selector.node_selector_terms)
-    )
+    compiled = []
+    for index, term in enumerate(selector.node_selector_terms):
+        if check is not None and index % _SOME == _SOME - 1:
+            check()
+        where = f"{path}.nodeSelectorTerms[{index}]"
+        compiled.append(compile_node_selector_term(term, where, check=check))
     return NodeSelectorMatcher(tuple(term for term in compiled if not term.empty))
 
 
@@ -424,11 +457,23 @@ def _compile_requirement(
     expression: LabelSelectorRequirement | NodeSelectorRequirement,
     operators: Sequence[str],
     path: str,
+    index: int,
 ) -> Requirement:
+    """Return the compiled form of ``matchExpressions[index]`` of what is at ``path``."""
     operator, values = expression.operator, expression.values
+    if (
+        operator in operators
+        and _is_label_key(expression.key)
+        and operator not in (GT, LT)
+        and bool(values) == (operator in (IN, NOT_IN))
+        and all(map(_is_label_value, values))
+    ):
+        return Requirement(expression.key, operator, frozenset(values))
+    path = f"{path}.matchExpressions[{index}]"
     if operator not in operators:
         raise _unknown_operator(operator, operators, path)
-    _check_key(expression.key, f"{path}.key")
+    if not _is_label_key(expression.key):
+        raise _wrong_key(expression.key, f"{path}.key")
     if operator in (IN, NOT_IN):
         if not values:
             raise MalformedObjectError(f"{path}.values", f"{operator} needs at least one value")
@@ -444,11 +489,11 @@ def _compile_requirement(
                 f"{path}.values[0]", f"{operator} needs an integer, not {values[0][:64]!r}"
             )
         # The bound, too, must be able to be a label's value, so it has no sign.
-        _check_value(values[0], f"{path}.values[0]")
+        if not _is_label_value(values[0]):
+            raise _wrong_value(values[0], f"{path}.values[0]")
         return Requirement(expression.key, operator, frozenset((str(bound),)))
-    for index, value in enumerate(values):
-        _check_value(value, f"{path}.values[{index}]")
-    return Requirement(expression.key, operator, frozenset(values))
+    at = next(at for at, value in enumerate(values) if not _is_label_value(value))
+    raise _wrong_value(values[at], f"{path}.values[{at}]")
 
 
 def _unknown_operator(operator: str, known: Sequence[str], path: str) -> MalformedObjectError:
@@ -457,14 +502,16 @@ def _unknown_operator(operator: str, known: Sequence[str], path: str) -> Malform
     )
 
 
-def _check_key(key: str, path: str) -> None:
-    if not _is_label_key(key):
-        raise MalformedObjectError(path, f"{key[:64]!r} cannot be the key of a label")
+def _wrong_key(key: str, path: str) -> MalformedObjectError:
+    return MalformedObjectError(path, f"{key[:64]!r} cannot be the key of a label")
 
 
-def _check_value(value: str, path: str) -> None:
-    if len(value) > _MAX_LABEL_VALUE or _LABEL_VALUE.fullmatch(value) is None:
-        raise MalformedObjectError(path, f"{value[:64]!r} cannot be the value of a label")
+def _wrong_value(value: str, path: str) -> MalformedObjectError:
+    return MalformedObjectError(path, f"{value[:64]!r} cannot be the value of a label")
+
+
+def _is_label_value(value: str) -> bool:
+    return len(value) <= _MAX_LABEL_VALUE and _LABEL_VALUE.fullmatch(value) is not None
 
 
 _is_label_key = lru_cache(maxsize=1024)(is_qualified_name)

@@ -50,10 +50,11 @@ from plugins.required_node_affinity import (
     names_demanded,
     required_node_affinity,
     required_node_selector,
+    required_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     import msgspec
     import numpy.typing as npt
@@ -69,6 +70,9 @@ if TYPE_CHECKING:
 
 REJECTED_BY_POD: Final = unresolvable("node(s) didn't match Pod's node affinity/selector")
 REJECTED_BY_ADDED: Final = unresolvable("node(s) didn't match scheduler-enforced node affinity")
+_SOME: Final = 64
+"""Preferences that are compiled between two looks at the budget."""
+
 CONFLICT: Final = PreFilterResult(unresolvable("pod affinity terms conflict"))
 
 
@@ -79,7 +83,6 @@ class WeightedTerm(NamedTuple):
     term: NodeTermSelector
 
 
-_REQUIRED: Final = StateKey[RequiredNodeAffinity]("NodeAffinity.required")
 _PREFERRED: Final = StateKey[tuple[WeightedTerm, ...]]("NodeAffinity.preferred")
 
 
@@ -119,7 +122,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     # --- filtering ----------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
-        """Compile the pod's demands, and narrow the search where they name nodes.
+        """Narrow the search where the pod's demands name nodes.
 
         Returns
         -------
@@ -131,7 +134,6 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         required = required_node_selector(spec)
         if required is None and not spec.node_selector and self._added_required is None:
             return SKIP_FILTER
-        state.write(_REQUIRED, required_node_affinity(spec))
         if required is None:
             return PROCEED
         demanded = names_demanded(required)
@@ -141,7 +143,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
         """Judge all nodes of the view: first by the profile's demands, then by the pod's."""
-        by_pod = self._required(state, info).mask(nodes, state.budget)
+        by_pod = required_of(state, info).mask(nodes, state.budget)
         if self._added_required is None:
             return ALL_PASS if by_pod is None else NodeVerdicts(by_pod, status=REJECTED_BY_POD)
         by_added = any_term_mask(self._added_required, nodes)
@@ -156,11 +158,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         added = self._added_required
         if added is not None and not added.matches(node_info.labels, node_info.name):
             return REJECTED_BY_ADDED
-        return SUCCESS if self._required(state, info).matches(node_info) else REJECTED_BY_POD
-
-    def _required(self, state: CycleState, info: PodInfo) -> RequiredNodeAffinity:
-        # A profile may run the filter without the PreFilter.
-        return state.get(_REQUIRED) or required_node_affinity(info.pod.spec)
+        return SUCCESS if required_of(state, info).matches(node_info) else REJECTED_BY_POD
 
     # --- scoring ------------------------------------------------------------------------------
 
@@ -175,7 +173,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         preferred = _preferred(info.pod.spec)
         if not preferred and self._added_preferred is None:
             return SKIP
-        state.write(_PREFERRED, _compile_preferences(preferred))
+        state.write(_PREFERRED, _compile_preferences(preferred, check=state.budget.glance))
         return SUCCESS
 
     def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
@@ -261,13 +259,18 @@ def _preferred(spec: PodSpec) -> tuple[PreferredSchedulingTerm, ...]:
 def _compile_preferences(
     preferred: tuple[PreferredSchedulingTerm, ...],
     path: str = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution",
+    *,
+    check: Callable[[], None] | None = None,
 ) -> tuple[WeightedTerm, ...]:
     """Compile preferences, leaving out those without weight and those that say nothing."""
     compiled = []
     for index, preference in enumerate(preferred):
+        if check is not None and index % _SOME == _SOME - 1:
+            check()
         if not preference.weight:
             continue
-        term = compile_node_selector_term(preference.preference, f"{path}[{index}].preference")
+        where = f"{path}[{index}].preference"
+        term = compile_node_selector_term(preference.preference, where, check=check)
         for error in term.errors:
             raise error
         if not term.empty:

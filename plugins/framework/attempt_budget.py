@@ -96,6 +96,20 @@ class AttemptBudget:
                 raise AttemptBudgetExceededError(self.limit_s)
             self._nearest_s = self._ceiling() + left_s
 
+    def glance(self) -> None:
+        """Return if the attempt may go on; a look that is only counted when it is the last.
+
+        For work that is not done at all when its outcome is remembered from another attempt: the
+        looks that are counted must be the same in a replay, which runs out at the next of them.
+
+        Raises
+        ------
+        AttemptBudgetExceededError
+            When the budget is used up.
+        """
+        self.check()
+        self.checks -= 1
+
     @contextmanager
     def exempt(self) -> Iterator[None]:
         """Let nothing that happens within be paid from the budget.
@@ -149,11 +163,17 @@ class ReplayedBudget(AttemptBudget):
         if self.checks == self._ran_out_at:
             raise AttemptBudgetExceededError(self.limit_s)
 
+    def glance(self) -> None:
+        """Return: nothing runs out here."""
+
 
 class _Unlimited(AttemptBudget):
     __slots__ = ()
 
     def check(self) -> None:
+        pass
+
+    def glance(self) -> None:
         pass
 
 

@@ -72,7 +72,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
         *Cost*: see :meth:`AffinityCounts.count`.
         """
-        terms = pod_terms(info.pod, state.budget.check)
+        terms = pod_terms(info.pod, state.budget.glance)
         if terms is not NO_POD_TERMS:
             state.write(_TERMS, terms)
         if terms.errors:
@@ -128,7 +128,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return SKIP
         terms = NO_POD_TERMS
         if has_own:
-            terms = state.get(_TERMS) or pod_terms(info.pod, state.budget.check)
+            terms = state.get(_TERMS) or pod_terms(info.pod, state.budget.glance)
         if terms.errors:
             return failure(terms.errors[0], "failed to parse pod")
         scores = domain_scores(

@@ -162,7 +162,8 @@ class ConstraintSource:
                 if at % _SOME == _SOME - 1:
                     budget.check()
                 if each.when_unsatisfiable == action:
-                    constraints.append(_compiled(each, _selector_of(each, labels), namespace))
+                    selector = _selector_of(each, labels, budget)
+                    constraints.append(_compiled(each, selector, namespace))
             return tuple(constraints)
         wanted = [each for each in self._defaults if each.when_unsatisfiable == action]
         if not wanted:
@@ -178,8 +179,10 @@ def any_selects(constraints: Iterable[Constraint], labels: Mapping[str, str]) ->
     return any(each.selector.matches(labels) for each in constraints)
 
 
-def _selector_of(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> Selector:
-    selector = compile_selector_once(constraint.label_selector)
+def _selector_of(
+    constraint: TopologySpreadConstraint, labels: Mapping[str, str], budget: AttemptBudget
+) -> Selector:
+    selector = compile_selector_once(constraint.label_selector, check=budget.glance)
     same = {key: labels[key] for key in constraint.match_label_keys if key in labels}
     # The selector of nothing has no requirements to add to and stays what it is.
     return selector.with_requirements(selector_of_labels(same).requirements) if same else selector

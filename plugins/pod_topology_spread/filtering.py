@@ -235,7 +235,7 @@ def count_spread(
         # No pod counts, so none is one too many: maxSkew is at least 1. What is left is the label
         # that each node lacks.
         return SpreadCounts(info, affinity, ())
-    inclusion = Inclusion(columns, info.pod.spec, taint_tables)
+    inclusion = Inclusion(columns, info.pod.spec, taint_tables, affinity, budget)
     domains = []
     for at, constraint in enumerate(constraints):
         if at:

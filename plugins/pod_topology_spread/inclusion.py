@@ -8,6 +8,7 @@ import numpy as np
 
 from cache.columns import NodesView
 from plugins.domain_counts import ABSENT
+from plugins.framework.attempt_budget import UNLIMITED
 from plugins.required_node_affinity import required_node_affinity
 
 if TYPE_CHECKING:
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
 
     from cache.columns import Columns
     from cache.objects import PodSpec
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.results import BoolArray
     from plugins.pod_topology_spread.constraints import Constraint
+    from plugins.required_node_affinity import RequiredNodeAffinity
     from plugins.taint_tables import TaintTables
 
 
@@ -31,6 +34,10 @@ class Inclusion:
         The pod's.
     taint_tables
         Judges hard taints, shared by all pods.
+    affinity
+        What the pod demands of nodes; None to compile it when it is needed.
+    budget
+        Of the attempt.
 
     Notes
     -----
@@ -38,9 +45,18 @@ class Inclusion:
     node.
     """
 
-    def __init__(self, columns: Columns, spec: PodSpec, taint_tables: TaintTables) -> None:
+    def __init__(
+        self,
+        columns: Columns,
+        spec: PodSpec,
+        taint_tables: TaintTables,
+        affinity: RequiredNodeAffinity | None = None,
+        budget: AttemptBudget = UNLIMITED,
+    ) -> None:
         self._nodes = NodesView(columns)
         self._spec = spec
+        self._required = affinity
+        self._budget = budget
         self._taint_tables = taint_tables
         self._affine: tuple[BoolArray | None] | None = None
         self._tolerated: tuple[BoolArray | None] | None = None
@@ -50,7 +66,8 @@ class Inclusion:
         mask = labelled
         if constraint.honors_affinity:
             if self._affine is None:
-                self._affine = (required_node_affinity(self._spec).mask(self._nodes),)
+                required = self._required or required_node_affinity(self._spec, self._budget)
+                self._affine = (required.mask(self._nodes, self._budget),)
             mask = _both(mask, self._affine[0])
         if constraint.honors_taints:
             if self._tolerated is None:

@@ -23,7 +23,7 @@ from plugins.pod_topology_spread.constraints import HARD_EFFECTS, ConstraintSour
 from plugins.pod_topology_spread.filtering import SpreadCounts, count_spread
 from plugins.pod_topology_spread.hints import SpreadHints
 from plugins.pod_topology_spread.scoring import SpreadScores, crowded_domains
-from plugins.required_node_affinity import required_node_affinity
+from plugins.required_node_affinity import required_of
 from plugins.taint_tables import Taints, TaintTables, Tolerated
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         constraints = self._source.hard(info.pod, self.handle.workloads, state.budget)
         if not constraints:
             return SKIP_FILTER
-        affinity = required_node_affinity(info.pod.spec)
+        affinity = required_of(state, info)
         counts = count_spread(
             info, affinity, constraints, nodes.columns, self._taint_tables, state.budget
         )

@@ -176,7 +176,7 @@ def crowded_domains(
         return SpreadScores((), np.ones(len(feasible), dtype=np.bool_), ())
     scored = None if labelled is None else feasible.take(labelled)
     num_scored = len(feasible) if scored is None else int(np.count_nonzero(scored))
-    inclusion = Inclusion(columns, info.pod.spec, taint_tables)
+    inclusion = Inclusion(columns, info.pod.spec, taint_tables, budget=budget)
     domains = []
     for at, constraint in enumerate(constraints):
         if at:

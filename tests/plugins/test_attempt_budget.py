@@ -9,6 +9,8 @@ from plugins.framework.attempt_budget import (
     ReplayedBudget,
 )
 from plugins.framework.cycle_state import CycleState
+from plugins.required_node_affinity import required_node_affinity, required_of
+from tests.builders import PodBuilder, pod, requirement, term
 from tests.fakes.clock import FakeClock
 
 
@@ -90,3 +92,48 @@ def test_a_what_if_spends_the_budget_of_its_cycle() -> None:
     budget = AttemptBudget(1.0)
     assert CycleState(budget).copy().budget is budget
     assert CycleState().budget is UNLIMITED
+
+
+def test_a_glance_counts_only_when_it_is_the_last_look() -> None:
+    clock = FakeClock()
+    budget = AttemptBudget(0.25, clock)
+    budget.check()
+    for _ in range(10):
+        budget.glance()
+    assert budget.checks == 1
+    clock.advance(1)
+    with pytest.raises(AttemptBudgetExceededError):
+        budget.glance()
+    replayed = ReplayedBudget(0.25, budget.checks)
+    replayed.check()
+    replayed.glance()
+    with pytest.raises(AttemptBudgetExceededError):
+        replayed.check()
+
+
+def test_what_was_used_is_told_by_the_dear_clock() -> None:
+    cheap, dear = FakeClock(), FakeClock()
+    budget = AttemptBudget(0.25, dear, cheap)
+    cheap.advance(0.1)
+    assert not budget.has_used(0.0625)
+    dear.advance(0.07)
+    assert budget.has_used(0.0625)
+    assert not UNLIMITED.has_used(float("inf"))
+
+
+def many_requirements() -> PodBuilder:
+    keys = [requirement(f"k{index}", "Exists") for index in range(1_000)]
+    return pod("many").node_affinity(*(term(each) for each in keys))
+
+
+def test_compiling_what_a_pod_demands_ends_with_the_budget() -> None:
+    clock = FakeClock()
+    budget = AttemptBudget(0.25, clock)
+    clock.advance(1)
+    with pytest.raises(AttemptBudgetExceededError):
+        required_node_affinity(many_requirements().build().spec, budget)
+
+
+def test_what_a_pod_demands_is_compiled_once_in_an_attempt() -> None:
+    state, info = CycleState(UNLIMITED), many_requirements().info()
+    assert required_of(state, info) is required_of(state, info)

@@ -9,21 +9,24 @@ from msgspec.structs import replace
 
 from cache.columns import Columns, NodesView
 from cache.label_selectors import (
+    NodeSelectorMatcher,
     NodeTermSelector,
     Requirement,
     compile_node_selector_term,
     selector_of_labels,
 )
 from cache.node_info import NodeInfo
-from plugins.framework.attempt_budget import AttemptBudgetExceededError, ReplayedBudget
+from plugins.framework.attempt_budget import UNLIMITED, AttemptBudgetExceededError, ReplayedBudget
 from plugins.label_masks import (
     MAX_BY_COLUMN,
     labels_mask,
     requirement_mask,
     requirements_mask,
     term_mask,
+    together,
     weights_of_terms,
 )
+from plugins.required_node_affinity import any_term_mask
 from tests import strategies
 from tests.builders import names_term, node, requirement, term
 
@@ -254,3 +257,40 @@ def test_weights_of_many_terms_are_those_of_each_term(
         sum(weight for weight, each in weighted if each.matches(info.labels, info.name))
         for info in infos
     ]
+
+
+@given(
+    listed=st.lists(strategies.nodes(), max_size=4, unique_by=lambda each: each.metadata.name),
+    asked=st.lists(strategies.node_selector_terms(), min_size=9, max_size=24),
+)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+def test_one_of_many_terms_is_what_one_of_them_says(
+    listed: list[Node], asked: list[NodeSelectorTerm]
+) -> None:
+    infos = []
+    for each in listed:
+        info = NodeInfo(each.metadata.name)
+        info.set_node(each)
+        infos.append(info)
+    view = NodesView.of(infos)
+    matcher = NodeSelectorMatcher(tuple(compile_node_selector_term(each) for each in asked))
+    assert chosen(any_term_mask(matcher, view), view) == {
+        info.name for info in infos if matcher.matches(info.labels, info.name)
+    }
+
+
+@pytest.mark.parametrize("operator", ["In", "NotIn", "Gt", "Lt", "Exists", "DoesNotExist"])
+def test_terms_that_only_ask_for_one_label_are_one_question(operator: str) -> None:
+    view = nodes_by_rank()
+    values = [() if "Exist" in operator else (str(index),) for index in range(100)]
+    terms = [compile_node_selector_term(term(requirement("rank", operator, *v))) for v in values]
+    (one,) = together(terms, view, UNLIMITED)
+    matcher = NodeSelectorMatcher(tuple(terms))
+    assert chosen(term_mask(one, view), view) == {
+        info.name for info in view.node_infos() if matcher.matches(info.labels, info.name)
+    }
+
+
+def test_terms_of_labels_that_no_node_has_are_no_question() -> None:
+    terms = [compile_node_selector_term(term(requirement(f"k{i}", "Exists"))) for i in range(100)]
+    assert together(terms, nodes_by_rank(), UNLIMITED) == []
