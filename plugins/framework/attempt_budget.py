@@ -75,8 +75,9 @@ class AttemptBudget:
         self.limit_s = limit_s
         self.checks = 0
         self._clock = clock
-        self._ceiling = ceiling
         unlimited = limit_s == _NEVER_S
+        # Without a limit it is always 0.0, and no clock is read.
+        self._ceiling = float if unlimited else ceiling
         self._deadline_s = limit_s if unlimited else clock() + limit_s
         self._began_s = limit_s if unlimited else ceiling()
         self._nearest_s = self._began_s + limit_s
