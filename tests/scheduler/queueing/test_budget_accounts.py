@@ -360,3 +360,25 @@ def test_without_a_limit_nothing_is_booked():
     stage.add(berth("web"))
     assert stage.pop().allowance_s == float("inf")
     assert stage.queue._accounts.num_accounts == 0
+
+
+@pytest.mark.parametrize("namespaces", [1, 10])
+def test_a_steady_load_waits_for_one_budget_at_most_beside_ten_costly_pods(namespaces):
+    stage, seconds, pause_s = Stage(), 30.0, 0.01
+    for index in range(10):
+        stage.queue.add(berth(f"web-{index}", f"ns-{index % namespaces}").info())
+    waits_s: list[float] = []
+    while stage.now_s < START_S + seconds:
+        came_s = START_S + pause_s * len(waits_s)
+        stage.now_s = max(stage.now_s, came_s)
+        stage.queue.add(berth(f"steady-{len(waits_s)}", "steady").info())
+        while (queued := stage.pop()).info.namespace != "steady":
+            stage.now_s += end(stage, queued, 0.2)
+            stage.queue.activate([queued.info.uid])
+        if queued.prepaid_s:
+            stage.queue.settle_budget(queued, 0.0, over=False)
+        stage.queue.done(queued.info.uid)
+        waits_s.append(stage.now_s - came_s)
+    waits_s.sort()
+    assert waits_s[-len(waits_s) // 100] <= LIMIT_S
+    assert waits_s[-1] < 1
