@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from scheduler.queueing.budget_accounts import BudgetAccounts
     from scheduler.queueing.judging import Judging
     from scheduler.queueing.pending_pods import PendingPods, QueueCounts
     from scheduler.queueing.pod_rooms import PodRooms
@@ -27,6 +28,12 @@ class QueueQuestions:
     _lock: ReportingLock
     _rooms: PodRooms
     _judging: Judging
+    _accounts: BudgetAccounts
+
+    @property
+    def costly_s(self) -> float:
+        """From how many CPU seconds on an attempt is settled with its namespace."""
+        return self._accounts.costly_s
 
     def room_of(self, uid: str) -> Room:
         """Return where a pod is."""

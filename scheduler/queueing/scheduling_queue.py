@@ -308,11 +308,6 @@ class SchedulingQueue(QueueQuestions):
             with self._lock:
                 self._shared.charge(queued, used_s)
 
-    @property
-    def costly_s(self) -> float:
-        """From how many CPU seconds on :meth:`settle_budget` has to be told of an attempt."""
-        return self._accounts.costly_s
-
     def settle_budget(self, queued: QueuedPod, used_s: float, *, over: bool) -> None:
         """Book what an attempt has cost that was broken off, costly, or paid for in advance.
 
