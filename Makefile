@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # What is measured has what the image has: nothing of development, and all bytecode compiled.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: help install demo test parity hints schedules lint types imports bench bench-quick bench-report bench-gpu hostile waking soak e2e failovers image manifests pins test-trixie
+.PHONY: help install demo test parity hints schedules lint types imports house worlds bench bench-quick bench-report bench-gpu hostile waking soak e2e failovers image manifests pins test-trixie code-map
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ schedules: install ## Let berth and kube-scheduler place pods on N random cluste
 	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle >/dev/null
 	@$(RUN) python -m tests.parity.schedules --clusters $(or $(N),200) $(if $(SEED),--seed $(SEED))
 
+worlds: install ## Hold all writes and Events of 500 made-up worlds against their record (ARGS=0-99)
+	@$(RUN) python -m tests.worlds check $(ARGS)
+
 lint: install ## Check style and format
 	@$(RUN) ruff check . && $(RUN) ruff format --check .
 
@@ -46,9 +49,15 @@ types: install ## Check types
 imports: install ## Check that cache <- plugins <- scheduler holds
 	@$(RUN) lint-imports
 
+code-map: install ## Make docs/code-map.md anew from the docstrings
+	@$(RUN) python -m tests.house.code_map
+
+house: install ## Measure how the code is arranged: lines, rooms, circles, one pod's way (CHECKOUTS)
+	@$(RUN) python -m tests.house $(CHECKOUTS) $(ARGS)
+
 bench: $(UV) ## Measure beside kube-scheduler (WORKLOADS, NODES, PODS, ROUNDS, CONTENDERS, JSON)
 	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler >/dev/null
-	@$(BENCH_RUN) python -m compileall -q cache plugins scheduler tests/bench tests/controlplane
+	@$(BENCH_RUN) python -m compileall -q berth cache plugins scheduler tests/bench tests/controlplane
 	@$(BENCH_RUN) python -m tests.bench run $(BENCH_OPTIONS) $(ARGS)
 	@$(BENCH_RUN) python -m tests.bench report $(if $(JSON),$(JSON))
 

@@ -18,6 +18,7 @@ from cache.resource_versions import INCOMPARABLE, parse_resource_version
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
+    from cache.locks import MakeLock
     from cache.objects import ObjectMeta
 
 
@@ -48,6 +49,8 @@ class AssumeCache(Generic[K, T]):
         Gives the key of an object.
     index
         Gives what :meth:`by_index` finds an object by; asked of the latest view.
+    make_lock
+        Makes its lock.
 
     Notes
     -----
@@ -62,13 +65,14 @@ class AssumeCache(Generic[K, T]):
         kind: str,
         key: Callable[[T], K],
         index: Callable[[T], Hashable] | None = None,
+        make_lock: MakeLock = threading.Lock,
     ) -> None:
         self.kind = kind
         self._key = key
         self._index = index
         self._journal: ChangeJournal[K] = ChangeJournal()
         self._latest_journal: ChangeJournal[K] = ChangeJournal()
-        self._lock = threading.Lock()
+        self._lock = make_lock()
         self._api: dict[K, T] = {}
         self._assumed: dict[K, T] = {}
         self._by_index: dict[Hashable, dict[K, T]] = {}

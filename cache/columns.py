@@ -9,30 +9,33 @@ good only until the next update; whatever is kept longer names the node and its 
 
 Besides the fixed columns there are those of labels (:mod:`cache.label_columns`) and *derived* ones,
 which plugins ask for by a spec: the nodes that hold one image, the host ports in use. They are
-filled when first asked for, follow every changed row from then on, and are kept within a number
-of bytes.
+filled when first asked for, brought up to date when asked for again, and kept within a number of
+bytes.
+
+Whatever is worked out from the rows follows them in one way: it keeps a cursor, and asks
+:meth:`Columns.follow` which rows have changed since. A change costs the same however many follow,
+and a follower that is gone leaves nothing behind.
 """
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from cache.byte_bounded import ByteBounded
-from cache.changed_nodes import ChangedNodes
 from cache.interning import Interner
 from cache.label_columns import LabelColumns
 from cache.node_info import NO_IMAGES, NO_LABELS
 from cache.quantity import INT64_MAX
 from cache.ref_counts import RefCounts
 from cache.resource_table import ResourceTable
+from cache.row_changes import RowChanges
 from cache.term_index import TermIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -51,11 +54,8 @@ time."""
 _FIRST_CAPACITY: Final = 64
 
 _LEAST_BYTES: Final = 1 << 15
-"""What a derived column counts for at least. Each costs time at each change of a node, too, however
-short it is: there are a thousand at most."""
-
-_MAX_CHANGES: Final = 8192
-"""Changes that are remembered. Who has not looked for longer does better to begin anew."""
+"""What a derived column counts for at least, since its key and its objects take room, too: there
+are a thousand at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,14 @@ class ColumnSpec:
 
 
 class _Derived:
-    __slots__ = ("array", "spec")
+    """A derived column, and where it has followed the rows to."""
 
-    def __init__(self, spec: ColumnSpec, array: npt.NDArray[Any]) -> None:
+    __slots__ = ("array", "cursor", "spec")
+
+    def __init__(self, spec: ColumnSpec, array: npt.NDArray[Any], cursor: int) -> None:
         self.spec = spec
         self.array = array
+        self.cursor = cursor
 
 
 class Columns:
@@ -106,7 +109,6 @@ class Columns:
         self.epoch = 0
         """Grows whenever a row starts to mean another node: cached masks die with it."""
         self.taint_sets: Interner[tuple[Taint, ...]] = Interner()
-        self._followers: list[weakref.ref[ChangedNodes]] = []
         self.claim_ref_counts: dict[str, int] = {}
         """How often the nodes' pods mount a claim, by ``namespace/claim``."""
         self._capacity = _FIRST_CAPACITY
@@ -125,11 +127,9 @@ class Columns:
         self._images: list[Mapping[str, ImageState]] = []
         self.num_nodes_with_image = RefCounts()
         """How many nodes hold each image, by name; images that no node holds are left out."""
-        self.node_version = 0
-        """Grows whenever a Node object came, went or changed."""
-        self._changes: list[int] = []
-        self._first_change = 0
-        self.terms = TermIndex(self.node_infos)
+        self._changes = RowChanges()
+        self._node_changes = RowChanges()
+        self.terms = TermIndex(self.node_infos, self._changes)
         """Counts of pods by selector, and the affinity terms of the pods that run."""
         self._refresh_views()
 
@@ -140,6 +140,7 @@ class Columns:
     def memory_bytes(self) -> int:
         """The bytes of all arrays, room for more nodes included."""
         arrays = sum(array.nbytes for array in self._arrays())
+        arrays += sum(derived.array.nbytes for derived in self._derived.values())
         return arrays + self._resources.memory_bytes + self.labels.memory_bytes
 
     # --- changing rows ------------------------------------------------------------------------
@@ -152,7 +153,7 @@ class Columns:
         ValueError
             When the node is imaginary.
 
-        *Cost*: a few microseconds and one more for each derived column that has to follow.
+        *Cost*: a few microseconds.
         """
         if info.node is None:
             raise ValueError(f"{info!r} is imaginary and has no row")
@@ -178,11 +179,8 @@ class Columns:
             if info.pvc_ref_counts or before.pvc_ref_counts:
                 self._count_claims(info.pvc_ref_counts, 1)
                 self._count_claims(before.pvc_ref_counts, -1)
-        self.terms.touch(row)
-        self._note_change(row)
+        self._changes.note(row)
         self._write_row(row, info)
-        if self._followers:
-            self._tell_followers(info.name)
         return row
 
     def remove(self, name: str) -> None:
@@ -196,8 +194,9 @@ class Columns:
         row = self.row_of.pop(name)
         last = len(self.node_infos) - 1
         self._count_claims(self.node_infos[row].pvc_ref_counts, -1)
-        self.terms.touch(row)
-        self.terms.touch(last)
+        for changes in (self._changes, self._node_changes):
+            changes.note(row)
+            changes.note(last)
         self.taint_sets.release(int(self._taint_set_ids[row]))
         self.labels.remove(row, last, _labels(self._nodes[row]))
         self.num_nodes_with_image.replace(self._images[row], NO_IMAGES)
@@ -215,40 +214,41 @@ class Columns:
         self._images.pop()
         self._nonzero[:, last] = 0
         self.epoch += 1
-        self.node_version += 1
         self._refresh_views()
-        if self._followers:
-            self._tell_followers(name)
 
-    # --- who follows --------------------------------------------------------------------------
+    # --- following the rows -------------------------------------------------------------------
 
-    def follow(self, *, from_now: bool = False) -> ChangedNodes:
-        """Return a record of the nodes that change, which ends when nobody holds it any more.
+    @property
+    def cursor(self) -> int:
+        """Where somebody stands who knows all rows as they are now."""
+        return self._changes.cursor
+
+    @property
+    def node_cursor(self) -> int:
+        """Where somebody stands who knows all Node objects as they are now."""
+        return self._node_changes.cursor
+
+    def follow(self, cursor: int, *, of_pods: bool = True) -> tuple[int, Collection[int]]:
+        """Return the rows that have changed since a cursor, and the cursor of now.
+
+        A row has changed when its node, or the pods on it, did, when it means another node, and
+        when it means none any more: then it lies behind the last row, see :meth:`info_at`.
 
         Parameters
         ----------
-        from_now
-            Whether it begins without any, rather than with all nodes.
+        cursor
+            What the last call returned; 0 for all rows.
+        of_pods
+            Whether changes of pods count. Cursors with and without them are not comparable.
+
+        *Cost*: proportional to the changes since. Too many of them, and all rows have changed.
         """
-        follower = ChangedNodes(self.row_of, from_now=from_now)
-        self._followers.append(weakref.ref(follower))
-        return follower
+        changes = self._changes if of_pods else self._node_changes
+        return changes.cursor, changes.since(cursor)
 
-    @property
-    def num_followers(self) -> int:
-        """How many records of changes are kept up."""
-        return sum(each() is not None for each in self._followers)
-
-    def _tell_followers(self, name: str) -> None:
-        any_gone = False
-        for reference in self._followers:
-            follower = reference()
-            if follower is None:
-                any_gone = True
-            else:
-                follower.add(name)
-        if any_gone:
-            self._followers = [each for each in self._followers if each() is not None]
+    def info_at(self, row: int) -> NodeInfo | None:
+        """Return the node of a row, None behind the last one."""
+        return self.node_infos[row] if row < len(self.node_infos) else None
 
     def _count_claims(self, ref_counts: Mapping[str, int], sign: int) -> None:
         for claim, count in ref_counts.items():
@@ -258,32 +258,6 @@ class Columns:
             else:
                 del self.claim_ref_counts[claim]
 
-    def has_label_key(self, key: str) -> bool:
-        """Tell whether any node has a label with this key."""
-        return key in self.label_keys
-
-    @property
-    def change_count(self) -> int:
-        """How many changes of rows there have been: a position for :meth:`changed_since`."""
-        return self._first_change + len(self._changes)
-
-    def changed_since(self, position: int) -> set[int] | None:
-        """Return the rows that were put since a position; None when that is too long ago.
-
-        Says nothing of removals: those change ``epoch``.
-        """
-        if position < self._first_change:
-            return None
-        return set(self._changes[position - self._first_change :])
-
-    def _note_change(self, row: int) -> None:
-        changes = self._changes
-        changes.append(row)
-        if len(changes) > _MAX_CHANGES:
-            half = len(changes) // 2
-            del changes[:half]
-            self._first_change += half
-
     def _write_row(self, row: int, info: NodeInfo) -> None:
         node_changed = self._nodes[row] is not info.node
         self._resources.write_requested(row, info)
@@ -291,17 +265,13 @@ class Columns:
         self._nonzero[NONZERO_MEMORY, row] = min(info.nonzero_memory_bytes, INT64_MAX)
         if node_changed and info.node is not None:
             self._write_node(row, info, info.node)
-        if self._derived.bytes:
-            for derived in self._derived.values():
-                if node_changed or derived.spec.of_pods:
-                    derived.array[row] = derived.spec.fill(info)
 
     def _write_node(self, row: int, info: NodeInfo, node: Node) -> None:
         self.labels.write(row, _labels(self._nodes[row]), node.metadata.labels)
         self.num_nodes_with_image.replace(self._images[row], info.image_states)
         self._images[row] = info.image_states
         self._nodes[row] = node
-        self.node_version += 1
+        self._node_changes.note(row)
         if self._resources.write_allocatable(row, info.allocatable, self.node_infos):
             self._refresh_views()
         self._unschedulable[row] = node.spec.unschedulable
@@ -327,12 +297,7 @@ class Columns:
         self.labels.grow(self._capacity)
 
     def _arrays(self) -> list[npt.NDArray[Any]]:
-        fixed: list[npt.NDArray[Any]] = [
-            self._nonzero,
-            self._unschedulable,
-            self._taint_set_ids,
-        ]
-        return fixed + [derived.array for derived in self._derived.values()]
+        return [self._nonzero, self._unschedulable, self._taint_set_ids]
 
     def _refresh_views(self) -> None:
         n = len(self.node_infos)
@@ -357,13 +322,14 @@ class Columns:
     # --- derived columns ----------------------------------------------------------------------
 
     def derived(self, spec: ColumnSpec) -> npt.NDArray[Any]:
-        """Return the column of a spec, filling it when it is asked for the first time.
+        """Return the column of a spec.
 
         Returns
         -------
-        shape (n_nodes,), ``spec.dtype``, read-only.
+        shape (n_nodes,), ``spec.dtype``, read-only; good until the rows change.
 
-        *Cost*: the first time proportional to the nodes, later constant.
+        *Cost*: the first time proportional to the nodes, later to the rows that have changed since
+        it was asked for last.
         """
         known = self._derived.get(spec.key)
         n = len(self.node_infos)
@@ -371,8 +337,15 @@ class Columns:
             array = np.zeros(self._capacity, dtype=spec.dtype)
             fill = spec.fill
             array[:n] = [fill(info) for info in self.node_infos]
-            known = _Derived(spec, array)
+            known = _Derived(spec, array, self.cursor if spec.of_pods else self.node_cursor)
             self._derived.put(spec.key, known)
+        else:
+            cursor, rows = self.follow(known.cursor, of_pods=spec.of_pods)
+            fill = known.spec.fill
+            for row in rows:
+                if row < n:
+                    known.array[row] = fill(self.node_infos[row])
+            known.cursor = cursor
         view = known.array[:n]
         view.flags.writeable = False
         return view

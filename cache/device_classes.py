@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cache.objects import ApiStruct, ObjectMeta
 from cache.resources import is_extended_resource_name
+
+if TYPE_CHECKING:
+    from cache.locks import MakeLock
 
 IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 """What follows in the name of an extended resource is the name of a DeviceClass.
@@ -40,8 +43,8 @@ class DeviceClasses:
     *Concurrency*: thread-safe; written from the I/O loop, read by the scheduling thread.
     """
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, make_lock: MakeLock = threading.Lock) -> None:
+        self._lock = make_lock()
         self._resources: dict[str, str] = {}
         """By class, only those that stand for a resource."""
         self._classes: dict[str, dict[str, None]] = {}

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cache.label_selectors import Selector
+    from cache.locks import MakeLock
     from cache.objects import Pod, PodDisruptionBudget
 
 
@@ -64,8 +65,8 @@ class DisruptionBudgets:
     *Concurrency*: thread-safe; written from the I/O loop, read by the scheduling thread.
     """
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, make_lock: MakeLock = threading.Lock) -> None:
+        self._lock = make_lock()
         self._by_namespace: dict[str, tuple[DisruptionBudget, ...]] = {}
         self.version = 0
         """Grows with every change: whatever was worked out from an older one may be wrong."""

@@ -129,11 +129,6 @@ class ImageStates:
         state = self._images.get(image)
         return None if state is None else ImageSummary(state.size_bytes, len(state.nodes))
 
-    def nodes_with(self, image: str) -> frozenset[str]:
-        """Return the names of the nodes that hold the image."""
-        state = self._images.get(image)
-        return frozenset() if state is None else frozenset(state.nodes)
-
     def node_images(self, name: str) -> Mapping[str, ImageState]:
         """Return the images that the node holds, by name.
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from cache.ages import AGES
 from cache.quantity import INT64_MAX
 from cache.resources import MalformedObjectError, is_qualified_name
 
@@ -235,7 +235,7 @@ def selector_of_labels(labels: Mapping[str, str]) -> Selector:
     return Selector(_requirement_of_label(key, value) for key, value in labels.items())
 
 
-@lru_cache(maxsize=2048)  # 2 MiB: no key of a label is longer than 317, no value than 63
+@AGES.forgets(2048)  # 2 MiB: no key of a label is longer than 317, no value than 63
 def _requirement_of_label(key: str, value: str) -> Requirement:
     return Requirement(key, IN, frozenset((value,)))
 
@@ -514,4 +514,4 @@ def _is_label_value(value: str) -> bool:
     return len(value) <= _MAX_LABEL_VALUE and _LABEL_VALUE.fullmatch(value) is not None
 
 
-_is_label_key = lru_cache(maxsize=1024)(is_qualified_name)
+_is_label_key = AGES.forgets(1024)(is_qualified_name)

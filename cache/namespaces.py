@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cache.label_selectors import Selector
+    from cache.locks import MakeLock
     from cache.objects import Namespace
 
 MAX_REMEMBERED_BYTES: Final = 4 * 2**20
@@ -28,8 +29,8 @@ class Namespaces:
     *Concurrency*: thread-safe; written from the I/O loop, read by the scheduling thread.
     """
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, make_lock: MakeLock = threading.Lock) -> None:
+        self._lock = make_lock()
         self._labels: dict[str, Mapping[str, str]] = {}
         self._matching: ByteBounded[Selector, frozenset[str]] = ByteBounded(
             MAX_REMEMBERED_BYTES, _weight

@@ -18,6 +18,8 @@ from cache.label_selectors import DOES_NOT_EXIST, EXISTS, IN
 from cache.ref_counts import RefCounts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy.typing as npt
 
     from cache.label_selectors import Requirement, Selector
@@ -32,6 +34,12 @@ _BYTES_BY_VALUE: Final = 110
 """Of a value in a dictionary. Its text belongs to a pod."""
 
 _FIRST_CAPACITY: Final = 256
+
+_SLACK: Final = 64
+"""So many new values are always taken in before a column is filled anew."""
+
+_SLOTS_BY_NEW_VALUE: Final = 256
+"""A new value pays for reading so many slots anew: 40 us."""
 
 _DEMANDING: Final = (IN, EXISTS)
 """The operators that need the label."""
@@ -76,12 +84,27 @@ class PodQuery:
 class _Values:
     """The distinct values of one label (or of the namespace) and the id of each slot's."""
 
-    __slots__ = ("ids", "key", "values")
+    __slots__ = ("_crowded_at", "ids", "key", "values")
 
     def __init__(self, key: str, capacity: int) -> None:
         self.key = key
         self.values: dict[str, int] = {}
         self.ids = np.zeros(capacity, dtype=np.int32)
+        self._crowded_at = _SLACK
+
+    def fill(self, values: Iterable[tuple[int, str | None]]) -> None:
+        """Take over the values of all slots, by slot; until now there are none."""
+        for slot, value in values:
+            self.set(slot, value)
+        self._crowded_at = 2 * len(self.values) + max(_SLACK, len(self.ids) // _SLOTS_BY_NEW_VALUE)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether there are over twice as many values as when the column was filled.
+
+        Then most of them may be such that no slot has them any more.
+        """
+        return len(self.values) > self._crowded_at
 
     def set(self, slot: int, value: str | None) -> bool:
         """Take over a slot's value, and return whether it is one that no slot had before."""
@@ -163,14 +186,14 @@ class PodTable:
         metadata = info.pod.metadata
         self._rows[slot] = row
         self._terminating[slot] = metadata.deletion_timestamp is not None
-        if self._namespaces.set(slot, metadata.namespace) and self._is_crowded(self._namespaces):
+        if self._namespaces.set(slot, metadata.namespace) and self._namespaces.is_crowded:
             self._fill_namespaces()
         labels = metadata.labels
         self._num_with.add(labels)
         crowded = [
             values.key
             for values in self._labels.values()
-            if values.set(slot, labels.get(values.key)) and self._is_crowded(values)
+            if values.set(slot, labels.get(values.key)) and values.is_crowded
         ]
         for key in crowded:
             self._labels.pop(key)
@@ -235,10 +258,12 @@ class PodTable:
         return table.take(column.ids)
 
     def _fill_namespaces(self) -> None:
-        column = self._namespaces = _Values("", len(self._rows))
-        for slot, info in enumerate(self.infos):
-            if info is not None:
-                column.set(slot, info.pod.metadata.namespace)
+        self._namespaces = _Values("", len(self._rows))
+        self._namespaces.fill(
+            (slot, info.pod.metadata.namespace)
+            for slot, info in enumerate(self.infos)
+            if info is not None
+        )
 
     def _column(self, key: str) -> _Values:
         column = self._labels.get(key)
@@ -247,15 +272,13 @@ class PodTable:
         column = _Values(key, len(self._rows))
         if key in self._num_with:
             self.num_filled += 1
-            for slot, info in enumerate(self.infos):
-                if info is not None:
-                    column.set(slot, info.pod.metadata.labels.get(key))
+            column.fill(
+                (slot, info.pod.metadata.labels.get(key))
+                for slot, info in enumerate(self.infos)
+                if info is not None
+            )
             self._labels.put(key, column)
         return column
-
-    def _is_crowded(self, column: _Values) -> bool:
-        """Tell whether most values of a column are such that no pod has any more."""
-        return len(column.values) > 2 * len(self) + _FIRST_CAPACITY
 
     def _grow(self) -> None:
         def longer(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from cache.ages import AGES
 
 if TYPE_CHECKING:
     from cache.objects import Quantity
@@ -96,7 +97,7 @@ def _saturated(value: int) -> int:
     return max(-INT64_MAX, min(value, INT64_MAX))
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@AGES.forgets(_REMEMBERED)
 def parse_quantity(text: Quantity) -> Fraction:
     """Return the exact number that ``text`` stands for.
 
@@ -125,7 +126,7 @@ def parse_quantity(text: Quantity) -> Fraction:
     return Fraction(*_read(text))
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@AGES.forgets(_REMEMBERED)
 def quantity_value(text: Quantity) -> int:
     """Return the quantity in whole base units, rounded away from zero, within int64.
 
@@ -141,7 +142,7 @@ def quantity_value(text: Quantity) -> int:
     return _divide_away_from_zero(*_read(text))
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@AGES.forgets(_REMEMBERED)
 def quantity_milli_value(text: Quantity) -> int:
     """Return the quantity in thousandths, rounded away from zero, saturated at int64.
 
@@ -158,7 +159,7 @@ def quantity_milli_value(text: Quantity) -> int:
     return _saturated(_divide_away_from_zero(numerator * 1000, denominator))
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@AGES.forgets(_REMEMBERED)
 def exact_value(text: Quantity) -> int | Fraction:
     """Return the quantity in base units without rounding: an int wherever it is whole.
 
@@ -172,7 +173,7 @@ def exact_value(text: Quantity) -> int | Fraction:
     return _whole_or_fraction(*_read(text))
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@AGES.forgets(_REMEMBERED)
 def exact_milli_value(text: Quantity) -> int | Fraction:
     """Return the quantity in thousandths without rounding: an int wherever it is whole.
 

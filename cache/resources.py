@@ -20,11 +20,11 @@ InPlacePodLevelResourcesVerticalScaling on and DRANodeAllocatableResources off: 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from cache.ages import AGES
 from cache.quantity import (
     INT64_MAX,
     QuantityError,
@@ -119,7 +119,7 @@ def _is_dns_subdomain(name: str) -> bool:
     )
 
 
-@lru_cache(maxsize=_NAMES)
+@AGES.forgets(_NAMES)
 def is_extended_resource_name(name: str) -> bool:
     """Return whether ``name`` is a resource of somebody's own, such as ``example.com/gpu``.
 
@@ -132,7 +132,7 @@ def is_extended_resource_name(name: str) -> bool:
     return is_qualified_name(_QUOTA_PREFIX + name)
 
 
-@lru_cache(maxsize=_NAMES)
+@AGES.forgets(_NAMES)
 def is_scalar_resource_name(name: str) -> bool:
     """Return whether scheduling counts ``name`` though it is none of the four basic resources.
 
@@ -271,7 +271,7 @@ def pod_amounts(pod: Pod) -> tuple[Mapping[str, int], int, int]:
     return pod_requests(pod), *pod_nonzero_requests(pod)
 
 
-@lru_cache(maxsize=_TEMPLATES)
+@AGES.forgets(_TEMPLATES)
 def _plain_amounts(
     requests: tuple[tuple[str, Quantity], ...],
 ) -> tuple[Mapping[str, int], int, int]:
@@ -285,26 +285,6 @@ def _plain_amounts(
         amounts.get(CPU, DEFAULT_MILLI_CPU_REQUEST),
         amounts.get(MEMORY, DEFAULT_MEMORY_REQUEST),
     )
-
-
-def pod_scored_requests(pod: Pod) -> dict[str, int]:
-    """Return the requests with both defaults for every container that leaves them out.
-
-    This is what the resource scores take for the pod that is being placed. It differs from
-    :func:`pod_nonzero_requests` only for a pod whose pod-level requests name one of CPU and
-    memory and whose containers name the other one in part.
-
-    Raises
-    ------
-    MalformedObjectError
-        If a quantity of the pod cannot be read.
-
-    Notes
-    -----
-    Source: kube-scheduler 1.36, plugins/noderesources/resource_allocation.go
-    (calculatePodResourceRequest).
-    """
-    return _rounded(_requests(pod, _DEFAULTS))
 
 
 def _is_plain(pod: Pod) -> bool:

@@ -24,6 +24,7 @@ from cache.pod_states import Effect, PodState, Stimulus, transition
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from cache.locks import MakeLock
     from cache.objects import Node, Pod
     from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
@@ -115,6 +116,8 @@ class SchedulerCache:
     ttl_s
         How long an assumed pod may wait for its confirmation once its binding has finished;
         0 or less means for ever.
+    make_lock
+        Makes its lock.
 
     Notes
     -----
@@ -127,8 +130,10 @@ class SchedulerCache:
     Pods are known by UID, never by name.
     """
 
-    def __init__(self, *, ttl_s: float = DEFAULT_TTL_S) -> None:
-        self._lock = threading.Lock()
+    def __init__(
+        self, *, ttl_s: float = DEFAULT_TTL_S, make_lock: MakeLock = threading.Lock
+    ) -> None:
+        self._lock = make_lock()
         self._nodes: dict[str, _NodeItem] = {}
         self._head: _NodeItem | None = None
         self._pods: dict[str, _CachedPod] = {}
@@ -418,8 +423,10 @@ class SchedulerCache:
         """Bring a snapshot up to date.
 
         *Cost*: proportional to the nodes changed since the last update of this snapshot, plus
-        once all nodes when one was deleted.
+        once all nodes when one was deleted. Under the lock changed nodes are copied, no more.
         """
+        gone: list[str] = []
+        order: list[str] | None = None
         with self._lock:
             item = self._head
             newest = item.info.generation if item is not None else 0
@@ -428,21 +435,24 @@ class SchedulerCache:
                 if item.info.node is not None:
                     fresh.append(item.info.clone())
                 item = item.older
-            gone: list[str] = []
-            for info in fresh:
-                snapshot.put(info)
-            if len(snapshot) > self._tree.num_nodes:
-                gone = [
-                    name
-                    for name in snapshot.columns.row_of
-                    if name not in self._nodes or self._nodes[name].info.node is None
-                ]
-            for name in gone:
-                snapshot.remove(name)
-            snapshot.generation = max(snapshot.generation, newest)
-            if snapshot.tree_version != self._tree_version:
-                snapshot.set_order(self._tree.names(), self._tree_version)
+            added = sum(info.name not in snapshot for info in fresh)
+            if len(snapshot) + added > self._tree.num_nodes:
+                gone = [name for name in snapshot.columns.row_of if not self._is_real_locked(name)]
+            tree_version = self._tree_version
+            if snapshot.tree_version != tree_version:
+                order = self._tree.names()
+        for info in fresh:
+            snapshot.put(info)
+        for name in gone:
+            snapshot.remove(name)
+        snapshot.generation = max(snapshot.generation, newest)
+        if order is not None:
+            snapshot.set_order(order, tree_version)
         return SnapshotUpdate(len(fresh), len(gone))
+
+    def _is_real_locked(self, name: str) -> bool:
+        item = self._nodes.get(name)
+        return item is not None and item.info.node is not None
 
     def mark(self) -> CacheMark:
         """Return where the cache is now. *Cost*: 0.1 ms with 5 000 nodes."""

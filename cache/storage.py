@@ -12,6 +12,7 @@ from cache.change_journal import ChangeJournal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cache.locks import MakeLock
     from cache.storage_objects import (
         CSIDriver,
         CSINode,
@@ -80,16 +81,16 @@ class Storage:
     thread as well), read from any thread.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, make_lock: MakeLock = threading.Lock) -> None:
         self.claims: AssumeCache[ClaimKey, PersistentVolumeClaim] = AssumeCache(
-            "persistentvolumeclaims", claim_key
+            "persistentvolumeclaims", claim_key, make_lock=make_lock
         )
         self.volumes: AssumeCache[str, PersistentVolume] = AssumeCache(
-            "persistentvolumes", _volume_name, _class_and_claim
+            "persistentvolumes", _volume_name, _class_and_claim, make_lock
         )
         self.csi_drivers_version = 0
         self.capacities_version = 0
-        self._lock = threading.Lock()
+        self._lock = make_lock()
         self._class_changes: ChangeJournal[str] = ChangeJournal()
         self._csi_node_changes: ChangeJournal[str] = ChangeJournal()
         self._attachment_changes: ChangeJournal[str] = ChangeJournal()

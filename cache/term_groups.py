@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from cache.affinity_terms import TermKind, pod_terms
-from cache.label_selectors import IN
+from cache.term_group import TermGroup
 from cache.term_table import RememberedSums, TermSum, TermTable
 
 if TYPE_CHECKING:
@@ -21,64 +21,14 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from cache.affinity_terms import AffinityTerm
     from cache.pod_info import PodInfo
-    from cache.term_table import AskedPod
+    from cache.term_group import AskedPod, GroupKey
 
 MAX_DENSE_BYTES: Final = 16 * 2**20
 """Bytes of the columns that groups keep besides their counts by row: 400 at 5 000 nodes."""
 
 FEW: Final = 8
 """Up to so many terms are held against a pod one by one."""
-
-_GroupKey = tuple[TermKind, int, "AffinityTerm"]
-
-
-class TermGroup:
-    """A distinct term, and how often pods of each node have it.
-
-    Attributes
-    ----------
-    key
-        What it is: kind, weight and term; the weight of a required term is 0.
-    label
-        A label that a pod must have for the term to mean it; None when there is no such label.
-    rows
-        How often pods of each row have the term; a row without such pods is absent.
-    """
-
-    __slots__ = ("column", "key", "label", "rows")
-
-    def __init__(self, key: _GroupKey) -> None:
-        self.key = key
-        self.label = _demanded_label(key[2])
-        self.rows: dict[int, int] = {}
-        self.column: npt.NDArray[np.int64] | None = None
-
-    @property
-    def kind(self) -> TermKind:
-        """What the term is for."""
-        return self.key[0]
-
-    @property
-    def weight(self) -> int:
-        """The weight of a preferred term, else 0."""
-        return self.key[1]
-
-    @property
-    def term(self) -> AffinityTerm:
-        """The term."""
-        return self.key[2]
-
-    def add(self, row: int, change: int) -> None:
-        """Count pods of a row in or out."""
-        count = self.rows.get(row, 0) + change
-        if count:
-            self.rows[row] = count
-        else:
-            del self.rows[row]
-        if self.column is not None and row < len(self.column):
-            self.column[row] = count
 
 
 class _Drawer:
@@ -87,7 +37,7 @@ class _Drawer:
     __slots__ = ("groups", "table")
 
     def __init__(self) -> None:
-        self.groups: dict[_GroupKey, TermGroup] = {}
+        self.groups: dict[GroupKey, TermGroup] = {}
         self.table: TermTable | None = None
 
     def count(self, group: TermGroup, row: int, change: int, remembered: RememberedSums) -> None:
@@ -125,7 +75,7 @@ class TermGroups:
     """
 
     def __init__(self) -> None:
-        self._groups: dict[_GroupKey, TermGroup] = {}
+        self._groups: dict[GroupKey, TermGroup] = {}
         self._drawers: dict[TermKind, dict[tuple[str, str] | None, _Drawer]] = {
             kind: {} for kind in TermKind
         }
@@ -187,7 +137,10 @@ class TermGroups:
             for group in drawer.groups.values():
                 if group.term.topology_key in label_keys and asked.is_meant_by(group):
                     column = self._column(group, num_rows)
-                    weighted = column * group.weight if group.weight else column
+                    weighted = column
+                    if group.weight:
+                        weighted = column * group.weight
+                        weighted.flags.writeable = False
                     found.append(TermSum(group.term.topology_key, column, weighted))
         return found
 
@@ -252,13 +205,6 @@ class TermGroups:
 
     def _drawer_of(self, group: TermGroup) -> _Drawer:
         return self._drawers[group.kind][group.label]
-
-
-def _demanded_label(term: AffinityTerm) -> tuple[str, str] | None:
-    for requirement in term.selector.requirements:
-        if requirement.operator == IN and len(requirement.values) == 1:
-            return requirement.key, next(iter(requirement.values))
-    return None
 
 
 def _same_terms(old: PodInfo, new: PodInfo) -> bool:

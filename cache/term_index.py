@@ -1,8 +1,8 @@
 """The term index: what affinity and spreading ask of the pods that run, without visiting them.
 
-It belongs to one set of columns and follows their rows. A row that changed is only marked; the
-next question compares the row's pods with those that were counted before. So what nobody asks
-for costs nothing but a mark, and a cycle pays for the rows that changed since the last one.
+It belongs to one set of columns and follows their rows: a question compares the pods of the rows
+that have changed with those that were counted before. So what nobody asks for costs nothing, and a
+cycle pays for the rows that changed since the last one.
 
 Selectors are asked of pods; where their pods are (topology) is asked of the columns, and which
 namespaces a term reaches of :class:`cache.namespaces.Namespaces`. Relabelled nodes and
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from cache.pod_table import PodQuery
-    from cache.term_table import AskedPod, TermSum
+    from cache.row_changes import RowChanges
+    from cache.term_group import AskedPod
+    from cache.term_table import TermSum
 
 _NO_PODS: Mapping[str, PodInfo] = {}
 
@@ -49,6 +51,8 @@ class TermIndex:
     node_infos
         The nodes by row, as the columns keep them: read, never changed. A NodeInfo in it must
         stay as it is; what changes is another one in its place.
+    changes
+        Which of them have changed.
 
     Notes
     -----
@@ -57,17 +61,13 @@ class TermIndex:
     Invariant (I4): after any history every answer equals that of an index made anew.
     """
 
-    def __init__(self, node_infos: Sequence[NodeInfo]) -> None:
+    def __init__(self, node_infos: Sequence[NodeInfo], changes: RowChanges) -> None:
         self._node_infos = node_infos
-        self._stale_terms: set[int] = set(range(len(node_infos)))
-        self._stale_counts: set[int] = set(self._stale_terms)
+        self._changes = changes
         self._groups = TermGroups()
+        self._groups_cursor = 0
         self._counts: PodCounts | None = None
-
-    def touch(self, row: int) -> None:
-        """Note that a row has other pods, another node or no node any more."""
-        self._stale_terms.add(row)
-        self._stale_counts.add(row)
+        self._counts_cursor = 0
 
     # --- questions ----------------------------------------------------------------------------
 
@@ -137,19 +137,17 @@ class TermIndex:
     def _synced_counts(self) -> PodCounts:
         if self._counts is None:
             self._counts = PodCounts()
-        if self._stale_counts:
-            for row in self._stale_counts:
-                info = self._at(row)
-                self._counts.set_row(row, _NO_PODS if info is None else info.pods)
-            self._stale_counts.clear()
+        for row in self._changes.since(self._counts_cursor):
+            info = self._at(row)
+            self._counts.set_row(row, _NO_PODS if info is None else info.pods)
+        self._counts_cursor = self._changes.cursor
         return self._counts
 
     def _synced_groups(self) -> TermGroups:
-        if self._stale_terms:
-            for row in self._stale_terms:
-                info = self._at(row)
-                self._groups.set_row(row, _NO_PODS if info is None else info.pods_with_affinity)
-            self._stale_terms.clear()
+        for row in self._changes.since(self._groups_cursor):
+            info = self._at(row)
+            self._groups.set_row(row, _NO_PODS if info is None else info.pods_with_affinity)
+        self._groups_cursor = self._changes.cursor
         return self._groups
 
     def _at(self, row: int) -> NodeInfo | None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cache.label_selectors import Selector
-    from cache.term_groups import TermGroup
+    from cache.term_group import AskedPod, TermGroup
 
 MAX_REMEMBERED_BYTES: Final = 32 * 2**20
 """Bytes of remembered sums: 16 for each node, topology and kind of pod that terms tell apart."""
@@ -50,19 +50,6 @@ _generations = count()
 
 _SumsKey: TypeAlias = "tuple[int, object, frozenset[tuple[str, str | None]]]"
 """A generation of a table, what reaches the pod, and its labels as terms tell them apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class AskedPod:
-    """The pod that terms may mean."""
-
-    namespace: str
-    labels: Mapping[str, str]
-    namespace_labels: Mapping[str, str]
-
-    def is_meant_by(self, group: TermGroup) -> bool:
-        """Tell whether a term means the pod."""
-        return group.term.matches(self.namespace, self.labels, self.namespace_labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,23 +146,64 @@ class _Sums:
             both[1, row] += change * group.weight
 
 
+class _Mentions:
+    """The slots of terms that say something about one key, by the value that they mention."""
+
+    __slots__ = ("of_any", "of_value")
+
+    def __init__(self) -> None:
+        self.of_any: set[int] = set()
+        """Terms that mean any value."""
+        self.of_value: dict[str, int | set[int]] = {}
+        """Most values are mentioned by one term, and a set takes 200 bytes."""
+
+    def __bool__(self) -> bool:
+        return bool(self.of_any or self.of_value)
+
+    def add(self, slot: int, values: frozenset[str] | None) -> None:
+        """Enter a term that mentions some values; None for any."""
+        if values is None:
+            self.of_any.add(slot)
+            return
+        for value in values:
+            known = self.of_value.get(value)
+            if known is None:
+                self.of_value[value] = slot
+            elif isinstance(known, set):
+                known.add(slot)
+            else:
+                self.of_value[value] = {known, slot}
+
+    def remove(self, slot: int, values: frozenset[str] | None) -> None:
+        """Take a term out that was entered with these values."""
+        if values is None:
+            self.of_any.discard(slot)
+            return
+        for value in values:
+            known = self.of_value[value]
+            if isinstance(known, set) and len(known) > 1:
+                known.discard(slot)
+            else:
+                del self.of_value[value]
+
+
 class _Readers:
     """The terms that read one label, by slot: those that demand it and those that forbid it."""
 
-    __slots__ = ("banned", "banned_values", "demanded", "demanded_values")
+    __slots__ = ("banned", "demanded")
 
     def __init__(self) -> None:
-        self.demanded: set[int] = set()
-        self.banned: set[int] = set()
-        self.demanded_values: dict[str, int | set[int]] = {}
-        self.banned_values: dict[str, int | set[int]] = {}
+        self.demanded = _Mentions()
+        self.banned = _Mentions()
 
     @property
     def is_idle(self) -> bool:
-        return not (self.demanded or self.banned or self.demanded_values or self.banned_values)
+        """Whether no term reads the key any more."""
+        return not (self.demanded or self.banned)
 
     def mentions(self, value: str) -> bool:
-        return value in self.demanded_values or value in self.banned_values
+        """Tell whether a term mentions a value of the key."""
+        return value in self.demanded.of_value or value in self.banned.of_value
 
 
 class TermTable:
@@ -255,8 +283,10 @@ class TermTable:
                 readers, is_news = self._readers.setdefault(key, _Readers()), True
             for value in (*(demanded.get(key) or ()), *(banned.get(key) or ())):
                 is_news = is_news or not readers.mentions(value)
-            _file(slot, demanded, key, readers.demanded, readers.demanded_values)
-            _file(slot, banned, key, readers.banned, readers.banned_values)
+            if key in demanded:
+                readers.demanded.add(slot, demanded[key])
+            if key in banned:
+                readers.banned.add(slot, banned[key])
         if is_news:
             self._begin_anew()
         return slot
@@ -274,8 +304,10 @@ class TermTable:
         is_news = False
         for key in {*demanded, *banned}:
             readers = self._readers[key]
-            _unfile(slot, demanded, key, readers.demanded, readers.demanded_values)
-            _unfile(slot, banned, key, readers.banned, readers.banned_values)
+            if key in demanded:
+                readers.demanded.remove(slot, demanded[key])
+            if key in banned:
+                readers.banned.remove(slot, banned[key])
             for value in (*(demanded.get(key) or ()), *(banned.get(key) or ())):
                 is_news = is_news or not readers.mentions(value)
             if readers.is_idle:
@@ -359,10 +391,10 @@ class TermTable:
         for key, value in labels.items():
             readers = self._readers.get(key)
             if readers is not None:
-                unmet[_slots_of(readers.demanded)] -= 1
-                unmet[_slots_of(readers.demanded_values.get(value))] -= 1
-                banned[_slots_of(readers.banned)] = True
-                banned[_slots_of(readers.banned_values.get(value))] = True
+                unmet[_slots_of(readers.demanded.of_any)] -= 1
+                unmet[_slots_of(readers.demanded.of_value.get(value))] -= 1
+                banned[_slots_of(readers.banned.of_any)] = True
+                banned[_slots_of(readers.banned.of_value.get(value))] = True
         meaning: npt.NDArray[np.bool_] = unmet == 0
         meaning &= ~banned
         return meaning
@@ -459,43 +491,6 @@ def _demands(selector: Selector) -> tuple[_Demands, _Demands] | None:
         else:
             demanded.setdefault(key, None)
     return demanded, banned
-
-
-def _file(
-    slot: int, wanted: _Demands, key: str, of_any: set[int], of_value: dict[str, int | set[int]]
-) -> None:
-    if key not in wanted:
-        return
-    values = wanted[key]
-    if values is None:
-        of_any.add(slot)
-        return
-    for value in values:
-        # Most values are mentioned by one term, and a set takes 200 bytes.
-        known = of_value.get(value)
-        if known is None:
-            of_value[value] = slot
-        elif isinstance(known, set):
-            known.add(slot)
-        else:
-            of_value[value] = {known, slot}
-
-
-def _unfile(
-    slot: int, wanted: _Demands, key: str, of_any: set[int], of_value: dict[str, int | set[int]]
-) -> None:
-    if key not in wanted:
-        return
-    values = wanted[key]
-    if values is None:
-        of_any.discard(slot)
-        return
-    for value in values:
-        known = of_value[value]
-        if isinstance(known, set) and len(known) > 1:
-            known.discard(slot)
-        else:
-            del of_value[value]
 
 
 def _slots_of(slots: Iterable[int] | int | None) -> npt.NDArray[np.intp]:

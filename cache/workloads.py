@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cache.locks import MakeLock
     from cache.objects import ReplicaSet, ReplicationController, Service, StatefulSet
 
     Name = tuple[str, str]
@@ -19,8 +20,8 @@ class Workloads:
     *Concurrency*: thread-safe; written from the I/O loop, read by the scheduling thread.
     """
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, make_lock: MakeLock = threading.Lock) -> None:
+        self._lock = make_lock()
         self._services: dict[str, dict[str, Service]] = {}
         self._listed: dict[str, tuple[Service, ...]] = {}
         self._replication_controllers: dict[Name, ReplicationController] = {}

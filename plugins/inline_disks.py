@@ -82,7 +82,7 @@ def _add(found: DisksByUse, pod: Pod) -> None:
 
 
 class DisksInUse:
-    """The disks of all nodes of some columns, and the nodes of each disk.
+    """The disks of all nodes of some columns, and the rows of each disk.
 
     Notes
     -----
@@ -93,10 +93,9 @@ class DisksInUse:
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
-        self._changed = columns.follow()
-        self._stale: set[str] = set()
-        self._disks: dict[str, DisksByUse] = {}
-        self._nodes: dict[Hashable, set[str]] = {}
+        self._cursor = 0
+        self._disks: dict[int, DisksByUse] = {}
+        self._rows: dict[Hashable, set[int]] = {}
 
     def conflicting_rows(
         self, wanted: Iterable[DiskMount], budget: AttemptBudget = UNLIMITED
@@ -106,26 +105,25 @@ class DisksInUse:
         rows: set[int] = set()
         for disk, is_exclusive in wanted:
             budget.check()
-            for name in self._nodes.get(disk, ()):
-                if is_exclusive or self._disks[name][disk]:
-                    rows.add(self.columns.row_of[name])
+            for row in self._rows.get(disk, ()):
+                if is_exclusive or self._disks[row][disk]:
+                    rows.add(row)
         return sorted(rows)
 
     def follow(self) -> None:
         """Take in the nodes that have changed."""
-        if self._changed:
-            self._stale |= self._changed.take(self._disks)
-        for name in self._stale:
-            row = self.columns.row_of.get(name)
-            after = {} if row is None else disks_of_node(self.columns.node_infos[row])
-            before = self._disks.pop(name, {})
+        cursor, changed = self.columns.follow(self._cursor)
+        for row in changed:
+            info = self.columns.info_at(row)
+            after = {} if info is None else disks_of_node(info)
+            before = self._disks.pop(row, {})
             for disk in before.keys() - after.keys():
-                names = self._nodes[disk]
-                names.remove(name)
-                if not names:
-                    del self._nodes[disk]
+                rows = self._rows[disk]
+                rows.remove(row)
+                if not rows:
+                    del self._rows[disk]
             for disk in after:
-                self._nodes.setdefault(disk, set()).add(name)
+                self._rows.setdefault(disk, set()).add(row)
             if after:
-                self._disks[name] = after
-        self._stale.clear()
+                self._disks[row] = after
+        self._cursor = cursor

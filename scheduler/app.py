@@ -4,91 +4,59 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
-import gc
 import random
-import time
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from cache.disruption_budgets import DisruptionBudgets
-from cache.namespaces import Namespaces
-from cache.scheduler_cache import SchedulerCache
-from cache.snapshot import Snapshot
-from cache.storage import Storage
-from cache.workloads import Workloads
-from scheduler.binder import Binder
-from scheduler.binding_cycle import MAX_BINDING, BindingCycles
-from scheduler.binding_slots import BindingSlots
-from scheduler.cache_debugger import CacheDebugger
-from scheduler.client.api import Api, Permission
+from scheduler.assembly import Setting, assemble
+from scheduler.checks import make_checks
+from scheduler.client.api import Api
+from scheduler.client.connections import (
+    election_transport,
+    review_transport,
+    scheduling_transport,
+)
 from scheduler.client.credential_search import load_credentials
-from scheduler.client.errors import ApiError
-from scheduler.client.limiter import InFlightLimiter, limiter_of
-from scheduler.client.transport import Transport
-from scheduler.config import ignored_fields
-from scheduler.crd_operator import CrdOperator
-from scheduler.device_events import may_watch_devices
-from scheduler.event_handlers import EventHandlers
-from scheduler.event_recorder import EventRecorder
-from scheduler.eviction import Evictor
-from scheduler.failure_handler import FailureHandler
-from scheduler.host_selection import HostSelector
+from scheduler.config import ignored_fields, shares_attempts
+from scheduler.event_handlers.available_kinds import kinds_to_watch
+from scheduler.event_handlers.watches import Watches
 from scheduler.informers import InformerFactory
-from scheduler.kubelet_rejections import KubeletRejections
 from scheduler.leader_election import Leadership, leadership_of, lease_of
-from scheduler.loop_lag import LoopLag
-from scheduler.lost_events import LostEvents
 from scheduler.metrics import Metrics
 from scheduler.node_metrics import measure_nodes
-from scheduler.nominated_nodes import NominatedNodes
-from scheduler.permissions import DEVICE_CLASS_PERMISSIONS, required_permissions
-from scheduler.plugin_handle import PluginHandle
-from scheduler.pod_status_writer import PodStatusWriter
-from scheduler.policy.extender_chains import ExtenderChains
-from scheduler.policy.live_policies import LivePolicies
-from scheduler.policy.plugin_supply import known_plugins
-from scheduler.preemption_executor import PreemptionExecutor
-from scheduler.queueing import SchedulingQueue
-from scheduler.reaper import Reaper
-from scheduler.schedule_one import SchedulingLoop
-from scheduler.scheduling_cycle import SchedulingCycle
+from scheduler.permissions import PermissionsError, missing_permissions, required_permissions
+from scheduler.process.loop_lag import LoopLag
+from scheduler.process.ports import SYSTEM_CLOCK, Ports
+from scheduler.process.process_memory import Aging, settle_memory
+from scheduler.process.thread_executor import ThreadExecutor
+from scheduler.process.version import VERSION
+from scheduler.profiles.available_plugins import known_plugins
+from scheduler.profiles.extender_chains import ExtenderChains
+from scheduler.profiles.live_profiles import LivePolicies
+from scheduler.profiles.operator import CrdOperator
+from scheduler.profiles.profile_compiler import ProfileCompiler
+from scheduler.serving.access_reviews import Reviews
 from scheduler.serving.late_server import LateServer
 from scheduler.serving.listener import ServerError
-from scheduler.serving.reviews import Reviews
-from scheduler.shadow import Shadows
 from scheduler.shutdown import Shutdown
-from scheduler.storage_events import StorageEvents
-from scheduler.storage_writer import StorageWriter
-from scheduler.version import VERSION
-from scheduler.waiting_pods import WaitingPods
-from scheduler.wake_up_slices import WakeUpSlices
-from scheduler.watches import Watches
+from scheduler.state_metrics import watch_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import TypeVar
 
-    from cache.objects import Pod
     from scheduler.client.credentials import Credentials
+    from scheduler.client.transport import Transport
     from scheduler.config import SchedulerConfig
+    from scheduler.event_handlers.other_objects import OtherObjects
+    from scheduler.event_handlers.pods_and_nodes import EventHandlers
+    from scheduler.kinds import WatchedKind
     from scheduler.options import Options
     from scheduler.serving.listener import Listener
     from scheduler.serving.server import Server
 
-    T = TypeVar("T")
-
 log = structlog.get_logger(__name__)
-
-MAX_REVIEWS_IN_FLIGHT = 4
-"""Questions to the API server about who may read our pages: many strangers cost no more."""
-
-EVENTS_WAITING = 20_000
-"""Events that may wait behind binds; under lasting load the newest are dropped and counted."""
-
-BINDS_BEFORE_EVENTS = 16
-"""Bindings under way beyond which Events stand back."""
 
 SHUTDOWN_S = 15.0
 """How long bindings, Events and statuses under way may take to settle at the end."""
@@ -125,12 +93,9 @@ class App:
         self.config = config
         self.options = options
         self.metrics = Metrics()
-        self.cache = SchedulerCache(ttl_s=options.ttl_s)
-        self.waiting_pods = WaitingPods()
         self.ready = False
         self._stop = asyncio.Event()
         self._dead = ""
-        self.debugger: CacheDebugger | None = None
         self.extender_chains: ExtenderChains | None = None
         self.leadership: Leadership | None = None
         """None where every replica schedules."""
@@ -157,26 +122,17 @@ class App:
         )
         rng = random.Random(self.options.seed)
         credentials = await load_credentials(self._kubeconfig)
-        electing = Transport(
-            credentials,
-            user_agent=f"berth/{VERSION} (leader-election)",
-            max_connections=2,
-            max_body_bytes=1 << 20,
-        )
+        electing, reviewing = election_transport(credentials), review_transport(credentials)
         self.leadership = self._make_leadership(electing, rng)
         transport = self.make_transport(credentials)
-        reviewing = Transport(
-            credentials,
-            user_agent=f"berth/{VERSION} (serving)",
-            limiter=InFlightLimiter(MAX_REVIEWS_IN_FLIGHT),
-            max_connections=MAX_REVIEWS_IN_FLIGHT,
-        )
         for each in (electing, transport, reviewing):
             each.measure = self.metrics.client
         self.reviews = Reviews(reviewing)
         try:
             self.api = Api(transport)
-            await self._check_server()
+            version = await self.api.check_server()
+            log.info("connected", server_version=version, berth_version=VERSION)
+            self._kinds = await self._kinds_to_watch()
             self._make_parts(transport, rng)
             status = await self._serve(stop)
             # Whatever it was in the middle of: without a server it has not been told to stop.
@@ -212,12 +168,7 @@ class App:
     def make_transport(self, credentials: Credentials) -> Transport:
         """Return the way to the API server. The seam for whoever wants to stand in between."""
         connection = self.config.client_connection
-        return Transport(
-            credentials,
-            user_agent=f"berth/{VERSION} (scheduler)",
-            limiter=limiter_of(connection.qps, connection.burst),
-            write_fence=self.write_fence,
-        )
+        return scheduling_transport(credentials, connection, self.write_fence)
 
     @property
     def write_fence(self) -> Callable[[float], float] | None:
@@ -245,215 +196,95 @@ class App:
         chains = self.extender_chains
         return self.api.writes_in_flight + (0 if chains is None else chains.binds_in_flight)
 
-    async def _check_server(self) -> None:
-        version = await self.api.check_server()
-        log.info("connected", server_version=version, berth_version=VERSION)
+    async def _kinds_to_watch(self) -> tuple[WatchedKind[Any], ...]:
+        """Return what we may watch of what the cluster serves; all other rights we must have."""
         required = required_permissions(self.config, known_plugins(self.options.supply))
-        missing: list[Permission] = []
         try:
-            missing = await self.api.missing_permissions((*required, *DEVICE_CLASS_PERMISSIONS))
-        except* ApiError as group:
-            log.warning("cannot ask for our permissions", error=str(group.exceptions[0]))
-        lacking = [permission for permission in missing if permission in required]
-        if lacking:
-            rights = "; ".join(map(str, lacking))
-            raise StartError(f"the API server does not allow us to: {rights}")
-        self._has_devices = await may_watch_devices(self.api, missing)
+            missing = await missing_permissions(self.api, required)
+        except PermissionsError as error:
+            raise StartError(str(error)) from error
+        return await kinds_to_watch(self.api, missing)
 
     def _make_parts(self, transport: Transport, rng: random.Random) -> None:
-        clock = time.monotonic
-        loop, metrics = self.loop, self.metrics
-        slots = BindingSlots(MAX_BINDING)
-        binder = Binder(self.api, rng, slots=slots, on_abandoned=metrics.binding_abandoned)
-        storage = Storage()
-        handle = PluginHandle(
-            binder=binder,
-            namespaces=Namespaces(),
-            workloads=Workloads(),
-            disruption_budgets=DisruptionBudgets(),
-            storage=storage,
-            storage_writer=StorageWriter(self.api, rng),
-            waiting_pods=self.waiting_pods,
-            live_node=lambda name: self.watches.nodes.get("", name),
-            cached_node=self.cache.node_info,
-        )
-        self.whole_objects = InformerFactory(transport, on_death=self.died)
-        self.extender_chains = ExtenderChains(
-            loop, self.api, self.whole_objects, binder.settle, self.write_fence
-        )
-        self.node_metrics = measure_nodes(self.options.node_metrics, handle, metrics)
-        self.shadows = Shadows(storage)
-        self.policies = LivePolicies(
+        options, metrics = self.options, self.metrics
+        executor = ThreadExecutor(self.loop, self.died)
+        ports = Ports(self.api, executor, SYSTEM_CLOCK, rng)
+        self.node_metrics = measure_nodes(options.node_metrics, metrics)
+        plugins = known_plugins(options.supply)
+        setting = Setting(
             self.config,
-            handle,
-            self.extender_chains,
+            options,
             metrics,
-            self.shadows,
-            self.options.supply,
-            self.options.source,
-            self.died,
+            shares_attempts(self.config, plugins),
+            self.node_metrics.measured,
         )
-        self.profiles = self.policies.profiles
-        self.queue = SchedulingQueue(
-            clock=clock,
-            sort_key=self.profiles.sort_key,
-            pre_enqueue=metrics.cycles.timed(self.profiles.pre_enqueue),
-            registrations=self.profiles.registrations,
-            initial_backoff_s=float(self.config.pod_initial_backoff_seconds),
-            max_backoff_s=float(self.config.pod_max_backoff_seconds),
-            on_incoming=metrics.incoming,
-            account=self.profiles.account if self.profiles.shares_attempts else None,
-            attempt_budget_s=self.options.attempt_budget_s or float("inf"),
-            cpu_clock=time.thread_time,
-            wake_later=WakeUpSlices(loop, self._judge_backlog).wake_later,
-        )
-        self.recorder = EventRecorder(
-            loop,
-            self.api,
-            instance=self.options.identity,
-            capacity=EVENTS_WAITING,
-            pressure=self._binds_press,
-            on_death=self.died,
-        )
-        rejections = KubeletRejections(self.recorder, metrics, clock)
-        handlers = EventHandlers(
-            self.cache, self.queue, self.profiles, self.waiting_pods, metrics, rejections.see
-        )
-        self.watches = Watches(
-            transport,
-            handle,
-            handlers,
-            StorageEvents(storage, self.queue, metrics),
-            has_devices=self._has_devices,
-            on_death=self.died,
-        )
-        nodes, pods = self.watches.nodes, self.watches.pods
-        if self.options.supply is not None:
-            self.options.supply.lend(metrics, nodes.list, pods.list)
-        self.status_writer = PodStatusWriter(
-            loop, self.api, self.cache.is_placed_pod, on_death=self.died
-        )
-        failures = FailureHandler(
-            self.queue, pods.get, self.recorder, self.status_writer, metrics, clock
-        )
-        self.bindings = BindingCycles(
-            loop,
-            self.cache,
-            self.queue,
-            self.waiting_pods,
-            failures,
-            self.recorder,
-            metrics,
-            clock,
-            self.status_writer,
-            slots,
-        )
-        self.preemptions = PreemptionExecutor(
-            loop,
-            Evictor(self.api, pods.get, self.bindings.turn_back, rng),
-            pods.get,
-            self.queue,
-            self.status_writer,
-            self.recorder,
-            metrics,
-            clock,
-        )
-        handle.start(preemption=self.preemptions, queue=self.queue, live_pod=pods.get)
-        self.profiles.count_nominated(NominatedNodes(self.queue.nominator))
-        self.policies.go_live(loop, self.queue, handlers, pods.list)
-        if self.options.operator.enabled:
-            self.operator = CrdOperator(
-                loop,
-                transport,
-                self._kubeconfig,
-                self.policies.policies,
-                self.options.operator,
-                metrics,
-                self.leadership,
-                self.shadows.plain_report,
-            )
-        self.scheduling = SchedulingLoop(
-            loop,
-            self.cache,
-            self.queue,
-            self.profiles,
-            SchedulingCycle(Snapshot(), HostSelector(self.options.seed), rejections),
-            self.bindings,
-            self.waiting_pods,
-            failures,
-            self.recorder,
-            metrics,
-            self.options.slow_cycle_s,
-            self.shadows,
-            self.server.answer,
-            on_death=self.died,
-        )
-        self.reaper = Reaper(
-            self.cache,
-            self.queue,
-            self._get_pod,
-            self._pods_are_stale,
-            metrics,
-            clock,
-            on_loop=loop.call_soon_threadsafe,
-            on_death=self.died,
-        )
-        self.shutdown = Shutdown(
-            self.cache,
-            self.queue,
-            self.scheduling,
-            self.reaper,
-            self.bindings,
-            self.preemptions,
-            self.status_writer,
-            self.recorder,
-        )
-        self.debugger = debugger = CacheDebugger(
-            self.cache,
-            self.queue,
-            nodes.list,
-            pods.list,
-            clock,
-            lambda: (self.scheduling.pod_under_way, self.scheduling.cycle_under_way_s),
-        )
-        self.audit = debugger.audit(self._is_at_rest, self.options.comparison_period_s)
-        self.lost_events = LostEvents(
-            self.watches.all,
-            handlers,
-            metrics,
-            self._leads,
-            period_s=self.options.api_comparison_period_s,
+        parts = assemble(ports, partial(self._watch, transport), setting)
+        self.known, self.acting, self.deciding = parts.known, parts.acting, parts.deciding
+        self.watches = self.known.watched
+        if options.supply is not None:
+            options.supply.lend(metrics, self.watches.nodes.list, self.watches.pods.list)
+        self._make_policies(transport)
+        self.shutdown = Shutdown(ports, self.known.pods, self.deciding.loop, self.acting)
+        self.checks = make_checks(ports, parts, setting, self._leads, self._is_at_rest)
+        watch_state(
+            metrics, parts, self.whole_objects, self.checks.debugger, SYSTEM_CLOCK.monotonic
         )
 
-        metrics.watch_profiles(self.profiles.names)
-        metrics.watch_gauges(
-            pending_pods=lambda: self.queue.counts().waiting(),
-            cache_size=lambda: dataclasses.asdict(self.cache.counts()),
-            watch_staleness_s=lambda: self.watches.staleness_s(clock()),
-            watch_relists=self.watches.relists,
-            unreadable_objects=handlers.unreadable,
-            restores=self.watches.restores,
-            unschedulable_pods=self.queue.refusals,
-            inflight_events=self.queue.in_flight_events,
-            wake_up_backlog=self.queue.backlog,
-            oldest_active_pod_s=self.queue.oldest_active_s,
-            tasks=lambda: {"binding": self.bindings.in_flight},
-            cache_mismatches=lambda: debugger.mismatches,
-            cache_comparisons=lambda: float(debugger.comparisons),
-            events=self.recorder.statistics,
-            pod_statuses=self.status_writer.statistics,
-            cycle_under_way_s=lambda: self.scheduling.cycle_under_way_s,
+    def _watch(
+        self, transport: Transport, handlers: EventHandlers, others: OtherObjects
+    ) -> Watches:
+        return Watches(transport, self._kinds, handlers, others, on_death=self.died)
+
+    def _make_policies(self, transport: Transport) -> None:
+        """Make the profiles, and whatever changes them while berth runs."""
+        options, deciding, supply = self.options, self.deciding, self.options.supply
+        self.whole_objects = InformerFactory(transport, on_death=self.died)
+        self.extender_chains = ExtenderChains(
+            self.loop,
+            self.api,
+            self.whole_objects,
+            self.acting.binder.settle,
+            self.write_fence,
+            deciding.swap.executor.lock,
         )
+        compiler = ProfileCompiler(
+            lambda: known_plugins(supply),
+            deciding.services,
+            self.extender_chains,
+            None if supply is None else supply.load_python,
+        )
+        self.policies = LivePolicies(
+            self.config,
+            compiler,
+            deciding.swap,
+            self.metrics,
+            deciding.shadows,
+            supply,
+            options.source,
+        )
+        if options.operator.enabled:
+            self.operator = CrdOperator(
+                self.loop,
+                transport,
+                self._kubeconfig,
+                self.policies,
+                options.operator,
+                self.metrics,
+                self.leadership,
+                deciding.shadows.plain_report,
+            )
 
     async def _serve(self, stop: asyncio.Event) -> int:
         try:
             self.server.listen()
         except ServerError as error:
             raise StartError(str(error)) from error
-        lag = LoopLag(self.metrics.loop_lag, time.monotonic)
+        lag = LoopLag(self.metrics.loop_lag, SYSTEM_CLOCK.monotonic)
         lag.start()
-        self.recorder.start()
-        self.status_writer.start()
+        aging = Aging()
+        aging.start()
+        self.acting.reports.events.start()
+        self.acting.reports.statuses.start()
         self.watches.start()
         self.whole_objects.start()
         self.policies.start()
@@ -464,9 +295,8 @@ class App:
             if not await self._synced(stop):
                 return 0
             self.ready = True
-            self._settle_memory()
-            self.audit.start()
-            self.lost_events.start()
+            settle_memory()
+            self.checks.start()
             for field_name in ignored_fields(self.config, known_plugins(self.options.supply)):
                 log.warning("accepted and ignored", field=field_name)
             if self.leadership is not None:
@@ -474,54 +304,53 @@ class App:
                 self.server.answer()
                 if not await self.leadership.win(stop):
                     return 0
-            counts = self.cache.counts()
+            counts = self.known.cluster.cache.counts()
             log.info(
                 "scheduling",
-                profiles=sorted(self.profiles.names()),
+                profiles=sorted(self.deciding.profiles.names()),
                 nodes=counts.nodes,
                 pods=counts.pods,
                 address=self.server.address,
                 addresses=self.server.addresses,
             )
-            self.scheduling.start()
-            self.reaper.start()
+            self.deciding.loop.start(self.server.answer)
+            self.acting.reaper.start()
             return await self._schedule_until(stop)
         finally:
             if self.leadership is not None:
                 await self.leadership.stop()
-            await self.audit.stop()
-            await self.lost_events.stop()
+            await self.checks.stop()
             if self.operator is not None:
                 await self.operator.stop()
             await asyncio.to_thread(self.policies.stop)
             await self.node_metrics.stop()
             await self.watches.stop()
             await self.whole_objects.stop()
-            await self.recorder.stop()
-            await self.status_writer.stop()
+            await self.acting.reports.events.stop()
+            await self.acting.reports.statuses.stop()
             await self.server.stop()
+            aging.stop()
             lag.stop()
 
     def _make_server(self, listeners: Sequence[Listener]) -> Server:
         """Make what answers over HTTP; on a thread of its own, for its import takes long."""
+        from scheduler.debug.table_sizes import table_sizes  # noqa: PLC0415 - see above
         from scheduler.serving.pages import pages  # noqa: PLC0415 - see above
         from scheduler.serving.server import Server  # noqa: PLC0415 - see above
-        from scheduler.table_sizes import table_sizes  # noqa: PLC0415 - see above
 
-        assert self.debugger is not None  # noqa: S101 - made with the other parts
         return Server(
             self.options.serving,
             self.metrics,
             readiness={"informers": self._not_ready},
             liveness={
                 "leaderElection": self._not_leading_any_more,
-                "scheduling": self.scheduling.problem,
+                "scheduling": self.deciding.loop.problem,
             },
-            details={"scheduling": lambda: self.scheduling.pod_under_way or None},
+            details={"scheduling": lambda: self.deciding.loop.pod_under_way or None},
             reviews=self.reviews,
             pages=pages(
                 self.policies.describe,
-                self.debugger,
+                self.checks.debugger,
                 self.watches.pods.list,
                 lambda: table_sizes(self),
             ),
@@ -545,11 +374,6 @@ class App:
         if self.operator is not None:
             await self.operator.wait_first_list()
 
-    def _settle_memory(self) -> None:
-        """Take what the first lists brought out of the collector's sight: it stays for long."""
-        gc.collect()
-        gc.freeze()
-
     async def _schedule_until(self, stop: asyncio.Event) -> int:
         """Let the threads run until told to stop, or until the leadership is lost."""
         if self.leadership is None:
@@ -563,8 +387,8 @@ class App:
 
     def tell_state(self) -> None:
         """Write cache and queue, and how the cache compares, into the log: SIGUSR2."""
-        if self.debugger is not None and self.ready:
-            self.debugger.tell()
+        if self.ready:
+            self.checks.debugger.tell()
 
     # --- services to the parts ----------------------------------------------------------------
 
@@ -575,25 +399,12 @@ class App:
         lost = self.leadership is not None and self.leadership.is_lost
         return "the leadership was lost" if lost else None
 
-    def _judge_backlog(self, is_over: Callable[[], bool]) -> bool:
-        return self.queue.judge_backlog(is_over)
-
-    def _binds_press(self) -> bool:
-        """Tell whether so many bindings are under way that Events should stand back."""
-        return self.bindings.pressing > BINDS_BEFORE_EVENTS
-
     def _leads(self) -> bool:
         """Tell whether this process schedules."""
         return self.leadership is None or self.leadership.is_leading
 
     def _is_at_rest(self) -> bool:
         """Tell whether nothing is being scheduled here; on a standby that is always so."""
-        return not self._leads() or not (self.bindings.in_flight or self.queue.counts().active)
-
-    def _pods_are_stale(self) -> bool:
-        return self.watches.pods.staleness_s(time.monotonic()) > self.options.stale_watch_s
-
-    def _get_pod(self, namespace: str, name: str) -> Pod | None:
-        """Ask the API from another thread."""
-        call = self.api.get_pod(namespace, name)
-        return asyncio.run_coroutine_threadsafe(call, self.loop).result(timeout=60)
+        return not self._leads() or not (
+            self.acting.bindings.in_flight or self.known.pods.queue.counts().active
+        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import os
 import signal
 import sys
@@ -15,45 +14,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cache.kept_annotations import keep_annotations
-from plugins.registry import PLUGINS
 from scheduler.app import App, StartError
 from scheduler.client.errors import ClientConfigError
-from scheduler.config import (
-    ConfigError,
-    SchedulerConfig,
-    default_config,
-    load_config,
-    render_effective,
-    with_election,
-)
-from scheduler.crd_operator.commands import ProfileError, add_profile_commands
+from scheduler.config import ConfigError, load_config, render_effective
 from scheduler.explain import Batch, ExplainError, ExplainOptions, run_explain
-from scheduler.log_setup import configure_logging, errors_to_stderr
-from scheduler.node_metrics.flags import add_node_metrics_flags, node_metrics_config
-from scheduler.options import Options
-from scheduler.plugin_trial.command import add_trial_commands
-from scheduler.policy.config_reload import ConfigSource
-from scheduler.policy.flags import add_policy_flags, plugin_supply
-from scheduler.serving.flags import add_serving_flags, serving_options
+from scheduler.process.log_setup import configure_logging, errors_to_stderr
+from scheduler.process.process_memory import calm_collector
+from scheduler.process.version import VERSION
+from scheduler.profiles.config_reload import ConfigSource
+from scheduler.profiles.operator.commands import ProfileError, add_profile_commands
+from scheduler.run_flags import add_run_flags, plugin_supply, run_config, run_options
 from scheduler.shadow.command import add_shadow_command
-from scheduler.user_plugins import (
+from scheduler.user_plugins.for_commands import (
     add_kept_annotations,
-    add_new_command,
     add_plugin_dir,
     enabled_names,
     known_plugins,
 )
-from scheduler.version import VERSION
+from scheduler.user_plugins.new_plugin import add_new_command
+from scheduler.user_plugins.plugin_trial.command import add_trial_commands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeAlias
 
-    from scheduler.policy.plugin_supply import PluginSupply
+    Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
-_VITAL_THREADS = frozenset({"containment", "plugin-dir", "plugin-memory", "policies"})
+_VITAL_THREADS = frozenset({"containment", "plugin-dir", "policies"})
 """Those of ours that do not report their death themselves."""
-
-_DEFAULTS = Options()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,73 +64,38 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
+    _add_run(commands)
+    _add_check_config(commands)
+    _add_explain(commands)
+    add_profile_commands(commands)
+    add_shadow_command(commands)
+
+    plugin = commands.add_parser("plugin", help="begin, check and measure plugins of your own")
+    verbs = plugin.add_subparsers(metavar="COMMAND", required=True)
+    add_new_command(verbs)
+    add_trial_commands(verbs)
+
+    version = commands.add_parser("version", help="print the version")
+    version.set_defaults(command=_version)
+    return parser
+
+
+def _add_run(commands: Commands) -> None:
     run = commands.add_parser("run", help="schedule pods until told to stop")
     run.set_defaults(command=_run)
-    run.add_argument("--kubeconfig", metavar="F", help="how to reach the API server")
-    run.add_argument("--config", metavar="F", help="a KubeSchedulerConfiguration")
-    run.add_argument(
-        "--scheduler-name", metavar="N", help="the one profile's schedulerName, without --config"
-    )
-    add_serving_flags(run)
-    add_policy_flags(run)
-    add_kept_annotations(run)
-    add_node_metrics_flags(run)
-    run.add_argument(
-        "--assumed-pod-ttl",
-        metavar="SECONDS",
-        type=float,
-        default=_DEFAULTS.ttl_s,
-        help="how long a bound pod may stay unconfirmed by the watch before the API is asked "
-        "(%(default)s; 0: for ever)",
-    )
-    run.add_argument(
-        "--leader-elect",
-        metavar="BOOL",
-        type=_bool,
-        help="whether replicas agree on one that schedules; without it what the configuration "
-        "says, and that is true if it says nothing",
-    )
-    run.add_argument(
-        "--slow-cycle-threshold",
-        metavar="SECONDS",
-        type=float,
-        default=_DEFAULTS.slow_cycle_s,
-        help="a scheduling cycle that takes longer is logged with what it consisted of "
-        "(%(default)s; 0: none)",
-    )
-    run.add_argument(
-        "--attempt-budget",
-        metavar="SECONDS",
-        type=float,
-        default=_DEFAULTS.attempt_budget_s,
-        help="CPU time that an attempt to place a pod may use; one that needs more is broken off "
-        "and tried again later with twice as much (%(default)s; 0: no limit)",
-    )
-    run.add_argument(
-        "--cache-comparison-period",
-        metavar="SECONDS",
-        type=float,
-        default=_DEFAULTS.comparison_period_s,
-        help="how often the cache is held against what the watches know (%(default)s; 0: only "
-        "when asked to)",
-    )
-    run.add_argument(
-        "--api-comparison-period",
-        metavar="SECONDS",
-        type=float,
-        default=_DEFAULTS.api_comparison_period_s,
-        help="how often, give or take a sixth, the leader holds what the watches know against a "
-        "list of metadata, and makes up for events that were lost (%(default)s; 0: never)",
-    )
-    run.add_argument("--seed", type=int, help="makes the choice among equal nodes repeatable")
+    add_run_flags(run)
     run.add_argument("--log-format", choices=("json", "console"), default="json")
     run.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
 
+
+def _add_check_config(commands: Commands) -> None:
     check = commands.add_parser("check-config", help="check a file and print what it comes to")
     check.set_defaults(command=_check_config)
     check.add_argument("file", metavar="F")
     add_plugin_dir(check)
 
+
+def _add_explain(commands: Commands) -> None:
     explain = commands.add_parser("explain", help="say what every plugin says of a pod")
     explain.set_defaults(command=_explain)
     explain.add_argument("--pod", metavar="NS/NAME", help="the pod to ask about")
@@ -165,81 +118,19 @@ def _parser() -> argparse.ArgumentParser:
         help='answer JSON lines {"objects": [...], "pod": {...}, "config": {...}} from stdin',
     )
 
-    add_profile_commands(commands)
-    add_shadow_command(commands)
-
-    plugin = commands.add_parser("plugin", help="begin, check and measure plugins of your own")
-    verbs = plugin.add_subparsers(metavar="COMMAND", required=True)
-    add_new_command(verbs)
-    add_trial_commands(verbs)
-
-    version = commands.add_parser("version", help="print the version")
-    version.set_defaults(command=_version)
-    return parser
-
 
 def _run(options: argparse.Namespace) -> int:
-    _calm_collector()
+    calm_collector()
     configure_logging(options.log_format, options.log_level)
     keep_annotations(options.keep_annotations)
     supply, operator = plugin_supply(options)
     path = None if options.config is None else Path(options.config)
     # Nothing changes under a configuration without a file and without plugins.
-    source = ConfigSource(partial(_config, options, supply), path)
+    source = ConfigSource(partial(run_config, options, supply), path)
     config = source.read()
-    app = App(
-        config,
-        Options(
-            kubeconfig=options.kubeconfig,
-            serving=serving_options(options),
-            operator=operator,
-            node_metrics=node_metrics_config(options),
-            supply=supply,
-            source=None if supply is None else source,
-            seed=options.seed,
-            ttl_s=options.assumed_pod_ttl,
-            slow_cycle_s=options.slow_cycle_threshold,
-            attempt_budget_s=options.attempt_budget,
-            comparison_period_s=options.cache_comparison_period,
-            api_comparison_period_s=options.api_comparison_period,
-        ),
-    )
+    app = App(config, run_options(options, supply, operator, None if supply is None else source))
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_until_signalled(app))
-
-
-def _calm_collector() -> None:
-    """Have the cyclic collector look seldom, and not at what has been imported.
-
-    A cluster is millions of small objects that stay, and hardly any of the garbage is cyclic. With
-    Python's thresholds a tenth of the CPU of the first lists went into looking for some. A look at
-    25 000 new objects takes about a millisecond.
-    """
-    gc.freeze()
-    gc.set_threshold(25_000, 10, 20)
-
-
-def _bool(text: str) -> bool:
-    """Read what Go takes for a boolean."""
-    if text in ("1", "t", "T", "true", "TRUE", "True"):
-        return True
-    if text in ("0", "f", "F", "false", "FALSE", "False"):
-        return False
-    raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
-
-
-def _config(options: argparse.Namespace, supply: PluginSupply | None) -> SchedulerConfig:
-    config = _file_config(options, supply)
-    return config if options.leader_elect is None else with_election(config, options.leader_elect)
-
-
-def _file_config(options: argparse.Namespace, supply: PluginSupply | None) -> SchedulerConfig:
-    if options.config is None:
-        config = default_config(options.scheduler_name or "berth")
-        return config if supply is None else supply.enabled_in(config)
-    if options.scheduler_name is not None:
-        raise ConfigError("--scheduler-name", "contradicts --config, which names its profiles")
-    return load_config(Path(options.config), PLUGINS if supply is None else supply.plugins())
 
 
 async def _until_signalled(app: App) -> int:

@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cache.scheduler_cache import DEFAULT_TTL_S
-from scheduler import lost_events
-from scheduler.cache_audit import DEFAULT_PERIOD_S
-from scheduler.crd_operator import OperatorOptions
-from scheduler.cycle_watch import DEFAULT_SLOW_CYCLE_S
+from scheduler.cycle.cycle_watch import DEFAULT_SLOW_CYCLE_S
+from scheduler.debug.cache_audit import DEFAULT_PERIOD_S
+from scheduler.event_handlers import lost_events
 from scheduler.leader_election import own_identity
 from scheduler.node_metrics import NodeMetricsConfig
+from scheduler.profiles.operator import OperatorOptions
 from scheduler.queueing import DEFAULT_ATTEMPT_BUDGET_S
 from scheduler.serving.options import ServingOptions
 
 if TYPE_CHECKING:
-    from scheduler.policy.config_reload import ConfigSource
-    from scheduler.policy.plugin_supply import PluginSupply
+    from scheduler.profiles.available_plugins import PluginSupply
+    from scheduler.profiles.config_reload import ConfigSource
 
 STALE_WATCH_S = 75.0
 """The read timeout of a watch: a server that lives sends a bookmark about every minute."""

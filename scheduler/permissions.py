@@ -7,37 +7,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import structlog
+
 from plugins.registry import PLUGINS
 from scheduler.client.api import Permission
-from scheduler.client.codec import DEVICE_CLASSES
+from scheduler.client.errors import ApiError
 from scheduler.client.leases import GROUP, LEASES
 from scheduler.config import running_profiles
+from scheduler.kinds import WATCHED
 from scheduler.leader_election import lease_of
-from scheduler.storage_events import STORAGE_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from plugins.framework.interfaces import Plugin
+    from scheduler.client.api import Api
     from scheduler.config import SchedulerConfig
 
-_WATCHED: Final = (
-    ("namespaces", ""),
-    ("nodes", ""),
-    ("pods", ""),
-    ("replicationcontrollers", ""),
-    ("services", ""),
-    ("replicasets", "apps"),
-    ("statefulsets", "apps"),
-    ("poddisruptionbudgets", "policy"),
-    *((kind.name, kind.group) for kind in STORAGE_KINDS),
-)
+log = structlog.get_logger(__name__)
 
 REQUIRED_PERMISSIONS: Final = (
     *(
-        Permission(verb, resource, group=group)
+        Permission(verb, kind.name, group=kind.group)
         for verb in ("list", "watch")
-        for resource, group in _WATCHED
+        for kind in WATCHED
+        if not kind.is_optional
     ),
     Permission("get", "pods"),
     *(
@@ -52,11 +46,39 @@ REQUIRED_PERMISSIONS: Final = (
 )
 """Without one of these berth would start and then fail pod by pod, whatever its configuration."""
 
-DEVICE_CLASS_PERMISSIONS: Final = tuple(
-    Permission(verb, DEVICE_CLASSES.name, group=DEVICE_CLASSES.group) for verb in ("list", "watch")
+OPTIONAL_PERMISSIONS: Final = tuple(
+    Permission(verb, kind.name, group=kind.group)
+    for kind in WATCHED
+    for verb in ("list", "watch")
+    if kind.is_optional
 )
-"""Without one of these berth schedules, and takes devices for ordinary extended resources. Roles
-that were written for an earlier version lack them."""
+"""Without one of these berth schedules, and does not watch what it is about."""
+
+
+class PermissionsError(Exception):
+    """Permissions are missing without which berth cannot start; the message names them."""
+
+
+async def missing_permissions(api: Api, required: Sequence[Permission]) -> list[Permission]:
+    """Return the permissions that we lack and can do without.
+
+    All count as given when the API server does not say.
+
+    Raises
+    ------
+    PermissionsError
+        When one of those that are required is missing.
+    """
+    missing: list[Permission] = []
+    try:
+        missing = await api.missing_permissions((*required, *OPTIONAL_PERMISSIONS))
+    except* ApiError as group:
+        log.warning("cannot ask for our permissions", error=str(group.exceptions[0]))
+    lacking = [permission for permission in missing if permission in required]
+    if lacking:
+        rights = "; ".join(map(str, lacking))
+        raise PermissionsError(f"the API server does not allow us to: {rights}")
+    return missing
 
 
 def required_permissions(

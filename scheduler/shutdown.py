@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from typing import TYPE_CHECKING
 
 import structlog
 
 if TYPE_CHECKING:
-    from cache.scheduler_cache import SchedulerCache
-    from scheduler.binding_cycle import BindingCycles
-    from scheduler.event_recorder import EventRecorder
-    from scheduler.pod_status_writer import PodStatusWriter
-    from scheduler.preemption_executor import PreemptionExecutor
-    from scheduler.queueing import SchedulingQueue
-    from scheduler.reaper import Reaper
-    from scheduler.schedule_one import SchedulingLoop
+    from scheduler.assembly import Acting
+    from scheduler.cycle.schedule_one import SchedulingLoop
+    from scheduler.process.ports import Ports
+    from scheduler.runtime.known_pods import KnownPods
 
 log = structlog.get_logger(__name__)
 
@@ -31,23 +25,21 @@ class Shutdown:
 
     def __init__(
         self,
-        cache: SchedulerCache,
-        queue: SchedulingQueue,
+        ports: Ports[object],
+        pods: KnownPods,
         scheduling: SchedulingLoop,
-        reaper: Reaper,
-        bindings: BindingCycles,
-        preemptions: PreemptionExecutor,
-        status_writer: PodStatusWriter,
-        recorder: EventRecorder,
+        acting: Acting,
     ) -> None:
-        self._cache = cache
-        self._queue = queue
+        self._executor = ports.executor
+        self._clock = ports.clock.monotonic
+        self._cache = pods.cache
+        self._queue = pods.queue
         self._scheduling = scheduling
-        self._reaper = reaper
-        self._bindings = bindings
-        self._preemptions = preemptions
-        self._status_writer = status_writer
-        self._recorder = recorder
+        self._reaper = acting.reaper
+        self._bindings = acting.bindings
+        self._preemptions = acting.preemptions
+        self._status_writer = acting.reports.statuses
+        self._recorder = acting.reports.events
 
     async def settle(self, time_s: float) -> int:
         """Pop no more pods, and settle what is under way within ``time_s``.
@@ -56,22 +48,22 @@ class Shutdown:
         -------
         The exit status: 1 when something was left unsettled.
         """
-        until_s = time.monotonic() + time_s
+        until_s = self._clock() + time_s
 
         def left_s() -> float:
-            return max(until_s - time.monotonic(), 0.0)
+            return max(until_s - self._clock(), 0.0)
 
         log.info("stopping", bindings=self._bindings.in_flight)
         self._queue.close()
-        ended = await asyncio.to_thread(self._scheduling.join, left_s())
+        ended = await self._executor.to_thread(self._scheduling.join, left_s())
         left = await self._bindings.end(left_s())
         await self._preemptions.drain(left_s())
-        await asyncio.to_thread(self._reaper.stop, left_s())
+        await self._executor.to_thread(self._reaper.stop, left_s())
         await self._status_writer.drain(min(left_s(), time_s / 3))
         await self._recorder.drain(min(left_s(), time_s / 3))
-        while self._cache.counts().assumed_pods and left_s():  # noqa: ASYNC110 - the cache is silent
+        while self._cache.counts().assumed_pods and left_s():
             # What our own watch has seen, that of the next leader has seen or is about to.
-            await asyncio.sleep(0.01)
+            await self._executor.sleep(0.01)
         log.info("stopped", unsettled_bindings=left)
         return 0 if ended and not left else 1
 
@@ -81,5 +73,5 @@ class Shutdown:
         The next leader finds out what became of the bindings under way. Returns the exit status.
         """
         self._queue.close()
-        await asyncio.to_thread(self._reaper.stop, 0.0)
+        await self._executor.to_thread(self._reaper.stop, 0.0)
         return 1

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+
+from cache.ages import AGES
 
 if TYPE_CHECKING:
     from cache.objects import Pod
@@ -40,7 +41,7 @@ def parsed_time_s(text: str) -> float:
     return _parsed_time_s(text) if len(text) <= _LONGEST else _parsed_time_s.__wrapped__(text)
 
 
-@lru_cache(maxsize=MAX_TIMES)
+@AGES.forgets(MAX_TIMES)
 def _parsed_time_s(text: str) -> float:
     try:
         moment = datetime.fromisoformat(text)

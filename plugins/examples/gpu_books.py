@@ -16,7 +16,7 @@ from plugins.examples.gpu_fragments import WHOLE, shape_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from plugins.policy import Node, Pod
+    from berth import Node, Pod
 
 Devices: TypeAlias = tuple[int, ...]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from plugins import policy
+import berth
 from plugins.examples.gpu_books import GpuBooks
 from plugins.examples.gpu_costs import PACKED, KeptCosts, PackedStates, packed
 from plugins.examples.gpu_fragments import (
@@ -27,13 +27,12 @@ from plugins.examples.gpu_fragments import (
     TypicalShapes,
     shape_of,
 )
-from plugins.framework.args import ArgsError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
+    from berth import Node, Nodes, Pod
     from plugins.examples.gpu_fragments import BoolArray, FloatArray
-    from plugins.policy import Node, Nodes, Pod
 
 _FIRST_GUESS: Final = GpuShape(0, WHOLE, 1)
 """What pods are taken to want before there are any: a whole GPU."""
@@ -48,7 +47,7 @@ _LEARN_AFTER: Final = 50
 """New pods before the first typical shapes; later an eighth of what was counted."""
 
 
-class TypicalPod(policy.Args, frozen=True):
+class TypicalPod(berth.Args, frozen=True):
     """One shape of a workload: ``weight`` pods that ask for so much CPU and GPU.
 
     ``gpu_milli`` is what a pod asks for altogether, ``models`` those that will do (none: any).
@@ -66,7 +65,7 @@ class GpuFragmentation:
     Refuses nodes that have no single GPU for a share, or not enough untouched ones.
     """
 
-    class Args(policy.Args, frozen=True):
+    class Args(berth.Args, frozen=True):
         """Arguments.
 
         ``resource`` counts thousandths of GPUs: a node with 8 has 8000, a pod asks for 460 (a
@@ -84,19 +83,19 @@ class GpuFragmentation:
         typical_pods: tuple[TypicalPod, ...] = ()
         popularity: float = 0.95
 
-        def problems(self) -> Iterator[ArgsError]:
+        def problems(self) -> Iterator[berth.ArgsError]:
             """Yield what is wrong with the arguments."""
             if not 0 < self.popularity <= 1:
-                yield ArgsError("popularity", "must be above 0 and at most 1")
+                yield berth.ArgsError("popularity", "must be above 0 and at most 1")
             for index, typical in enumerate(self.typical_pods):
                 path = f"typicalPods[{index}]"
                 if typical.gpu_milli < 0 or _shape(typical) is None:
                     why = "is neither a share of one GPU nor a number of whole ones"
-                    yield ArgsError(f"{path}.gpuMilli", f"{typical.gpu_milli} {why}")
+                    yield berth.ArgsError(f"{path}.gpuMilli", f"{typical.gpu_milli} {why}")
                 if typical.cpu_milli < 0:
-                    yield ArgsError(f"{path}.cpuMilli", "must not be negative")
+                    yield berth.ArgsError(f"{path}.cpuMilli", "must not be negative")
                 if not 0 < typical.weight < float("inf"):
-                    yield ArgsError(f"{path}.weight", "must be above 0")
+                    yield berth.ArgsError(f"{path}.weight", "must be above 0")
 
     reason = "node(s) had no GPU with enough left"
     normalized = True

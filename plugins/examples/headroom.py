@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from plugins import policy
-from plugins.framework.args import ArgsError
+import berth
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -29,7 +28,7 @@ class Headroom:
     there before.
     """
 
-    class Args(policy.Args, frozen=True):
+    class Args(berth.Args, frozen=True):
         """Whose headroom it is, how large, and where.
 
         Parameters
@@ -49,17 +48,19 @@ class Headroom:
         )
         nodes: Mapping[str, str] = msgspec.field(default_factory=dict)
 
-        def problems(self) -> Iterator[ArgsError]:
+        def problems(self) -> Iterator[berth.ArgsError]:
             """Yield what types cannot say."""
             for resource, share in self.share.items():
                 if not 0 <= share <= 1:
-                    yield ArgsError(f"share[{resource}]", f"must be within 0 to 1, not {share}")
+                    yield berth.ArgsError(
+                        f"share[{resource}]", f"must be within 0 to 1, not {share}"
+                    )
 
     def __init__(self, args: Args) -> None:
         self.args = args
         self.reason = f"node(s) had only the headroom left that is kept for {args.value} pods"
 
-    def filter(self, pod: policy.Pod, nodes: policy.Nodes) -> npt.NDArray[np.bool_]:
+    def filter(self, pod: berth.Pod, nodes: berth.Nodes) -> npt.NDArray[np.bool_]:
         """Return which nodes keep their headroom if the pod comes, bool (n,)."""
         enough = np.ones(len(nodes), dtype=np.bool_)
         if self._is_of_class(pod):
@@ -74,7 +75,7 @@ class Headroom:
             enough |= nodes.label(key) != value
         return enough
 
-    def filter_one(self, pod: policy.Pod, node: policy.Node) -> bool:
+    def filter_one(self, pod: berth.Pod, node: berth.Node) -> bool:
         """Return whether one node does."""
         if self._is_of_class(pod):
             return True
@@ -89,20 +90,20 @@ class Headroom:
                     return False
         return True
 
-    def signature(self, pod: policy.Pod) -> Hashable:
+    def signature(self, pod: berth.Pod) -> Hashable:
         """Return the class and the requests: all of the pod that counts."""
         if self._is_of_class(pod):
             return True
         return tuple(pod.requests(resource) for resource in self.args.share)
 
-    def _is_of_class(self, pod: policy.Pod) -> bool:
+    def _is_of_class(self, pod: berth.Pod) -> bool:
         return pod.labels.get(self.args.label) == self.args.value
 
-    def _of_class(self, nodes: policy.Nodes, resource: str) -> npt.NDArray[np.float64]:
+    def _of_class(self, nodes: berth.Nodes, resource: str) -> npt.NDArray[np.float64]:
         """Return what the pods of the class have asked for on each node, float64 (n,)."""
         return nodes.per_node(
             resource, lambda node: self._requested_by_class(node, resource), of_pods=True
         )
 
-    def _requested_by_class(self, node: policy.Node, resource: str) -> int:
+    def _requested_by_class(self, node: berth.Node, resource: str) -> int:
         return sum(pod.requests(resource) for pod in node.pods if self._is_of_class(pod))

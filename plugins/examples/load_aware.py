@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plugins import policy
-from plugins.framework.args import ArgsError
+import berth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +42,7 @@ class LoadAware:
     *Cost* at 5 000 nodes: some 110 us for a pod.
     """
 
-    class Args(policy.Args, frozen=True):
+    class Args(berth.Args, frozen=True):
         """What is measured, and what is wanted.
 
         Parameters
@@ -63,14 +62,18 @@ class LoadAware:
         usage_of_request: float = 1.0
         default_milli_cpu: int = 200
 
-        def problems(self) -> Iterator[ArgsError]:
+        def problems(self) -> Iterator[berth.ArgsError]:
             """Yield what types cannot say."""
             if not 0 < self.target < 1:
-                yield ArgsError("target", f"must be more than 0 and less than 1, not {self.target}")
+                yield berth.ArgsError(
+                    "target", f"must be more than 0 and less than 1, not {self.target}"
+                )
             if not (math.isfinite(self.usage_of_request) and self.usage_of_request >= 0):
-                yield ArgsError("usageOfRequest", f"must be a share, not {self.usage_of_request}")
+                yield berth.ArgsError(
+                    "usageOfRequest", f"must be a share, not {self.usage_of_request}"
+                )
             if self.default_milli_cpu < 0:
-                yield ArgsError("defaultMilliCpu", f"must not be {self.default_milli_cpu}")
+                yield berth.ArgsError("defaultMilliCpu", f"must not be {self.default_milli_cpu}")
 
     normalized = True
 
@@ -85,7 +88,7 @@ class LoadAware:
         self._requested: FloatArray = np.zeros(0)
         """What had been requested when a measurement was first seen."""
 
-    def score(self, pod: policy.Pod, nodes: policy.Nodes) -> FloatArray:
+    def score(self, pod: berth.Pod, nodes: berth.Nodes) -> FloatArray:
         """Return 0 to 100, float64 (n,)."""
         self._follow(nodes.all_nodes)
         requested, cpus = nodes.requested(_CPU), np.maximum(nodes.allocatable(_CPU), 1)
@@ -99,7 +102,7 @@ class LoadAware:
         above = 100 * target * (1 - share) / (1 - target)
         return np.maximum(np.where(share <= target, below, above), 0.0)
 
-    def score_one(self, pod: policy.Pod, node: policy.Node) -> float:
+    def score_one(self, pod: berth.Pod, node: berth.Node) -> float:
         """Return the same of one node."""
         requested, cpus = node.requested(_CPU), max(node.allocatable(_CPU), 1)
         slot = self._slots.get(node.name, len(self._requested))
@@ -113,13 +116,13 @@ class LoadAware:
             return float(100 * target + (100 - 100 * target) * (share / target))
         return float(max(100 * target * (1 - share) / (1 - target), 0.0))
 
-    def _usage_of(self, pod: policy.Pod) -> float:
+    def _usage_of(self, pod: berth.Pod) -> float:
         requests = pod.requests(_CPU)
         if not requests:
             return self.args.default_milli_cpu
         return requests * self.args.usage_of_request
 
-    def _follow(self, everywhere: policy.Nodes) -> None:
+    def _follow(self, everywhere: berth.Nodes) -> None:
         """Note what has been requested whenever there are new measurements."""
         measured = everywhere.metric(self.args.metric)
         if measured is self._seen:
@@ -141,7 +144,7 @@ class LoadAware:
         self._requested[noted] = requested if is_new else requested[~was_known]
         self._measured[slots] = measured
 
-    def _slots_of(self, nodes: policy.Nodes) -> npt.NDArray[np.intp]:
+    def _slots_of(self, nodes: berth.Nodes) -> npt.NDArray[np.intp]:
         slots = self._slots
         return nodes.per_node(
             ("slot", self._round), lambda node: slots.setdefault(node.name, len(slots))

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from plugins import policy
-from plugins.framework.args import ArgsError
+import berth
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -29,7 +28,7 @@ class NodeCost:
     *Cost* at 5 000 nodes: 30 to 50 us for a pod, less for one whose like was there before.
     """
 
-    class Args(policy.Args, frozen=True):
+    class Args(berth.Args, frozen=True):
         """Where the cost stands, and what it is the cost of.
 
         Parameters
@@ -47,17 +46,17 @@ class NodeCost:
         per: Literal["node", "cpu", "memory"] = "node"
         unpriced: float = 1.0
 
-        def problems(self) -> Iterator[ArgsError]:
+        def problems(self) -> Iterator[berth.ArgsError]:
             """Yield what types cannot say."""
             if not (math.isfinite(self.unpriced) and self.unpriced >= 0):
-                yield ArgsError("unpriced", f"must be a cost, not {self.unpriced}")
+                yield berth.ArgsError("unpriced", f"must be a cost, not {self.unpriced}")
 
     higher_is_better = False
 
     def __init__(self, args: Args) -> None:
         self.args = args
 
-    def score(self, pod: policy.Pod, nodes: policy.Nodes) -> npt.NDArray[np.float64]:
+    def score(self, pod: berth.Pod, nodes: berth.Nodes) -> npt.NDArray[np.float64]:
         """Return the cost of each node, or of each CPU or GiB of it, float64 (n,)."""
         cost = nodes.label_number(self.args.label, self.args.unpriced)
         if self.args.per == "node":
@@ -65,7 +64,7 @@ class NodeCost:
         unit = 1000 if self.args.per == "cpu" else _GIB
         return cost / (np.maximum(nodes.allocatable(self.args.per), 1) / unit)
 
-    def score_one(self, pod: policy.Pod, node: policy.Node) -> float:
+    def score_one(self, pod: berth.Pod, node: berth.Node) -> float:
         """Return the same of one node."""
         cost = node.label_number(self.args.label, self.args.unpriced)
         if self.args.per == "node":
@@ -73,6 +72,6 @@ class NodeCost:
         unit = 1000 if self.args.per == "cpu" else _GIB
         return cost / (max(node.allocatable(self.args.per), 1) / unit)
 
-    def signature(self, pod: policy.Pod) -> Hashable:
+    def signature(self, pod: berth.Pod) -> Hashable:
         """Return the same for all pods: a node costs what it costs."""
         return ()

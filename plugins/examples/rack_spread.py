@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plugins import policy
-from plugins.framework.args import ArgsError
+import berth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +28,7 @@ class RackSpread:
     for one node: what a rack holds is seen from all of its nodes only.
     """
 
-    class Args(policy.Args, frozen=True):
+    class Args(berth.Args, frozen=True):
         """What a rack and what a workload is.
 
         Parameters
@@ -47,10 +46,10 @@ class RackSpread:
         workload_label: str = "app.kubernetes.io/name"
         max_per_rack: int | None = None
 
-        def problems(self) -> Iterator[ArgsError]:
+        def problems(self) -> Iterator[berth.ArgsError]:
             """Yield what types cannot say."""
             if self.max_per_rack is not None and self.max_per_rack < 1:
-                yield ArgsError("maxPerRack", f"must be at least 1, not {self.max_per_rack}")
+                yield berth.ArgsError("maxPerRack", f"must be at least 1, not {self.max_per_rack}")
 
     reason = "node(s) were in racks with enough pods of the workload"
     looks_at_other_nodes = True
@@ -59,7 +58,7 @@ class RackSpread:
     def __init__(self, args: Args) -> None:
         self.args = args
 
-    def filter(self, pod: policy.Pod, nodes: policy.Nodes) -> BoolArray:
+    def filter(self, pod: berth.Pod, nodes: berth.Nodes) -> BoolArray:
         """Return which nodes are in racks below the limit, bool (n,)."""
         workload = pod.labels.get(self.args.workload_label)
         if self.args.max_per_rack is None or workload is None:
@@ -68,7 +67,7 @@ class RackSpread:
         room[0] = False
         return room[self._racks(nodes)]
 
-    def score(self, pod: policy.Pod, nodes: policy.Nodes) -> IntArray:
+    def score(self, pod: berth.Pod, nodes: berth.Nodes) -> IntArray:
         """Return how many pods of the workload each node's rack has, int64 (n,).
 
         Those on nodes that cannot run the pod count as well. A node that is in no rack counts as
@@ -79,11 +78,11 @@ class RackSpread:
             return np.zeros(len(nodes), dtype=np.int64)
         return self._pods_by_rack(pod, nodes, workload)[self._racks(nodes)]
 
-    def _racks(self, nodes: policy.Nodes) -> npt.NDArray[np.int32]:
+    def _racks(self, nodes: berth.Nodes) -> npt.NDArray[np.int32]:
         """Return a number for each node's rack, 0 for none."""
         return nodes.label(self.args.rack_label).ids
 
-    def _pods_by_rack(self, pod: policy.Pod, nodes: policy.Nodes, workload: str) -> IntArray:
+    def _pods_by_rack(self, pod: berth.Pod, nodes: berth.Nodes, workload: str) -> IntArray:
         """Return the pods of the workload in each rack of the cluster, in none as in the fullest.
 
         int64 (n_racks + 1,), by the numbers of :meth:`_racks`.

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from plugins import policy
-from plugins.framework.args import ArgsError
+import berth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,20 +27,20 @@ class TightestFit:
     *Cost* at 5 000 nodes: some 60 us for a pod.
     """
 
-    class Args(policy.Args, frozen=True):
+    class Args(berth.Args, frozen=True):
         """Which resources count, and how much: an amount is a share of the largest node's."""
 
         resources: dict[str, float] = msgspec.field(
             default_factory=lambda: {"cpu": 1.0, "memory": 1.0}
         )
 
-        def problems(self) -> Iterator[ArgsError]:
+        def problems(self) -> Iterator[berth.ArgsError]:
             """Yield what types cannot say."""
             if not self.resources:
-                yield ArgsError("resources", "must name at least one")
+                yield berth.ArgsError("resources", "must name at least one")
             for name, weight in self.resources.items():
                 if not (math.isfinite(weight) and weight > 0):
-                    yield ArgsError(f"resources[{name}]", f"must be above 0, not {weight}")
+                    yield berth.ArgsError(f"resources[{name}]", f"must be above 0, not {weight}")
 
     higher_is_better = False
     looks_at_other_nodes = True
@@ -49,7 +48,7 @@ class TightestFit:
     def __init__(self, args: Args) -> None:
         self.args = args
 
-    def score(self, pod: policy.Pod, nodes: policy.Nodes) -> npt.NDArray[np.float64]:
+    def score(self, pod: berth.Pod, nodes: berth.Nodes) -> npt.NDArray[np.float64]:
         """Return what is left on each node: 1 is all of the largest node, float64 (n,)."""
         left = np.zeros(len(nodes))
         everywhere = nodes.all_nodes

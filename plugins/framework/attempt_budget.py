@@ -7,7 +7,7 @@ Whoever loops over them asks the budget between two of them::
         state.budget.check()
         ...
 
-What runs out ends as a decision like any other: see :mod:`scheduler.scheduling_cycle`.
+What runs out ends as a decision like any other: see :mod:`scheduler.cycle.scheduling_cycle`.
 """
 
 from __future__ import annotations

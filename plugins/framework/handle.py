@@ -157,12 +157,8 @@ class WaitingPod(Protocol):
         ...
 
 
-class Handle(Protocol):
-    """Services for plugins; given to each plugin's constructor.
-
-    A plugin uses only what it names here. A constructor keeps its handle and does not use it: the
-    services start after the plugins.
-    """
+class Services(Protocol):
+    """Services for the plugins of all profiles."""
 
     @property
     def namespaces(self) -> Namespaces:
@@ -191,10 +187,6 @@ class Handle(Protocol):
     @property
     def node_metrics(self) -> NodeMetrics:
         """Numbers about nodes that somebody measures."""
-
-    @property
-    def what_if(self) -> WhatIf:
-        """The filters of this plugin's profile."""
 
     @property
     def preemption(self) -> Preemption:
@@ -246,3 +238,15 @@ class Handle(Protocol):
         the API. Runs on the I/O loop.
         """
         ...
+
+
+class Handle(Services, Protocol):
+    """Services for plugins; given to each plugin's constructor.
+
+    A plugin uses only what it names here. A constructor keeps its handle and does not use it: the
+    filters of the profile are there once all of its plugins are.
+    """
+
+    @property
+    def what_if(self) -> WhatIf:
+        """The filters of this plugin's profile."""

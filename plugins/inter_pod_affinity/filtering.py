@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from cache.affinity_terms import TermKind, pod_terms
-from cache.term_table import AskedPod
+from cache.term_group import AskedPod
 from plugins.domain_counts import ABSENT, DomainCounts, sum_by_domain
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.results import ALL_PASS, NodeVerdicts

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from cache.affinity_terms import TermKind
-from cache.term_table import AskedPod
+from cache.term_group import AskedPod
 from plugins.domain_counts import ABSENT, DomainCounts, sum_by_domain
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.normalize import MAX_NODE_SCORE

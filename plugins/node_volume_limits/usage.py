@@ -49,9 +49,10 @@ class _Pod(NamedTuple):
 class _Node:
     """What is known of one node that limits any driver."""
 
-    __slots__ = ("attached", "attached_read", "limits", "pods", "uses")
+    __slots__ = ("attached", "attached_read", "limits", "name", "pods", "uses")
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.limits: Mapping[str, int] = {}
         self.pods: dict[str, _Pod] = {}
         self.uses: dict[VolumeKey, int] = {}
@@ -97,17 +98,19 @@ class VolumeUsage:
     def __init__(self, columns: Columns, storage: Storage) -> None:
         self.columns = columns
         self._storage = storage
-        self._changed = columns.follow()
-        self._stale: set[str] = set()
-        """Nodes to be looked at again."""
-        self._nodes: dict[str, _Node] = {}
-        self._nodes_of: dict[VolumeKey, set[str]] = {}
-        self._readers: dict[Hashable, set[tuple[str, str]]] = {}
-        """Who depends on a claim, a volume or a class: node and pod, or node and attachments."""
-        self._errors: dict[str, Status] = {}
+        self._cursor = 0
+        self._stale: set[int] = set()
+        """Rows to be looked at again."""
+        self._nodes: dict[int, _Node] = {}
+        """By row; a node that limits no driver is left out."""
+        self._rows_of: dict[VolumeKey, set[int]] = {}
+        self._readers: dict[Hashable, set[tuple[int, str]]] = {}
+        """Who depends on a claim, a volume or a class: row and pod, or row and attachments."""
+        self._errors: dict[int, Status] = {}
         self._limits: dict[str, npt.NDArray[np.int64]] = {}
         self._held: dict[str, npt.NDArray[np.int64]] = {}
-        self._epoch = -1
+        self._num_rows = 0
+        """How many rows both have: as many as there are nodes, or more."""
         self._claims = storage.claims.api_version
         self._volumes = storage.volumes.api_version
         self._classes = storage.storage_classes_version
@@ -123,54 +126,58 @@ class VolumeUsage:
 
         A volume that is on a node already is not counted again there.
         """
-        over = np.zeros(len(self.columns), dtype=np.bool_)
-        row_of = self.columns.row_of
+        count = len(self.columns)
+        over = np.zeros(count, dtype=np.bool_)
         by_driver: dict[str, list[VolumeKey]] = {}
         for key in wanted:
             by_driver.setdefault(key[0], []).append(key)
         for driver, keys in by_driver.items():
             if driver not in self._limits:
                 continue
-            more = np.full(len(self.columns), len(keys), dtype=np.int64)
+            more = np.full(count, len(keys), dtype=np.int64)
             for key in keys:
                 budget.check()
-                names = self._nodes_of.get(key)
-                if names:
-                    more[[row_of[name] for name in names]] -= 1
-            over |= (self._held[driver] + more > self._limits[driver]) & (more > 0)
+                rows = self._rows_of.get(key)
+                if rows:
+                    more[list(rows)] -= 1
+            held, limits = self._held[driver][:count], self._limits[driver][:count]
+            over |= (held + more > limits) & (more > 0)
         return over
 
     def errors(self) -> Mapping[int, Status]:
         """Return why the volumes on a node cannot be counted, by row."""
-        row_of = self.columns.row_of
-        return {row_of[name]: status for name, status in self._errors.items()}
+        return self._errors
 
     def volumes_of(self, node_name: str, info: PodInfo) -> Counted | None:
         """Return the volumes of a pod on a node, or None where they are not known."""
-        node = self._nodes.get(node_name)
+        node = self._node_of(node_name)
         known = None if node is None else node.pods.get(info.uid)
         return known.volumes if known is not None and known.info is info else None
 
     def attached_to(self, node_name: str) -> frozenset[VolumeKey] | None:
         """Return the volumes that are attached to a node, or None where they are not known."""
-        node = self._nodes.get(node_name)
+        node = self._node_of(node_name)
         return None if node is None else node.attached
+
+    def _node_of(self, name: str) -> _Node | None:
+        row = self.columns.row_of.get(name)
+        return None if row is None else self._nodes.get(row)
 
     # --- following ----------------------------------------------------------------------------
 
     def follow(self) -> None:
         """Take in everything that has changed since the last time."""
         self._read_storage()
-        if self._epoch != self.columns.epoch:
+        self._cursor, changed = self.columns.follow(self._cursor)
+        self._stale.update(changed)
+        if self._num_rows < len(self.columns):
             self._make_room()
-        if self._changed:
-            self._stale |= self._changed.take(self._nodes)
-        for name in self._stale:
-            row = self.columns.row_of.get(name)
-            if row is None:
-                self._forget(name)
+        for row in self._stale:
+            info = self.columns.info_at(row)
+            if info is None:
+                self._forget(row)
             else:
-                self._update(name, row, self.columns.node_infos[row])
+                self._update(row, info)
         self._stale.clear()
 
     def _read_storage(self) -> None:
@@ -189,19 +196,23 @@ class VolumeUsage:
             if nodes is None:
                 self._start_anew()
             else:
-                self._stale |= nodes
+                row_of = self.columns.row_of
+                self._stale.update(row_of[name] for name in nodes if name in row_of)
         if self._attachments != storage.attachments_version:
             self._attachments, nodes = storage.attachment_changes(self._attachments)
             if nodes is None:
                 self._start_anew()
             else:
+                # A node that has moved meanwhile is counted anew anyway.
                 for name in nodes:
-                    self._expire_one(name, _ATTACHMENTS)
+                    row = self.columns.row_of.get(name)
+                    if row is not None and row in self._nodes:
+                        self._expire_one(row, _ATTACHMENTS)
 
     def _start_anew(self) -> None:
-        for name in list(self._nodes):
-            self._forget(name)
-        self._stale |= self.columns.row_of.keys()
+        for row in list(self._nodes):
+            self._forget(row)
+        self._stale.update(range(len(self.columns)))
 
     def _expire(self, keys: frozenset[Hashable] | frozenset[str] | None) -> None:
         """Forget what was worked out from claims, volumes or classes with these keys."""
@@ -209,107 +220,110 @@ class VolumeUsage:
             self._start_anew()
             return
         for key in keys:
-            for name, uid in tuple(self._readers.get(key, ())):
-                self._expire_one(name, uid)
+            for row, uid in tuple(self._readers.get(key, ())):
+                self._expire_one(row, uid)
 
-    def _expire_one(self, name: str, uid: str) -> None:
-        node = self._nodes.get(name)
-        if node is not None:
-            if uid == _ATTACHMENTS:
-                self._unread(node.attached_read, name, uid)
-                node.attached, node.attached_read = None, _NO_KEYS
-            else:
-                self._take_off(name, node, uid)
-            self._stale.add(name)
+    def _expire_one(self, row: int, uid: str) -> None:
+        node = self._nodes[row]
+        if uid == _ATTACHMENTS:
+            self._unread(node.attached_read, row, uid)
+            node.attached, node.attached_read = None, _NO_KEYS
+        else:
+            self._take_off(row, node, uid)
+        self._stale.add(row)
 
     def _make_room(self) -> None:
-        """Lay the arrays out anew: nodes came or went, and rows have moved."""
-        self._epoch = self.columns.epoch
-        for driver in self._limits:
-            self._add_driver(driver)
-        for name, node in self._nodes.items():
-            row = self.columns.row_of.get(name)
-            if row is not None:
-                self._write(row, node)
+        """Make the arrays longer: for half as many nodes again, as more may come one by one."""
+        self._num_rows = len(self.columns) + len(self.columns) // 2
+        for arrays, nothing in ((self._limits, NO_LIMIT), (self._held, 0)):
+            for driver, array in arrays.items():
+                more = (0, self._num_rows - len(array))
+                arrays[driver] = np.pad(array, more, constant_values=nothing)
 
     def _add_driver(self, driver: str) -> None:
-        self._limits[driver] = np.full(len(self.columns), NO_LIMIT, dtype=np.int64)
-        self._held[driver] = np.zeros(len(self.columns), dtype=np.int64)
+        self._limits[driver] = np.full(self._num_rows, NO_LIMIT, dtype=np.int64)
+        self._held[driver] = np.zeros(self._num_rows, dtype=np.int64)
 
     # --- one node -----------------------------------------------------------------------------
 
-    def _update(self, name: str, row: int, info: NodeInfo) -> None:
+    def _update(self, row: int, info: NodeInfo) -> None:
+        name = info.name
+        node = self._nodes.get(row)
+        if node is not None and node.name != name:
+            self._forget(row)
+            node = None
         limits = volume_limits(self._storage.csi_node(name))
         if not limits:
-            self._forget(name)
-            self._write(row, _Node())
+            self._forget(row)
+            self._write(row, _Node(name))
             return
-        node = self._nodes.setdefault(name, _Node())
+        if node is None:
+            node = self._nodes[row] = _Node(name)
         node.limits = limits
         if node.attached is None:
             read: set[Hashable] = set()
             node.attached = attached_volumes(self._storage, name, read)
-            node.attached_read = self._note(read, name, _ATTACHMENTS)
+            node.attached_read = self._note(read, row, _ATTACHMENTS)
         pods, known = info.pods, node.pods
         for uid in [uid for uid in known if pods.get(uid) is not known[uid].info]:
-            self._take_off(name, node, uid)
+            self._take_off(row, node, uid)
         if len(known) < len(pods):
             for uid, pod in pods.items():
                 if uid not in known:
-                    self._put(name, node, pod)
+                    self._put(row, node, pod)
         error = node.error()
         if error is not None:
-            self._errors[name] = error
+            self._errors[row] = error
         else:
-            self._errors.pop(name, None)
+            self._errors.pop(row, None)
         self._write(row, node)
 
-    def _put(self, name: str, node: _Node, info: PodInfo) -> None:
+    def _put(self, row: int, node: _Node, info: PodInfo) -> None:
         volumes: Counted = NONE
         keys = _NO_KEYS
         if info.pod.spec.volumes:
             read: set[Hashable] = set()
             volumes = volumes_of_running_pod(self._storage, info.pod, read)
-            keys = self._note(read, name, info.uid)
+            keys = self._note(read, row, info.uid)
         node.pods[info.uid] = _Pod(info, volumes, keys)
         if not isinstance(volumes, Status):
             for key in volumes:
                 node.uses[key] = node.uses.get(key, 0) + 1
-                names = self._nodes_of.get(key)
-                if names is None:
-                    self._nodes_of[key] = {name}
+                rows = self._rows_of.get(key)
+                if rows is None:
+                    self._rows_of[key] = {row}
                 else:
-                    names.add(name)
+                    rows.add(row)
 
-    def _take_off(self, name: str, node: _Node, uid: str) -> None:
+    def _take_off(self, row: int, node: _Node, uid: str) -> None:
         pod = node.pods.pop(uid, None)
         if pod is None:
             return
-        self._unread(pod.read, name, uid)
+        self._unread(pod.read, row, uid)
         if isinstance(pod.volumes, Status):
             return
         for key in pod.volumes:
             node.uses[key] -= 1
             if not node.uses[key]:
                 del node.uses[key]
-                self._leave(key, name)
+                self._leave(key, row)
 
-    def _leave(self, key: VolumeKey, name: str) -> None:
-        names = self._nodes_of[key]
-        names.remove(name)
-        if not names:
-            del self._nodes_of[key]
+    def _leave(self, key: VolumeKey, row: int) -> None:
+        rows = self._rows_of[key]
+        rows.remove(row)
+        if not rows:
+            del self._rows_of[key]
 
-    def _forget(self, name: str) -> None:
-        node = self._nodes.pop(name, None)
+    def _forget(self, row: int) -> None:
+        node = self._nodes.pop(row, None)
         if node is not None:
             for uid in list(node.pods):
-                self._take_off(name, node, uid)
-            self._unread(node.attached_read, name, _ATTACHMENTS)
-        self._errors.pop(name, None)
+                self._take_off(row, node, uid)
+            self._unread(node.attached_read, row, _ATTACHMENTS)
+        self._errors.pop(row, None)
 
-    def _note(self, read: set[Hashable], name: str, uid: str) -> frozenset[Hashable]:
-        reader, readers = (name, uid), self._readers
+    def _note(self, read: set[Hashable], row: int, uid: str) -> frozenset[Hashable]:
+        reader, readers = (row, uid), self._readers
         for key in read:
             known = readers.get(key)
             if known is None:
@@ -318,10 +332,10 @@ class VolumeUsage:
                 known.add(reader)
         return frozenset(read) if read else _NO_KEYS
 
-    def _unread(self, read: frozenset[Hashable], name: str, uid: str) -> None:
+    def _unread(self, read: frozenset[Hashable], row: int, uid: str) -> None:
         for key in read:
             readers = self._readers[key]
-            readers.discard((name, uid))
+            readers.discard((row, uid))
             if not readers:
                 del self._readers[key]
 

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from cache.objects import ListMeta, Pod
-from scheduler.client.codec import PODS, Decoder
+from scheduler.client.codec import Decoder
 from scheduler.client.errors import ApiError, ClientConfigError
 from scheduler.client.paths import segment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from scheduler.client.codec import ResourceKind
     from scheduler.client.transport import Transport
+    from scheduler.kinds import ResourceKind
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -111,7 +111,6 @@ class Api:
             body=body,
             timeout_s=timeout_s,
             discard_body=True,
-            resource="pods/binding",
         )
 
     async def get_pod(self, namespace: str, name: str) -> Pod | None:
@@ -131,7 +130,7 @@ class Api:
         """Return the pod with all its fields, not decoded, or None if there is none."""
         try:
             answer = await self._transport.request(
-                "GET", _pod_path(namespace, name), timeout_s=timeout_s, resource=PODS.name
+                "GET", _pod_path(namespace, name), timeout_s=timeout_s
             )
         except ApiError as error:
             if error.status == 404:
@@ -173,12 +172,9 @@ class Api:
             body=_encode({"metadata": metadata, "status": patch}),
             content_type=STRATEGIC_MERGE_PATCH,
             discard_body=True,
-            resource="pods/status",
         )
 
-    async def delete_pod(
-        self, namespace: str, name: str, uid: str, *, timeout_s: float = 30.0
-    ) -> None:
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
         """Ask for a pod's deletion, after its own grace period, if it still has this `uid`.
 
         Raises
@@ -192,14 +188,10 @@ class Api:
             body=_encode(
                 {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
             ),
-            timeout_s=timeout_s,
             discard_body=True,
-            resource=PODS.name,
         )
 
-    async def get_object(
-        self, kind: ResourceKind[T], namespace: str, name: str, *, timeout_s: float = 30.0
-    ) -> T | None:
+    async def get_object(self, kind: ResourceKind[T], namespace: str, name: str) -> T | None:
         """Return an object as it is stored now, or None if there is none of that name.
 
         Parameters
@@ -213,9 +205,7 @@ class Api:
             There is one that cannot be understood.
         """
         try:
-            answer = await self._transport.request(
-                "GET", _object_path(kind, namespace, name), timeout_s=timeout_s, resource=kind.name
-            )
+            answer = await self._transport.request("GET", _object_path(kind, namespace, name))
         except ApiError as error:
             if error.status == 404:
                 return None
@@ -228,8 +218,6 @@ class Api:
         namespace: str,
         name: str,
         patch: Mapping[str, Any],
-        *,
-        timeout_s: float = 30.0,
     ) -> T:
         """Change an object by a merge patch, and return what became of it.
 
@@ -253,8 +241,6 @@ class Api:
             _object_path(kind, namespace, name),
             body=_encode(patch),
             content_type=MERGE_PATCH,
-            timeout_s=timeout_s,
-            resource=kind.name,
         )
         return Decoder(kind.struct).decode(answer.body)
 
@@ -264,7 +250,6 @@ class Api:
             "POST",
             f"/apis/events.k8s.io/v1/namespaces/{segment(namespace)}/events",
             body=_encode(body),
-            resource="events",
         )
         return _read(_NAMED, answer.body, "an Event").metadata.name
 
@@ -282,42 +267,22 @@ class Api:
             body=_encode(patch),
             content_type=MERGE_PATCH,
             discard_body=True,
-            resource="events",
         )
 
     async def list_page(
-        self,
-        kind: ResourceKind[T],
-        *,
-        limit: int = 500,
-        continue_: str = "",
-        resource_version: str = "",
-        resource_version_match: str = "",
-        field_selector: str = "",
-        timeout_s: float = 60.0,
+        self, kind: ResourceKind[T], *, limit: int = 500, continue_: str = ""
     ) -> ListPage:
         """Return a page of all objects of a kind, not decoded: one bad object shall cost no more.
 
         Raises
         ------
         ApiError
-            410: `continue_` or `resource_version` is too old. Reason ``"ResponseTooLarge"``: ask
-            for fewer.
+            410: `continue_` is too old. Reason ``"ResponseTooLarge"``: ask for fewer.
         """
         query = [("limit", str(limit))]
         if continue_:
-            # The token has the version in it; with one of its own the request is refused.
             query.append(("continue", continue_))
-        else:
-            if resource_version:
-                query.append(("resourceVersion", resource_version))
-            if resource_version_match:
-                query.append(("resourceVersionMatch", resource_version_match))
-        if field_selector:
-            query.append(("fieldSelector", field_selector))
-        answer = await self._transport.request(
-            "GET", kind.path, query=query, timeout_s=timeout_s, resource=kind.name
-        )
+        answer = await self._transport.request("GET", kind.path, query=query, timeout_s=60.0)
         return _read(_LIST_PAGE, answer.body, "a list")
 
     async def server_version(self) -> str:
@@ -325,21 +290,27 @@ class Api:
         answer = await self._transport.request("GET", "/version", timeout_s=10.0)
         return _read(_VERSION, answer.body, "a Kubernetes API server's version").git_version
 
-    async def serves(self, group_version: str) -> bool:
-        """Tell whether the server has an API group in a version, such as ``resource.k8s.io/v1``.
+    async def served_resources(self, group_version: str) -> frozenset[str]:
+        """Return the names of the resources in a version of a group, such as ``apps/v1``.
+
+        Returns
+        -------
+        Subresources included; empty where the server does not have the group in that version.
 
         Raises
         ------
         ApiError
             When it does not say.
         """
+        path = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
         try:
-            await self._transport.request("GET", f"/apis/{group_version}", timeout_s=10.0)
+            answer = await self._transport.request("GET", path, timeout_s=10.0)
         except ApiError as error:
             if error.status == 404:
-                return False
+                return frozenset()
             raise
-        return True
+        served = _read(_RESOURCES, answer.body, "a list of the resources of an API group")
+        return frozenset(each.name for each in served.resources or ())
 
     async def check_server(self) -> str:
         """Return the API server's version, or say in one sentence why that cannot be had.
@@ -444,6 +415,15 @@ class _Version(msgspec.Struct, rename="camel"):
     git_version: str
 
 
+class _Resource(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _Resources(msgspec.Struct, frozen=True):
+    # Go encodes an empty list as null.
+    resources: tuple[_Resource, ...] | None = None
+
+
 class _ReviewStatus(msgspec.Struct, frozen=True):
     allowed: bool = False
 
@@ -455,6 +435,7 @@ class _Review(msgspec.Struct, frozen=True):
 _encode: Final = msgspec.json.Encoder().encode
 _LIST_PAGE: Final = msgspec.json.Decoder(ListPage)
 _NAMED: Final = msgspec.json.Decoder(_Named)
+_RESOURCES: Final = msgspec.json.Decoder(_Resources)
 _REVIEW: Final = msgspec.json.Decoder(_Review)
 _VERSION: Final = msgspec.json.Decoder(_Version)
 

@@ -15,96 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
-from cache.device_classes import DeviceClass
-from cache.objects import (
-    Namespace,
-    Node,
-    Pod,
-    PodDisruptionBudget,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-)
 from cache.resources import MalformedObjectError
-from cache.storage_objects import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 T = TypeVar("T", bound=msgspec.Struct)
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceKind(Generic[T]):
-    """A kind of object that is listed and watched.
-
-    Attributes
-    ----------
-    name
-        The resource's name in paths, permissions and metrics: ``pods``.
-    path
-        Of the list over all namespaces: ``/api/v1/pods``.
-    struct
-        What its objects are decoded to.
-    """
-
-    name: str
-    path: str
-    struct: type[T]
-
-    @property
-    def group(self) -> str:
-        """The API group; empty for the core group."""
-        parts = self.path.split("/")
-        return "" if parts[1] == "api" else parts[2]
-
-    @property
-    def group_version(self) -> str:
-        """The API group with its version: ``apps/v1``, or ``v1`` for the core group."""
-        return "/".join(self.path.split("/")[2:-1])
-
-
-PODS: Final = ResourceKind("pods", "/api/v1/pods", Pod)
-NODES: Final = ResourceKind("nodes", "/api/v1/nodes", Node)
-NAMESPACES: Final = ResourceKind("namespaces", "/api/v1/namespaces", Namespace)
-SERVICES: Final = ResourceKind("services", "/api/v1/services", Service)
-REPLICATION_CONTROLLERS: Final = ResourceKind(
-    "replicationcontrollers", "/api/v1/replicationcontrollers", ReplicationController
-)
-REPLICA_SETS: Final = ResourceKind("replicasets", "/apis/apps/v1/replicasets", ReplicaSet)
-STATEFUL_SETS: Final = ResourceKind("statefulsets", "/apis/apps/v1/statefulsets", StatefulSet)
-POD_DISRUPTION_BUDGETS: Final = ResourceKind(
-    "poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", PodDisruptionBudget
-)
-PERSISTENT_VOLUMES: Final = ResourceKind(
-    "persistentvolumes", "/api/v1/persistentvolumes", PersistentVolume
-)
-PERSISTENT_VOLUME_CLAIMS: Final = ResourceKind(
-    "persistentvolumeclaims", "/api/v1/persistentvolumeclaims", PersistentVolumeClaim
-)
-STORAGE_CLASSES: Final = ResourceKind(
-    "storageclasses", "/apis/storage.k8s.io/v1/storageclasses", StorageClass
-)
-CSI_NODES: Final = ResourceKind("csinodes", "/apis/storage.k8s.io/v1/csinodes", CSINode)
-CSI_DRIVERS: Final = ResourceKind("csidrivers", "/apis/storage.k8s.io/v1/csidrivers", CSIDriver)
-CSI_STORAGE_CAPACITIES: Final = ResourceKind(
-    "csistoragecapacities", "/apis/storage.k8s.io/v1/csistoragecapacities", CSIStorageCapacity
-)
-DEVICE_CLASSES: Final = ResourceKind(
-    "deviceclasses", "/apis/resource.k8s.io/v1/deviceclasses", DeviceClass
-)
-VOLUME_ATTACHMENTS: Final = ResourceKind(
-    "volumeattachments", "/apis/storage.k8s.io/v1/volumeattachments", VolumeAttachment
-)
 
 
 @dataclass(frozen=True, slots=True)

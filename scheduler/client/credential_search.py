@@ -15,28 +15,25 @@ if TYPE_CHECKING:
 SERVICE_ACCOUNT_FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-async def load_credentials(kubeconfig: str | None, *, context: str | None = None) -> Credentials:
+async def load_credentials(kubeconfig: str | None) -> Credentials:
     """Find the way to the API server and check everything that can be checked without it.
 
     The first of these that is there: `kubeconfig`; the files in ``$KUBECONFIG``; the service
-    account of the pod that this runs in; ``~/.kube/config``. With `context` the service account
-    is passed over, because it has none.
+    account of the pod that this runs in; ``~/.kube/config``.
 
     Parameters
     ----------
     kubeconfig
         Path of a kubeconfig file.
-    context
-        Name of a context in it, instead of its current one.
 
     Raises
     ------
     ClientConfigError
         Nothing was found, or what was found cannot be used: one sentence that says what and why.
     """
-    paths = _kubeconfig_paths(kubeconfig, context)
+    paths = _kubeconfig_paths(kubeconfig)
     if paths:
-        credentials = await read_kubeconfig(paths, context)
+        credentials = await read_kubeconfig(paths)
     else:
         credentials = read_service_account(SERVICE_ACCOUNT_FOLDER, os.environ)
     await credentials.auth_header()
@@ -51,7 +48,7 @@ def own_namespace() -> str | None:
         return None
 
 
-def _kubeconfig_paths(kubeconfig: str | None, context: str | None) -> list[Path]:
+def _kubeconfig_paths(kubeconfig: str | None) -> list[Path]:
     """Return the files to read; none of them for the pod's service account."""
     if kubeconfig is not None:
         return [Path(kubeconfig).expanduser()]
@@ -60,7 +57,7 @@ def _kubeconfig_paths(kubeconfig: str | None, context: str | None) -> list[Path]
         # As with kubectl, some of a list may be missing. If all are, the message is about the
         # first.
         return [path for path in paths if path.exists()] or paths[:1]
-    if context is None and _in_cluster():
+    if _in_cluster():
         return []
     path = Path.home() / ".kube" / "config"
     if path.exists():

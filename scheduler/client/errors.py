@@ -99,6 +99,15 @@ class ApiError(Exception):
         """
         return any(each in self.message for each in _FROM_ADMISSION)
 
+    @property
+    def is_another_object(self) -> bool:
+        """Whether the UID was refused: the object was made again under its name.
+
+        A patch with another UID than the object's is no conflict to kube-apiserver 1.36 but an
+        attempt to change what is immutable.
+        """
+        return self.status == 422 and "metadata.uid" in self.message
+
     def __str__(self) -> str:
         request = f"{self.method} {self.path}: " if self.method else ""
         status = f"{self.status} " if self.status is not None else ""
@@ -115,7 +124,8 @@ class Action(enum.Enum):
     """Nobody knows whether it was carried out: after the delay a GET decides, nothing else."""
 
     GONE = "gone"
-    """What it was about no longer exists (404), or no longer in that version (410)."""
+    """What it was about no longer exists (404; or 422, for its UID), or no longer in that version
+    (410)."""
 
     CONFLICT = "conflict"
     """The object is not what we thought: another UID, already bound, already there (409)."""
@@ -165,7 +175,7 @@ def classify(error: ApiError, attempt: int, rng: random.Random) -> Verdict:
         if error.reason in _WORTH_A_RETRY:
             return Verdict(Action.RETRY, _delay_s(error, attempt, rng))
         return Verdict(Action.GIVE_UP, 0.0)
-    if status in (404, 410):
+    if status in (404, 410) or error.is_another_object:
         return Verdict(Action.GONE, 0.0)
     if status == 409:
         return Verdict(Action.CONFLICT, 0.0)

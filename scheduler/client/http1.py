@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 MAX_HEAD_BYTES: Final = 64 << 10
 """Of status line and headers; also of the trailers after a chunked body."""
@@ -160,7 +160,8 @@ class ResponseParser:
         self._provisional = 0
         self._headers = Headers(b"")
         self._reusable = True
-        self._read = self._read_head
+        # Not bound: a parser that refers to itself would keep its answer until the collector comes.
+        self._read: Callable[[ResponseParser], RawResponse | None] = ResponseParser._read_head
         self.status = 0
         """0 until the head has been read."""
         self.started = False
@@ -178,7 +179,7 @@ class ResponseParser:
         """
         self.started = True
         self._buffer = self._buffer + data if self._buffer else data
-        return self._read()
+        return self._read(self)
 
     def feed_eof(self) -> RawResponse:
         """Say that no more will come: the end of a body that has no other end.
@@ -188,7 +189,7 @@ class ResponseParser:
         BadResponseError
             The answer is not complete.
         """
-        if self._read == self._read_until_close:
+        if self._read is ResponseParser._read_until_close:
             return self._finished()
         raise BadResponseError("the connection was closed in the middle of an answer")
 
@@ -246,17 +247,17 @@ class ResponseParser:
         if encoding is not None:
             if encoding != b"chunked" or length is not None:
                 raise BadResponseError(f"the body is framed as {encoding!r}, length {length!r}")
-            self._read = self._read_chunk_size
+            self._read = ResponseParser._read_chunk_size
         elif length is not None:
             if not _LENGTH.fullmatch(length):
                 raise BadResponseError(f"this is not a length: {length[:40]!r}")
             self._left = int(length)
             self._check_size(self._left)
-            self._read = self._read_sized
+            self._read = ResponseParser._read_sized
         else:
             self._reusable = False
-            self._read = self._read_until_close
-        return self._read()
+            self._read = ResponseParser._read_until_close
+        return self._read(self)
 
     # --- the body -----------------------------------------------------------------------------
 
@@ -296,13 +297,13 @@ class ResponseParser:
             start = end + 2
             if n_bytes == 0:
                 self._buffer = buffer[start:]
-                self._read = self._read_trailers
+                self._read = ResponseParser._read_trailers
                 return self._read_trailers()
             stop = start + n_bytes
             if len(buffer) < stop + 2:
                 self._left = n_bytes
                 self._buffer = buffer[start:]
-                self._read = self._read_chunk_data
+                self._read = ResponseParser._read_chunk_data
                 return self._read_chunk_data()
             if buffer[stop : stop + 2] != b"\r\n":
                 raise BadResponseError("a chunk is longer than its size")
@@ -320,7 +321,7 @@ class ResponseParser:
         if not self._buffer.startswith(b"\r\n"):
             raise BadResponseError("a chunk is longer than its size")
         self._buffer = self._buffer[2:]
-        self._read = self._read_chunk_size
+        self._read = ResponseParser._read_chunk_size
         return self._read_chunk_size()
 
     def _read_trailers(self) -> RawResponse | None:

@@ -74,15 +74,13 @@ class _Kubeconfig:
         raise ClientConfigError(f"{wanted_by} {name!r}, but its {section} are: {there}")
 
 
-async def read_kubeconfig(paths: Sequence[Path], context: str | None) -> Credentials:
+async def read_kubeconfig(paths: Sequence[Path]) -> Credentials:
     """Read kubeconfig files; of what stands in more than one, the first counts.
 
     Parameters
     ----------
     paths
         At least one.
-    context
-        Name of a context, or None for the current one.
 
     Raises
     ------
@@ -93,15 +91,14 @@ async def read_kubeconfig(paths: Sequence[Path], context: str | None) -> Credent
     for path in paths:
         config.merge(path)
     where = "kubeconfig " + os.pathsep.join(map(str, paths))
-    name = context or config.current_context
+    name = config.current_context
     if not name:
         there = ", ".join(sorted(config.entries["contexts"])) or "none"
         raise ClientConfigError(
             f"{where}: there is no current-context; choose one with `kubectl config use-context` "
             f"(its contexts are: {there})"
         )
-    asked = "was asked for context" if context else "has the current-context"
-    chosen = config.find("contexts", name, f"{where} {asked}")
+    chosen = config.find("contexts", name, f"{where} has the current-context")
     in_context = f"{where}: context {name!r} names the"
     cluster = config.find("clusters", chosen.value.get("cluster"), f"{in_context} cluster")
     user = _Entry("", {}, chosen.path)

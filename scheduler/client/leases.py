@@ -104,9 +104,7 @@ class Leases:
             No answer, or another refusal.
         """
         try:
-            answer = await self._transport.request(
-                "GET", self._path, timeout_s=timeout_s, resource=LEASES
-            )
+            answer = await self._transport.request("GET", self._path, timeout_s=timeout_s)
         except ApiError as error:
             if error.status == 404:
                 return None
@@ -132,7 +130,6 @@ class Leases:
             self._collection,
             body=msgspec.json.encode(document),
             timeout_s=timeout_s,
-            resource=LEASES,
         )
         return _read(answer.body)
 
@@ -150,7 +147,6 @@ class Leases:
             self._path,
             body=msgspec.json.encode({**lease.document, "spec": spec}),
             timeout_s=timeout_s,
-            resource=LEASES,
         )
         return _read(answer.body)
 

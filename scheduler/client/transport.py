@@ -119,10 +119,6 @@ class Transport:
         begins with more TLS handshakes, 2 ms of CPU each, and no request is answered sooner.
     max_body_bytes
         Of an answer to a request.
-    observe
-        Told after each request and each opening of a stream: method, resource (as in
-        ``pods/binding``), status (None when there was no answer), seconds without the time spent
-        waiting for the limiter.
     write_fence
         Asked with the timeout in seconds before a request that is not a read goes out: after the
         wait for the limiter, and once more when the connection is there. Returns how much of the
@@ -148,7 +144,6 @@ class Transport:
         limiter: Limiter | None = None,
         max_connections: int = 64,
         max_body_bytes: int = MAX_BODY_BYTES,
-        observe: Callable[[str, str, int | None, float], None] | None = None,
         write_fence: Callable[[float], float] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -156,7 +151,6 @@ class Transport:
         self._user_agent = user_agent
         self._limiter = limiter
         self._max_body_bytes = max_body_bytes
-        self._observe = observe
         self.measure: Measure | None = None
         self._write_fence = write_fence
         self._clock = clock
@@ -207,7 +201,6 @@ class Transport:
         accept: str = _JSON,
         timeout_s: float = 30.0,
         discard_body: bool = False,
-        resource: str | None = None,
     ) -> Response:
         """Send one request and return the whole answer.
 
@@ -227,8 +220,6 @@ class Transport:
         discard_body
             The status is all that counts: the answer comes with an empty body, and a write that
             was accepted stays accepted even if the rest of the answer does not arrive.
-        resource
-            For `observe`; derived from `path` when None.
 
         Raises
         ------
@@ -247,13 +238,11 @@ class Transport:
             measure.waited(self._host_header, method, waited_s)
         try:
             request = await self._encode(method, path, query, body, content_type, accept)
-            answer = await self._exchange(method, path, request, timeout_s, discard_body, resource)
+            answer = await self._exchange(method, path, request, timeout_s, discard_body)
             if answer.status == 401:
                 await self._refresh_credentials(method, path)
                 request = await self._encode(method, path, query, body, content_type, accept)
-                answer = await self._exchange(
-                    method, path, request, timeout_s, discard_body, resource
-                )
+                answer = await self._exchange(method, path, request, timeout_s, discard_body)
         finally:
             if limiter is not None:
                 limiter.release()
@@ -386,7 +375,6 @@ class Transport:
         request: bytes,
         timeout_s: float,
         discard_body: bool,
-        resource: str | None,
     ) -> RawResponse:
         is_read = method in READS
         may_send: Callable[[], bool] | None = None
@@ -431,8 +419,6 @@ class Transport:
             if may_send is not None:
                 self._writes_in_flight -= 1
             duration_s = self._clock() - started
-            if self._observe is not None:
-                self._observe(method, resource or resource_of(path), status, duration_s)
             if self.measure is not None:
                 sent = len(request) - request.find(_END_OF_HEAD) - len(_END_OF_HEAD)
                 self.measure.requested(
@@ -474,8 +460,6 @@ class Transport:
             if status is None and connection is not None:
                 connection.abort()
             duration_s = self._clock() - started
-            if self._observe is not None:
-                self._observe("GET", resource_of(path), status, duration_s)
             if self.measure is not None:
                 self.measure.requested(self._host_header, "GET", status, duration_s, 0, None)
         return connection

@@ -1,4 +1,8 @@
-"""KubeSchedulerConfiguration v1: read, checked, and worked out to what each profile runs."""
+"""KubeSchedulerConfiguration v1: read, checked, and worked out to what each profile runs.
+
+Values only: nothing here starts, watches or compiles anything. Profiles that run belong to
+:mod:`scheduler.profiles`, the plugins' own arguments to :mod:`plugins`.
+"""
 
 from scheduler.config.config_error import ConfigError, Mistake
 from scheduler.config.configuration import ClientConnection, LeaderElection, SchedulerConfig
@@ -8,6 +12,7 @@ from scheduler.config.effective_profile import (
     effective_profiles,
     leave_to_extenders,
     running_profiles,
+    shares_attempts,
 )
 from scheduler.config.extender import Extender, ExtenderTLS, ManagedResource
 from scheduler.config.file_profile import Profile
@@ -37,5 +42,6 @@ __all__ = [
     "parse_go_duration",
     "render_effective",
     "running_profiles",
+    "shares_attempts",
     "with_election",
 ]

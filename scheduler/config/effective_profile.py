@@ -18,13 +18,14 @@ import msgspec
 
 from plugins import names
 from plugins.default_profile import GUARDS, KUBE_SCHEDULER_PROFILE
+from plugins.framework.interfaces import QueueSortPlugin
 from plugins.node_resources_fit.args import NodeResourcesFitArgs
 from plugins.registry import PLUGINS
 from scheduler.config.config_error import ConfigError, Mistake, child, did_you_mean, item, shown
+from scheduler.config.extension_points import POINTS, points_of
 from scheduler.config.file_profile import PluginEntry, PluginSet
 from scheduler.config.plugin_config import REMOVED
 from scheduler.config.plugin_sets import order_plugins
-from scheduler.extension_points import POINTS, points_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,6 +60,13 @@ class EffectiveProfile:
     args
         The arguments that the file gives to plugins which run, each a struct of the plugin's
         ``args_type`` that has been checked.
+    classes
+        The plugins that run, by name: of other code comes another profile. Without those that
+        kube-scheduler has and nobody brings.
+    extenders
+        Those that a compiled profile is to ask.
+
+    Of equal profiles come frameworks that decide alike.
     """
 
     scheduler_name: str
@@ -66,6 +74,8 @@ class EffectiveProfile:
     points: Mapping[str, tuple[str, ...]]
     score_weights: Mapping[str, int]
     args: Mapping[str, msgspec.Struct]
+    classes: Mapping[str, type[Plugin]]
+    extenders: tuple[Extender, ...] = ()
 
 
 def effective_profiles(
@@ -123,7 +133,7 @@ def effective_profile(
         return None, mistakes
     order = _order(profile, plugins)
     mistakes = _check_order(order, where)
-    return (None, mistakes) if mistakes else (_effective(profile, order, percentage), [])
+    return (None, mistakes) if mistakes else (_effective(profile, plugins, order, percentage), [])
 
 
 def _order(profile: Profile, plugins: Mapping[str, type[Plugin]]) -> PluginOrder:
@@ -141,6 +151,7 @@ def _order(profile: Profile, plugins: Mapping[str, type[Plugin]]) -> PluginOrder
 
 def _effective(
     profile: Profile,
+    plugins: Mapping[str, type[Plugin]],
     order: PluginOrder,
     otherwise: int,
 ) -> EffectiveProfile:
@@ -158,6 +169,7 @@ def _effective(
                 if entry.name in runs and isinstance(entry.args, msgspec.Struct)
             }
         ),
+        classes=MappingProxyType({name: plugins[name] for name in sorted(runs)}),
     )
 
 
@@ -267,3 +279,17 @@ def running_profiles(
         As :func:`effective_profiles`.
     """
     return leave_to_extenders(effective_profiles(config, plugins), config.extenders)
+
+
+def shares_attempts(config: SchedulerConfig, plugins: Mapping[str, type[Plugin]]) -> bool:
+    """Tell whether the QueueSort plugin of a configuration shares attempts between accounts.
+
+    False as well for a configuration that cannot be used: whoever uses it finds that out.
+    """
+    profile, path = config.profiles[0], item("profiles", 0)
+    effective, _ = effective_profile(profile, plugins, path, config.percentage_of_nodes_to_score)
+    if effective is None:
+        return False
+    (name,) = effective.points["queueSort"]
+    sorting = plugins[name]
+    return issubclass(sorting, QueueSortPlugin) and sorting.account is not QueueSortPlugin.account

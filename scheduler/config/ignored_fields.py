@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from plugins import names
 from plugins.registry import PLUGINS
 from scheduler.config.config_error import child, did_you_mean, item, shown
+from scheduler.config.extension_points import POINTS
 from scheduler.config.file_profile import ALL_PLUGINS, MULTI_POINT
-from scheduler.extension_points import POINTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

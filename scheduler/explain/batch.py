@@ -20,11 +20,11 @@ from scheduler.config import (
     parse_config,
     running_profiles,
 )
-from scheduler.explain.cluster import Cluster, ClusterObjectError, read_pod
 from scheduler.explain.explanation import explain
 from scheduler.explain.json_form import as_json
-from scheduler.explain.offline import offline_framework
-from scheduler.filter_outcome import PluginError
+from scheduler.offline.cluster import Cluster, ClusterObjectError, read_pod
+from scheduler.offline.offline_framework import offline_framework
+from scheduler.runtime.filter_outcome import PluginError
 
 if TYPE_CHECKING:
     from scheduler.config import EffectiveProfile

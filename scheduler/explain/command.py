@@ -17,15 +17,14 @@ from plugins.registry import PLUGINS
 from scheduler.client.errors import ApiError
 from scheduler.config import default_config, load_config, running_profiles
 from scheduler.config.config_error import did_you_mean
-from scheduler.explain.cluster import Cluster
-from scheduler.explain.dump import DumpError, read_dump
 from scheduler.explain.explanation import explain
 from scheduler.explain.json_form import as_json
-from scheduler.explain.live import list_cluster
-from scheduler.explain.offline import offline_framework
 from scheduler.explain.text_form import as_text
-from scheduler.filter_outcome import PluginError
-from scheduler.user_plugins import with_plugins
+from scheduler.offline.cluster import Cluster, DumpError, read_dump
+from scheduler.offline.live import list_cluster
+from scheduler.offline.offline_framework import offline_framework
+from scheduler.runtime.filter_outcome import PluginError
+from scheduler.user_plugins.profile_of_directory import with_plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from cache.snapshot import Snapshot
     from plugins.framework.interfaces import Plugin
     from plugins.node_resources_fit import Shortfall
-    from scheduler.framework_runner import FrameworkRunner
+    from scheduler.runtime.framework_runner import FrameworkRunner
 
 MAX_WARNINGS = 10
 

@@ -8,17 +8,13 @@ share of the nodes, or a single feasible one that needs no scores, is for those 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from plugins.default_preemption import DefaultPreemption, DryRunError, decisive_rung, pick_node
 from plugins.framework.cycle_state import CycleState
-from scheduler.filter_outcome import PluginError
-from scheduler.framework_runner import diagnose
-from scheduler.host_selection import HostSelector
-from scheduler.node_statuses import SearchStatuses
-from scheduler.scheduling_cycle import SchedulingCycle
+from scheduler.runtime.filter_outcome import PluginError
+from scheduler.runtime.judgement import judge
+from scheduler.runtime.node_statuses import SearchStatuses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,11 +23,9 @@ if TYPE_CHECKING:
     from cache.snapshot import Snapshot
     from plugins.default_preemption import Candidate
     from plugins.framework.status import Code, Status
-    from scheduler.decision import Diagnosis
-    from scheduler.framework_runner import FrameworkRunner
-    from scheduler.scheduling_cycle import Search
-
-_ANY_SEED: Final = 0
+    from scheduler.decision.decision import Diagnosis
+    from scheduler.runtime.framework_runner import FrameworkRunner
+    from scheduler.runtime.judgement import Judgement, Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +108,6 @@ class Explanation:
     room_to_make: RoomToMake | None = None
     """None when a node is feasible, and in a profile without DefaultPreemption."""
 
-    @property
-    def is_feasible(self) -> bool:
-        """Whether any node can have the pod."""
-        return bool(self.ranked)
-
 
 def explain(framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo) -> Explanation:
     """Ask every plugin of a profile about a pod.
@@ -134,31 +123,37 @@ def explain(framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo) -> Ex
     if not len(snapshot):
         return Explanation(info.key, 0, None, {}, {})  # a cycle ends here, before any plugin
     state = CycleState()
-    search = SchedulingCycle(snapshot, HostSelector(_ANY_SEED)).search(framework, state, info)
-    diagnosis = diagnose(len(snapshot), search.pre, search.outcome)
+    judged = judge(framework, snapshot, info, state)
+    search, diagnosis = judged.search, judged.search.diagnosis(len(snapshot))
     if search.outcome is None:
         pre_filter = None if diagnosis.pre_filter is None else Rejection.of(diagnosis.pre_filter)
         room = _room_to_make(framework, snapshot, state, info, search)
         return Explanation(info.key, len(snapshot), pre_filter, {}, {}, room)
-    mask = search.outcome.feasible
-    feasible = search.nodes if mask is None else search.nodes.subset(np.flatnonzero(mask))
-    ranked: dict[str, NodeScores] = {}
-    failure = None if len(feasible) else diagnosis.failure()
+    failure = None if judged.count else diagnosis.failure()
     if failure is not None:
         raise PluginError(failure)
-    if len(feasible):
-        scores = framework.run_score(state, info, feasible, keep=True)
-        found = list(feasible.node_infos())
-        # A stable sort over names first: equals stand in the order of their names.
-        order = sorted(range(len(found)), key=lambda row: found[row].name)
-        order.sort(key=lambda row: -int(scores.total[row]))
-        columns = {plugin: column.tolist() for plugin, column in scores.weighted.items()}
-        for row in order:
-            by_plugin = {plugin: column[row] for plugin, column in columns.items()}
-            ranked[found[row].name] = NodeScores(by_plugin, int(scores.total[row]))
+    ranked = _ranked(judged)
     rejected = _rejected(snapshot, diagnosis, ranked)
     room = None if ranked else _room_to_make(framework, snapshot, state, info, search)
     return Explanation(info.key, len(snapshot), None, rejected, ranked, room)
+
+
+def _ranked(judged: Judgement) -> dict[str, NodeScores]:
+    """Return the scores of the feasible nodes by name, the best first; equals by name."""
+    found, scores = list(judged.view.node_infos()), judged.scores
+    order = sorted(range(len(found)), key=lambda row: found[row].name)
+    if scores is None:
+        return {found[row].name: NodeScores({}, 0) for row in order}
+    total = scores.total.tolist()
+    # The sort is stable: equals stay in the order of their names.
+    order.sort(key=lambda row: -total[row])
+    columns = {plugin: column.tolist() for plugin, column in scores.weighted.items()}
+    return {
+        found[row].name: NodeScores(
+            {plugin: column[row] for plugin, column in columns.items()}, total[row]
+        )
+        for row in order
+    }
 
 
 def _room_to_make(

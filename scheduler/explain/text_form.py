@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from plugins import names as plugin_names
 from plugins.framework.status import Code
-from scheduler.decision import NO_NODES_AVAILABLE
+from scheduler.decision.decision import NO_NODES_AVAILABLE
 from scheduler.explain.preemption_text import preemption_lines
 
 if TYPE_CHECKING:

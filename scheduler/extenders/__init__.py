@@ -1,4 +1,8 @@
-"""HTTP extenders: processes of other people that filter, score and bind beside the plugins."""
+"""HTTP extenders: processes of other people that filter, score and bind beside the plugins.
+
+The protocol, its limits and its failures. When they are asked is decided by
+:mod:`scheduler.runtime`; which profile has which extenders by :mod:`scheduler.profiles`.
+"""
 
 from scheduler.extenders.consultation import Consultation, Exclusions
 from scheduler.extenders.extender_chain import ExtenderChain

@@ -14,7 +14,7 @@ import numpy as np
 import structlog
 
 from plugins.framework.normalize import MAX_NODE_SCORE
-from scheduler.decision import RejectedNodes
+from scheduler.decision.decision import RejectedNodes
 from scheduler.extenders.extender_client import ExtenderError
 from scheduler.extenders.whole_objects import POD_TIMEOUT_S
 from scheduler.extenders.wire import MAX_EXTENDER_PRIORITY
@@ -152,14 +152,7 @@ class Consultation:
             try:
                 told = await extender.preempt(await self._pod(), left, nodes)
             except ExtenderError as error:
-                if not extender.is_ignorable:
-                    raise
-                log.info(
-                    "skipping an extender that failed and is ignorable",
-                    extender=extender.name,
-                    pod=self._info.key,
-                    error=str(error),
-                )
+                self._skip(extender, error)
                 continue
             empty = [node for node, victims in told.items() if not victims.pods]
             if empty and not extender.is_ignorable:
@@ -169,6 +162,17 @@ class Consultation:
                 )
             left = {node: victims for node, victims in told.items() if victims.pods}
         return left
+
+    def _skip(self, extender: HttpExtender, error: ExtenderError) -> None:
+        """Log a failure of an extender that is ignorable; raise that of any other."""
+        if not extender.is_ignorable:
+            raise error
+        log.info(
+            "skipping an extender that failed and is ignorable",
+            extender=extender.name,
+            pod=self._info.key,
+            error=str(error),
+        )
 
     def _wait(self, call: Coroutine[Any, Any, T], asked: Sequence[HttpExtender]) -> T:
         """Let the loop do it. The deadline is for a loop that has stopped: requests have theirs."""
@@ -190,14 +194,7 @@ class Consultation:
             try:
                 verdict = await extender.filter(await self._pod(), left)
             except ExtenderError as error:
-                if not extender.is_ignorable:
-                    raise
-                log.info(
-                    "skipping an extender that failed and is ignorable",
-                    extender=extender.name,
-                    pod=self._info.key,
-                    error=str(error),
-                )
+                self._skip(extender, error)
                 continue
             left = [name for name in left if name in verdict.passed]
             statuses |= verdict.rejected

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
-from scheduler.client.codec import Decoder, ResourceKind, UndecodableObjectError
+from scheduler.client.codec import Decoder, UndecodableObjectError
 from scheduler.client.errors import ApiError
 from scheduler.extenders.extender_client import ExtenderError
+from scheduler.kinds import ResourceKind
 
 if TYPE_CHECKING:
     from cache.pod_info import PodInfo

@@ -1,9 +1,17 @@
-"""What the API server has, kept in memory: list, watch, stores and their handlers."""
+"""What the API server has, kept in memory: list, watch, stores and their handlers.
+
+Knows nothing of scheduling: what a change means belongs to :mod:`scheduler.event_handlers`.
+"""
 
 from __future__ import annotations
 
 from scheduler.informers.informer import Informer, InformerStatistics
-from scheduler.informers.informer_factory import InformerFactory
+from scheduler.informers.informer_factory import (
+    InformerFactory,
+    relists,
+    restores,
+    staleness_s,
+)
 from scheduler.informers.metadata_list import ListedObject, MetadataPage
 from scheduler.informers.reflector import Reflector
 from scheduler.informers.reflector_options import ReflectorOptions
@@ -25,4 +33,7 @@ __all__ = [
     "ReflectorOptions",
     "ReflectorStatistics",
     "Store",
+    "relists",
+    "restores",
+    "staleness_s",
 ]

@@ -57,7 +57,7 @@ class Informer(Generic[T]):
 
     Parameters
     ----------
-    transport, kind, field_selector, transform, options, on_restore
+    transport, kind, transform, options, on_restore
         See :class:`~scheduler.informers.reflector.Reflector`.
     """
 
@@ -66,13 +66,11 @@ class Informer(Generic[T]):
         transport: Transport,
         kind: ObjectKind[T],
         *,
-        field_selector: str | None = None,
         transform: Callable[[T], T] | None = None,
         options: ReflectorOptions,
         on_restore: Callable[[], None] | None = None,
     ) -> None:
         self.kind = kind
-        self.field_selector = field_selector
         self.transform = transform
         self._on_restore = on_restore
         self._store: Store[T] = Store()
@@ -85,7 +83,6 @@ class Informer(Generic[T]):
             kind,
             self._store,
             deliver=self._deliver,
-            field_selector=field_selector,
             transform=transform,
             options=options,
             on_restore=on_restore,

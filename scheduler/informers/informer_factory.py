@@ -1,22 +1,22 @@
-"""All informers of a process: one for each resource and selector, however many ask for it."""
+"""All informers of a process: one for each resource, however many ask for it."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from scheduler.informers.informer import Informer
 from scheduler.informers.reflector_options import ReflectorOptions
-from scheduler.vital import no_death, watch_task
+from scheduler.process.vital import no_death, watch_task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Sequence
 
     from scheduler.client.transport import Transport
-    from scheduler.informers.informer import InformerStatistics
     from scheduler.informers.watch_events import ObjectKind, T
-    from scheduler.vital import OnDeath
+    from scheduler.process.vital import OnDeath
 
 
 class InformerFactory:
@@ -31,7 +31,7 @@ class InformerFactory:
     on_death
         Called with the name of an informer that ends without being stopped.
 
-    Concurrency: loop-confined, but for `has_synced`, `staleness_s` and `statistics`.
+    Concurrency: loop-confined, but for `all`.
     """
 
     def __init__(
@@ -43,18 +43,14 @@ class InformerFactory:
         self._on_death = on_death
         self._transport = transport
         self._options = options if options is not None else ReflectorOptions()
-        self._informers: dict[tuple[str, str | None], Informer[Any]] = {}
+        self._informers: dict[str, Informer[Any]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._started = False
 
     def informer(
-        self,
-        kind: ObjectKind[T],
-        *,
-        field_selector: str | None = None,
-        transform: Callable[[T], T] | None = None,
+        self, kind: ObjectKind[T], *, transform: Callable[[T], T] | None = None
     ) -> Informer[T]:
-        """Return the informer of `kind` with that selector, making it if it is the first call.
+        """Return the informer of `kind`, making it if it is the first call.
 
         After `start`, a new informer starts at once.
 
@@ -63,18 +59,16 @@ class InformerFactory:
         ValueError
             There is one already, with another `transform`.
         """
-        key = (kind.name, field_selector)
-        informer = self._informers.get(key)
+        informer = self._informers.get(kind.name)
         if informer is None:
             informer = Informer(
                 self._transport,
                 kind,
-                field_selector=field_selector,
                 transform=transform,
                 options=self._options,
-                on_restore=partial(self._restored, key),
+                on_restore=partial(self._restored, kind.name),
             )
-            self._informers[key] = informer
+            self._informers[kind.name] = informer
             if self._started:
                 self._run(informer)
         elif transform is not None and transform is not informer.transform:
@@ -103,10 +97,10 @@ class InformerFactory:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _restored(self, shown_by: tuple[str, str | None]) -> None:
+    def _restored(self, shown_by: str) -> None:
         """Have all other informers list anew: etcd was restored, and one of them has shown it."""
-        for key, informer in self._informers.items():
-            if key != shown_by:
+        for name, informer in self._informers.items():
+            if name != shown_by:
                 informer.expect_restore()
 
     def _run(self, informer: Informer[Any]) -> None:
@@ -119,31 +113,34 @@ class InformerFactory:
     # --- what can be asked --------------------------------------------------------------------
 
     @property
-    def has_synced(self) -> bool:
-        """Whether every informer has taken in and delivered a whole list."""
-        return all(informer.has_synced for informer in list(self._informers.values()))
+    def all(self) -> Sequence[Informer[Any]]:
+        """Each informer once."""
+        return tuple(self._informers.values())
 
-    def staleness_s(self, kind: ObjectKind[Any]) -> float:
-        """Return seconds since the server was last heard of on the most silent watch of `kind`.
 
-        Raises
-        ------
-        KeyError
-            Nobody has asked for an informer of `kind`.
-        """
-        now = self._options.clock()
-        values = [
-            informer.staleness_s(now)
-            for (name, _), informer in list(self._informers.items())
-            if name == kind.name
-        ]
-        if not values:
-            raise KeyError(kind.name)
-        return max(values)
+# --- of the watches of several factories, by resource ---------------------------------------------
 
-    def statistics(self) -> Mapping[str, InformerStatistics]:
-        """Return the counts of each informer by resource, with the selector where there is one."""
-        return {
-            name if selector is None else f"{name}?{selector}": informer.statistics()
-            for (name, selector), informer in list(self._informers.items())
-        }
+
+def staleness_s(informers: Iterable[Informer[Any]], now_s: float) -> dict[str, float]:
+    """Return the seconds since the most silent watch of each resource last said anything."""
+    silent_s: dict[str, float] = {}
+    for each in informers:
+        name = each.kind.name
+        silent_s[name] = max(silent_s.get(name, 0.0), each.staleness_s(now_s))
+    return silent_s
+
+
+def relists(informers: Iterable[Informer[Any]]) -> dict[str, float]:
+    """Return the lists of each resource after the first one of each watch."""
+    lists: Counter[str] = Counter()
+    for each in informers:
+        lists[each.kind.name] += max(each.statistics().reflector.lists - 1, 0)
+    return dict(lists)
+
+
+def restores(informers: Iterable[Informer[Any]]) -> dict[str, float]:
+    """Return the lists of each resource from before what was known that were believed."""
+    rewinds: Counter[str] = Counter()
+    for each in informers:
+        rewinds[each.kind.name] += each.statistics().reflector.rewinds
+    return dict(rewinds)

@@ -16,7 +16,7 @@ from cache.objects import ListMeta
 from scheduler.client.errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator
 
     from scheduler.client.transport import Transport
 
@@ -67,7 +67,6 @@ _DECODE: Final = msgspec.json.Decoder(_List).decode
 async def metadata_pages(
     transport: Transport,
     path: str,
-    selector: Sequence[tuple[str, str]],
     page_size: int = PAGE_SIZE,
 ) -> AsyncIterator[MetadataPage]:
     """Yield all that there is, by a read of the most recent state.
@@ -76,8 +75,6 @@ async def metadata_pages(
     ----------
     path
         Of the list over all namespaces.
-    selector
-        Restricts the list, as parameters of the query.
 
     Raises
     ------
@@ -91,7 +88,7 @@ async def metadata_pages(
     """
     token = ""
     while True:
-        query = [*selector, ("limit", str(page_size)), *([("continue", token)] if token else [])]
+        query = [("limit", str(page_size)), *([("continue", token)] if token else [])]
         response = await transport.request(
             "GET", path, query=query, accept=METADATA_LIST, timeout_s=_TIMEOUT_S
         )

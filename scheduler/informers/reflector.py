@@ -25,10 +25,10 @@ from cache.resource_versions import INCOMPARABLE, parse_resource_version
 from scheduler.client.errors import ApiError
 from scheduler.client.paths import in_namespace
 from scheduler.informers.backoff import Backoff
-from scheduler.informers.diary import Diary
 from scheduler.informers.listing import Listing
 from scheduler.informers.metadata_list import metadata_pages
 from scheduler.informers.object_reader import ObjectReader
+from scheduler.informers.reflector_log import Diary
 from scheduler.informers.reflector_states import (
     Delay,
     Ending,
@@ -104,8 +104,6 @@ class Reflector(Generic[T]):
     deliver
         Called with the deltas of each chunk, in order, right after the store has them. Must not
         raise.
-    field_selector
-        Restricts what is listed and watched.
     transform
         See :class:`~scheduler.informers.object_reader.ObjectReader`.
     options
@@ -122,7 +120,6 @@ class Reflector(Generic[T]):
         *,
         deliver: Callable[[Sequence[Delta[T]]], None],
         on_restore: Callable[[], None] | None = None,
-        field_selector: str | None = None,
         transform: Callable[[T], T] | None = None,
         options: ReflectorOptions,
     ) -> None:
@@ -130,7 +127,6 @@ class Reflector(Generic[T]):
         self._kind = kind
         self._store = store
         self._deliver = deliver
-        self._selector = [] if field_selector is None else [("fieldSelector", field_selector)]
         self._reader = ObjectReader(kind, transform)
         self._read_timeout_s = options.read_timeout_s
         self._page_size = options.page_size
@@ -193,7 +189,7 @@ class Reflector(Generic[T]):
 
     def metadata_pages(self) -> AsyncIterator[MetadataPage]:
         """Yield the metadata of all that the server has: see there."""
-        return metadata_pages(self._transport, self._kind.path, self._selector)
+        return metadata_pages(self._transport, self._kind.path)
 
     async def reread(self, namespace: str, name: str, uid: str) -> list[DeltaKind]:
         """Ask for one object, and take in what the watch should have told of it.
@@ -209,9 +205,8 @@ class Reflector(Generic[T]):
             There is no answer.
         """
         path = in_namespace(self._kind.path, namespace)
-        wanted = [value for _, value in self._selector]
-        fields = ",".join([*wanted, f"metadata.name={name}"])
-        response = await self._transport.request("GET", path, query=[("fieldSelector", fields)])
+        query = [("fieldSelector", f"metadata.name={name}")]
+        response = await self._transport.request("GET", path, query=query)
         listing = Listing(self._store)
         try:
             _, unreadable = listing.take_page(response.body, self._reader)
@@ -339,7 +334,6 @@ class Reflector(Generic[T]):
 
     def _stream_query(self) -> list[tuple[str, str]]:
         query = [
-            *self._selector,
             ("watch", "true"),
             ("allowWatchBookmarks", "true"),
             ("timeoutSeconds", str(int(self._rng.uniform(*_WATCH_TIMEOUT_S)))),
@@ -467,7 +461,7 @@ class Reflector(Generic[T]):
     async def _list_pages(self) -> Ending:
         """List in pages and take the list in."""
         listing = self._new_listing()
-        query = [*self._selector, ("limit", str(self._page_size))]
+        query = [("limit", str(self._page_size))]
         # Differs: client-go begins with resourceVersion=0, which API servers answer from their
         # cache, as stale as that may be, and whole, whatever the limit. Only a read of the most
         # recent state comes in pages, so only that bounds the memory of both sides.

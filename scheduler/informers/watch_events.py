@@ -45,7 +45,7 @@ T_co = TypeVar("T_co", bound=ApiObject, covariant=True)
 
 
 class ObjectKind(Protocol[T_co]):
-    """What an informer must know of a kind: :class:`~scheduler.client.codec.ResourceKind` does."""
+    """What an informer must know of a kind: :class:`~scheduler.kinds.ResourceKind` does."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,8 @@
-"""Which of several replicas schedules, and until when it may write."""
+"""Which of several replicas schedules, and until when it may write.
+
+Says who may write, never writes anything but the Lease. The fence that each write passes stands in
+:mod:`scheduler.client`.
+"""
 
 from scheduler.leader_election.elector import LeaderElector, own_identity
 from scheduler.leader_election.leadership import Leadership, leadership_of

@@ -24,9 +24,9 @@ import structlog
 
 from scheduler.client.errors import ApiError
 from scheduler.client.leases import LeaseRecord, released
+from scheduler.client.timestamps import api_micro_time
 from scheduler.leader_election.rules import Step, View, next_step
 from scheduler.leader_election.tenure import Standing, Tenure, boot_clock
-from scheduler.timestamps import api_micro_time
 
 if TYPE_CHECKING:
     import random

@@ -1,159 +1,40 @@
 """Metrics under kube-scheduler's names, and a few of berth's own.
 
 Counters and histograms are fed where things happen; what is a state (how many pods wait, how old
-the watch is) is asked for when somebody scrapes.
-
-Source: pkg/scheduler/metrics/metrics.go (1.36): names, labels and buckets.
+the watch is) is asked for when somebody scrapes. :mod:`.declarations` has names and texts.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final
 
+from scheduler.metrics import declarations as declared
 from scheduler.metrics.client_metrics import ClientMetrics
 from scheduler.metrics.cycle_metrics import CycleMetrics
 from scheduler.metrics.exposition import exposition
-from scheduler.metrics.gone_profiles import GoneProfiles
-from scheduler.metrics.instruments import (
-    Kind,
-    Pulled,
-    Registry,
-    Samples,
-    exponential,
-)
+from scheduler.metrics.instruments import Pulled, Registry, Samples
 from scheduler.metrics.process import add_process_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Callable, Iterator, Mapping, Set
 
     from cache.scheduler_cache import SnapshotUpdate
-    from scheduler.decision import Decision
-    from scheduler.event_recorder import EventStatistics
-    from scheduler.pod_status_writer import PodStatusStatistics
+    from scheduler.decision.decision import Decision
+    from scheduler.metrics.declarations import State
     from scheduler.queueing import QueuedPod
-
-    Numbers: TypeAlias = Callable[[], Mapping[str, float]]
-
-S = TypeVar("S")
 
 _MANY_ATTEMPTS: Final = 15
 """From here on the label ``attempts`` says ``15+``: its values must be few."""
 
-
 _NAMESPACES: Final = 50
 """Values of a label ``namespace`` before all others count as ``other``: anybody may make some."""
 
-
-_Heading: TypeAlias = tuple[Kind, str, str, str]
-"""Kind, name, help text and label."""
-
-_PENDING_PODS: Final[_Heading] = (
-    "gauge",
-    "scheduler_pending_pods",
-    "Pods that wait, by queue.",
-    "queue",
-)
-_CACHE_SIZE: Final[_Heading] = (
-    "gauge",
-    "scheduler_cache_size",
-    "Nodes, pods and assumed pods in the cache.",
-    "type",
-)
-_WATCH_STALENESS: Final[_Heading] = (
-    "gauge",
-    "berth_watch_staleness_seconds",
-    "Time since a watch last delivered anything, bookmarks included.",
-    "resource",
-)
-_WATCH_RELISTS: Final[_Heading] = (
-    "counter",
-    "berth_watch_relists_total",
-    "Lists that were needed because a watch could not be resumed.",
-    "resource",
-)
-_UNREADABLE: Final[_Heading] = (
-    "gauge",
-    "berth_unreadable_objects",
-    "Objects of the API that cannot be read as they are now.",
-    "resource",
-)
-_RESTORES: Final[_Heading] = (
-    "counter",
-    "berth_restores_total",
-    "Lists that were older than what was known and were believed: etcd was restored.",
-    "resource",
-)
-_INFLIGHT_EVENTS: Final[_Heading] = (
-    "gauge",
-    "scheduler_inflight_events",
-    "Events that are kept for pods in flight, and these pods.",
-    "event",
-)
-_TASKS: Final[_Heading] = (
-    "gauge",
-    "scheduler_goroutines",
-    "Tasks under way, by what they do.",
-    "operation",
-)
-_MISMATCHES: Final[tuple[Kind, str, str]] = (
-    "gauge",
-    "berth_cache_mismatches",
-    "What the last comparison of the cache with the watches found to be different.",
-)
-_COMPARISONS: Final[tuple[Kind, str, str]] = (
-    "counter",
-    "berth_cache_comparisons_total",
-    "Comparisons of the cache with the watches.",
-)
-_CYCLE_UNDER_WAY: Final[tuple[Kind, str, str]] = (
-    "gauge",
-    "berth_cycle_under_way_seconds",
-    "Duration so far of the scheduling cycle that is under way; 0 when none is.",
-)
-_WAKE_UP_BACKLOG: Final[tuple[Kind, str, str]] = (
-    "gauge",
-    "berth_wake_up_backlog",
-    "Events about which waiting pods have not been asked yet.",
-)
-_OLDEST_ACTIVE_POD: Final[tuple[Kind, str, str]] = (
-    "gauge",
-    "berth_oldest_active_pod_seconds",
-    "Time since the pod that waits longest in the active queue entered it; 0 for no pod.",
-)
-_MASTER_STATUS: Final[_Heading] = (
-    "gauge",
-    "leader_election_master_status",
-    "Whether this process holds the lease (1) or not (0), by the lease's name.",
-    "name",
-)
-_LEADER: Final[_Heading] = (
-    "gauge",
-    "berth_leader",
-    "Whether this process schedules (1) or stands by (0).",
-    "",
-)
-_EVENTS: Final[Sequence[tuple[str, str, Callable[[EventStatistics], float]]]] = (
-    ("berth_events_sent_total", "Events written, counts of series included.", lambda s: s.sent),
-    ("berth_events_dropped_total", "Events dropped: too many waited.", lambda s: s.dropped),
-    ("berth_events_failed_total", "Events that could not be written.", lambda s: s.failed),
-)
-_POD_STATUSES: Final[Sequence[tuple[str, str, Callable[[PodStatusStatistics], float]]]] = (
-    ("berth_status_patches_sent_total", "Statuses written into pods.", lambda s: s.written),
-    (
-        "berth_status_patches_dropped_total",
-        "Statuses of pods dropped: too many waited.",
-        lambda s: s.dropped,
-    ),
-    (
-        "berth_status_patches_failed_total",
-        "Statuses of pods that could not be written.",
-        lambda s: s.failed,
-    ),
-)
-
-
-_LAG_BOUNDS: Final = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 _HANDLED_AT_ONCE: Final = 16_384
+
+GONE_KEPT: Final = 16
+"""Profiles that are gone and whose series stay, to be scraped once more: a megabyte at most."""
+
+_PROFILE: Final = "profile"
 
 
 class Metrics:
@@ -178,140 +59,37 @@ class Metrics:
     def __init__(self) -> None:
         registry = self._registry = Registry()
         counter, histogram = registry.counter, registry.histogram
-        self._attempts_total = counter(
-            "scheduler_schedule_attempts_total",
-            "Attempts to schedule pods, by result: scheduled, unschedulable (no node would do) or "
-            "error (a failure of the scheduler's own).",
-            "profile",
-            "result",
-        )
-        self._attempt_duration = histogram(
-            "scheduler_scheduling_attempt_duration_seconds",
-            "Duration of an attempt to schedule a pod: the decision and the binding.",
-            exponential(0.001, 2, 15),
-            "profile",
-            "result",
-        )
-        self._algorithm_duration = histogram(
-            "scheduler_scheduling_algorithm_duration_seconds",
-            "Duration of the decision alone.",
-            exponential(0.001, 2, 15),
-        )
-        self._pod_attempts = histogram(
-            "scheduler_pod_scheduling_attempts",
-            "Attempts that it took to schedule a pod.",
-            exponential(1, 2, 5),
-        )
-        self._sli_duration = histogram(
-            "scheduler_pod_scheduling_sli_duration_seconds",
-            "Time from a pod's first attempt to its binding, over all its attempts.",
-            exponential(0.01, 2, 20),
-            "attempts",
-        )
-        self._after_flush = counter(
-            "scheduler_pod_scheduled_after_flush_total",
-            "Pods scheduled after a flush of the unschedulable ones: no event had woken them.",
-        )
-        self._incoming = counter(
-            "scheduler_queue_incoming_pods_total",
-            "Pods put into a queue, by the queue and the event that brought them there.",
-            "queue",
-            "event",
-        )
-        self._permit_wait = histogram(
-            "scheduler_permit_wait_duration_seconds",
-            "Duration of waiting on permit, by what came of it.",
-            exponential(0.001, 2, 15),
-            "result",
-        )
-        self._bind_conflicts = counter(
-            "berth_bind_conflicts_total", "Pods that another scheduler bound before us."
-        )
-        self._abandoned = counter(
-            "berth_bindings_abandoned_total",
-            "Bindings given up although their pod is still there and has no node, by reason; the "
-            "pod is tried again after its backoff.",
-            "reason",
-        )
-        self._kubelet_rejections = counter(
-            "berth_kubelet_rejections_total",
-            "Pods that were bound and then rejected by the kubelet of their node, by reason.",
-            "reason",
-        )
-        self._expired = counter(
-            "berth_assumed_pods_expired_total",
-            "Assumed pods whose binding was never confirmed in time, by what became of them.",
-            "outcome",
-        )
-        self._malformed = counter(
-            "berth_malformed_objects_total",
-            "Versions of objects of the API that could not be read.",
-            "resource",
-        )
-        self._lost_events = counter(
-            "berth_lost_events_repaired_total",
-            "Changes that a watch never told, found in the API and made up for.",
-            "resource",
-            "kind",
-        )
-        self._config_reloads = counter(
-            "berth_config_reloads_total",
-            "Times that the configuration was read again: applied, unchanged or refused.",
-            "result",
-        )
-        self._changed_nodes = histogram(
-            "berth_snapshot_changed_nodes",
-            "Nodes that had changed since the scheduling cycle before.",
-            [0, *exponential(1, 4, 8)],
-        )
-        self._over_budget = counter(
-            "berth_attempts_over_budget_total",
-            "Attempts that were broken off because the pod needed more CPU time than its budget, "
-            'by namespace: the first 50, then "other".',
-            "namespace",
-        )
+        self._attempts_total = counter(*declared.ATTEMPTS_TOTAL)
+        self._attempt_duration = histogram(*declared.ATTEMPT_DURATION)
+        self._algorithm_duration = histogram(*declared.ALGORITHM_DURATION)
+        self._pod_attempts = histogram(*declared.POD_ATTEMPTS)
+        self._sli_duration = histogram(*declared.SLI_DURATION)
+        self._after_flush = counter(*declared.AFTER_FLUSH)
+        self._incoming = counter(*declared.INCOMING)
+        self._permit_wait = histogram(*declared.PERMIT_WAIT)
+        self._bind_conflicts = counter(*declared.BIND_CONFLICTS)
+        self._abandoned = counter(*declared.ABANDONED)
+        self._kubelet_rejections = counter(*declared.KUBELET_REJECTIONS)
+        self._expired = counter(*declared.EXPIRED)
+        self._malformed = counter(*declared.MALFORMED)
+        self._lost_events = counter(*declared.LOST_EVENTS)
+        self._config_reloads = counter(*declared.CONFIG_RELOADS)
+        self._changed_nodes = histogram(*declared.CHANGED_NODES)
+        self._over_budget = counter(*declared.OVER_BUDGET)
         self._expensive_namespaces: set[str] = set()
-        self._preemption_attempts = counter(
-            "scheduler_preemption_attempts_total", "Attempts to preempt, with or without success."
-        )
-        self._preemption_victims = histogram(
-            "scheduler_preemption_victims",
-            "Victims chosen for one preemption.",
-            exponential(1, 2, 7),
-        )
-        self._preemption_duration = histogram(
-            "scheduler_preemption_goroutines_duration_seconds",
-            "Time that it took to evict the victims of one preemption.",
-            exponential(0.01, 2, 20),
-            "result",
-        )
-        self._preemptions = counter(
-            "scheduler_preemption_goroutines_execution_total",
-            "Preemptions carried out, by result: success or error.",
-            "result",
-        )
-        self._event_handling = histogram(
-            "scheduler_event_handling_duration_seconds",
-            "Duration of taking in what a watch tells, by what has happened.",
-            exponential(0.0001, 2, 12),
-            "event",
-        )
-        self.loop_lag = (
-            histogram(
-                "berth_loop_lag_seconds",
-                "By how much a timer of the I/O loop that is due every 0.1 s is called too late.",
-                _LAG_BOUNDS,
-            )
-            .of()
-            .observe
-        )
+        self._preemption_attempts = counter(*declared.PREEMPTION_ATTEMPTS)
+        self._preemption_victims = histogram(*declared.PREEMPTION_VICTIMS)
+        self._preemption_duration = histogram(*declared.PREEMPTION_DURATION)
+        self._preemptions = counter(*declared.PREEMPTIONS)
+        self._event_handling = histogram(*declared.EVENT_HANDLING)
+        self.loop_lag = histogram(*declared.LOOP_LAG).of().observe
         self.cycles = CycleMetrics(registry)
         self.client = ClientMetrics(registry)
         add_process_metrics(registry)
         self._observe_algorithm = self._algorithm_duration.of().observe
         self._observe_changed = self._changed_nodes.of().observe
-        # Looking up the children of a metric costs more than counting, so each is kept.
         self._gone_profiles = GoneProfiles(registry, self.cycles)
+        # Looking up the children of a metric costs more than counting, so each is kept.
         self._sli_of: dict[int, Samples] = {}
         self._handled = 0
         self._event_of: dict[str, Callable[[float], None]] = {}
@@ -423,100 +201,18 @@ class Metrics:
 
     # --- what is ------------------------------------------------------------------------------
 
-    def watch_gauges(
-        self,
-        *,
-        pending_pods: Numbers | None = None,
-        cache_size: Numbers | None = None,
-        watch_staleness_s: Numbers | None = None,
-        watch_relists: Numbers | None = None,
-        unreadable_objects: Numbers | None = None,
-        restores: Numbers | None = None,
-        unschedulable_pods: Callable[[], Mapping[tuple[str, ...], float]] | None = None,
-        inflight_events: Numbers | None = None,
-        wake_up_backlog: Callable[[], float] | None = None,
-        oldest_active_pod_s: Callable[[], float] | None = None,
-        tasks: Numbers | None = None,
-        cache_mismatches: Callable[[], float | None] | None = None,
-        cache_comparisons: Callable[[], float] | None = None,
-        events: Callable[[], EventStatistics] | None = None,
-        pod_statuses: Callable[[], PodStatusStatistics] | None = None,
-        cycle_under_way_s: Callable[[], float] | None = None,
-    ) -> None:
-        """Name those to ask at each scrape. They are asked from any thread.
+    def watch(self, state: State, read: Callable[[], float | None]) -> None:
+        """Name whom to ask for a number at each scrape, from any thread; None for none yet."""
 
-        Parameters
-        ----------
-        pending_pods
-            Pods by queue: active, backoff, unschedulable, gated.
-        cache_size
-            Counts by type: nodes, pods, assumed_pods.
-        watch_staleness_s, watch_relists
-            By resource: seconds since the watch last said anything, and lists after the first.
-        unreadable_objects
-            By resource: those that cannot be read as they are now.
-        restores
-            By resource: lists from before what was known that were believed.
-        unschedulable_pods
-            By plugin and profile.
-        inflight_events
-            Events that are kept for pods in flight, by label.
-        wake_up_backlog
-            Events about which waiting pods have not been asked yet.
-        oldest_active_pod_s
-            Seconds since the active pod that waits longest became active.
-        tasks
-            By operation: what is under way at this moment.
-        cache_mismatches
-            What the last comparison of the cache found; None before the first.
-        cache_comparisons
-            How many there were.
-        events, pod_statuses
-            The event recorder's and the status writer's statistics.
-        cycle_under_way_s
-            How long the scheduling cycle takes that is under way; 0 when none is.
-        """
-        for heading, read in (
-            (_PENDING_PODS, pending_pods),
-            (_CACHE_SIZE, cache_size),
-            (_WATCH_STALENESS, watch_staleness_s),
-            (_WATCH_RELISTS, watch_relists),
-            (_UNREADABLE, unreadable_objects),
-            (_RESTORES, restores),
-            (_INFLIGHT_EVENTS, inflight_events),
-            (_TASKS, tasks),
-        ):
-            if read is not None:
-                self._pull(heading, read)
-        pull = self._registry.pull
-        if unschedulable_pods is not None:
-            pull(
-                Pulled(
-                    "gauge",
-                    "scheduler_unschedulable_pods",
-                    "Pods that were refused, by plugin: a pod counts for each that refused it.",
-                    ("plugin", "profile"),
-                    unschedulable_pods,
-                )
-            )
-        for gauge, read_one in (
-            (_WAKE_UP_BACKLOG, wake_up_backlog),
-            (_OLDEST_ACTIVE_POD, oldest_active_pod_s),
-        ):
-            if read_one is not None:
-                pull(Pulled(*gauge, (), _known(read_one)))
-        if cache_mismatches is not None:
-            pull(Pulled(*_MISMATCHES, (), _known(cache_mismatches)))
-        if cache_comparisons is not None:
-            pull(Pulled(*_COMPARISONS, (), _known(cache_comparisons)))
-        if cycle_under_way_s is not None:
-            pull(Pulled(*_CYCLE_UNDER_WAY, (), _known(cycle_under_way_s)))
-        if events is not None:
-            for name, text, number in _EVENTS:
-                pull(Pulled("counter", name, text, (), _one(events, number)))
-        if pod_statuses is not None:
-            for name, text, count in _POD_STATUSES:
-                pull(Pulled("counter", name, text, (), _one(pod_statuses, count)))
+        def ask() -> Mapping[tuple[str, ...], float]:
+            value = read()
+            return {} if value is None else {(): value}
+
+        self.pull(Pulled(*state, ask))
+
+    def watch_each(self, state: State, read: Callable[[], Mapping[str, float]]) -> None:
+        """Name whom to ask for numbers, by the value of the one label, as :meth:`watch` does."""
+        self.pull(Pulled(*state, lambda: {(key,): value for key, value in read().items()}))
 
     def watch_leadership(self, name: str, is_leading: Callable[[], bool]) -> None:
         """Name whom to ask at each scrape, from any thread, whether this process schedules.
@@ -527,8 +223,8 @@ class Metrics:
             The lease; empty where there is no election.
         """
         if name:
-            self._pull(_MASTER_STATUS, lambda: {name: float(is_leading())})
-        self._pull(_LEADER, lambda: {"": float(is_leading())})
+            self.watch_each(declared.MASTER_STATUS, lambda: {name: float(is_leading())})
+        self.watch(declared.LEADER, lambda: float(is_leading()))
 
     def watch_profiles(self, names: Callable[[], Set[str]]) -> None:
         """Name whom to ask, at each fold, which profiles are in force; series of others go."""
@@ -537,15 +233,6 @@ class Metrics:
     def pull(self, family: Pulled) -> None:
         """Take up a metric of a part that not every berth has; asked for at each scrape."""
         self._registry.pull(family)
-
-    def _pull(self, heading: _Heading, read: Numbers) -> None:
-        kind, name, text, label = heading
-        labels = (label,) if label else ()
-
-        def ask() -> Mapping[tuple[str, ...], float]:
-            return {(key,) if label else (): value for key, value in read().items()}
-
-        self._registry.pull(Pulled(kind, name, text, labels, ask))
 
     # --- who reads it -------------------------------------------------------------------------
 
@@ -570,17 +257,43 @@ class Metrics:
         return exposition(self._registry.families(), accept)
 
 
-def _one(
-    statistics: Callable[[], S], number: Callable[[S], float]
-) -> Callable[[], Mapping[tuple[str, ...], float]]:
-    return lambda: {(): number(statistics())}
+class GoneProfiles:
+    """Drops the series of profiles that are gone, some others after them.
 
+    Whoever may make SchedulingProfiles makes names, and each name has some hundred series.
 
-def _known(
-    read: Callable[[], float | None],
-) -> Callable[[], Mapping[tuple[str, ...], float]]:
-    def ask() -> Mapping[tuple[str, ...], float]:
-        value = read()
-        return {} if value is None else {(): value}
+    Notes
+    -----
+    *Concurrency*: confined to the thread that folds metrics.
+    """
 
-    return ask
+    def __init__(self, registry: Registry, cycles: CycleMetrics) -> None:
+        self._registry = registry
+        self._cycles = cycles
+        self._names: Callable[[], Set[str]] | None = None
+        self._in_force: Set[str] = frozenset()
+        self._gone: list[str] = []
+
+    def watch(self, names: Callable[[], Set[str]]) -> None:
+        """Name whom to ask which profiles are in force."""
+        self._names = names
+
+    def forget(self) -> None:
+        """Drop series when other profiles have come into force, but for those gone last.
+
+        *Cost*: next to nothing while the profiles are the same, else a pass over all series.
+        """
+        if self._names is None:
+            return
+        in_force = self._names()
+        if in_force == self._in_force:
+            return
+        self._in_force = in_force
+        # A binding that outlasts its profile makes its series anew: so all are looked at.
+        gone = self._registry.values_of(_PROFILE) - in_force
+        known = [name for name in self._gone if name in gone]
+        self._gone = known + sorted(gone.difference(known))
+        dropped = set(self._gone[:-GONE_KEPT])
+        if dropped:
+            self._registry.drop(_PROFILE, dropped)
+            self._cycles.forget_profiles(dropped)

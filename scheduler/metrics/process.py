@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.process_collector import ProcessCollector
 
 from scheduler.metrics.instruments import Pulled
-from scheduler.version import VERSION
+from scheduler.process.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,13 +1,17 @@
-"""Node metrics from Prometheus, for plugins that look at what nodes really do."""
+"""Node metrics from Prometheus, for plugins that look at what nodes really do.
 
-from scheduler.node_metrics.board import NodeMetricsBoard
+Asks, keeps the latest values and how old they are. What a value means for a node is decided by the
+plugins that read it.
+"""
+
 from scheduler.node_metrics.configuration import (
     MetricQuery,
     MetricSource,
     NodeMetricsConfig,
     load_node_metrics,
 )
-from scheduler.node_metrics.measuring import measure_nodes
+from scheduler.node_metrics.latest_values import NodeMetricsBoard
+from scheduler.node_metrics.measured_poller import measure_nodes
 from scheduler.node_metrics.poller import NodeMetricsPoller
 
 __all__ = [

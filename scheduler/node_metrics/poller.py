@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from scheduler.node_metrics.answer import MetricAnswerError, read_answer
+from plugins.framework.node_metrics import NoMetrics
 from scheduler.node_metrics.query_client import QueryClient
+from scheduler.node_metrics.query_response import MetricAnswerError, read_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scheduler.node_metrics.answer import Readings
-    from scheduler.node_metrics.board import NodeMetricsBoard
+    from plugins.framework.node_metrics import NodeMetrics
     from scheduler.node_metrics.configuration import (
         MetricQuery,
         MetricSource,
         NodeMetricsConfig,
     )
+    from scheduler.node_metrics.latest_values import NodeMetricsBoard
+    from scheduler.node_metrics.query_response import Readings
 
 log = structlog.get_logger(__name__)
 
@@ -93,6 +95,11 @@ class NodeMetricsPoller:
             for metric in source.metrics:
                 board.expect(metric.name)
                 self.statistics[metric.name] = MetricStatistics()
+
+    @property
+    def measured(self) -> NodeMetrics:
+        """What plugins see of it."""
+        return self._board if self._sources else NoMetrics()
 
     def start(self) -> None:
         """Begin with a first round at once."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from scheduler.client.endpoint_tls import endpoint_tls
 from scheduler.client.http_poster import HttpPoster, PostError
-from scheduler.node_metrics.answer import MetricAnswerError, error_in
+from scheduler.node_metrics.query_response import MetricAnswerError, error_in
 
 if TYPE_CHECKING:
     from scheduler.node_metrics.configuration import MetricSource

@@ -1,20 +1,30 @@
-"""Pods that wait for a scheduling attempt, and why each of them waits."""
+"""Pods that wait for a scheduling attempt, and why each of them waits.
+
+Its order, backoff, gates, hints and the budget of attempts. Which pods are ours is decided in
+:mod:`scheduler.event_handlers`; what an attempt does in :mod:`scheduler.cycle`.
+"""
 
 from __future__ import annotations
 
 from scheduler.queueing.budget_accounts import DEFAULT_LIMIT_S as DEFAULT_ATTEMPT_BUDGET_S
+from scheduler.queueing.budget_accounts import BudgetAccounts
 from scheduler.queueing.nominator import Nominator
 from scheduler.queueing.pending_pods import PendingPod, PendingPods, QueueCounts
+from scheduler.queueing.queue_settings import QueueLimits, QueueListeners, QueueRules
+from scheduler.queueing.queue_states import Room
 from scheduler.queueing.queued_pod import QueuedPod
-from scheduler.queueing.rooms import Room
 from scheduler.queueing.scheduling_queue import SchedulingQueue
 
 __all__ = [
     "DEFAULT_ATTEMPT_BUDGET_S",
+    "BudgetAccounts",
     "Nominator",
     "PendingPod",
     "PendingPods",
     "QueueCounts",
+    "QueueLimits",
+    "QueueListeners",
+    "QueueRules",
     "QueuedPod",
     "Room",
     "SchedulingQueue",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scheduler.queueing.like_pods import LikePods
+from scheduler.queueing.equivalent_pods import LikePods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -51,7 +51,14 @@ STEPS: Final = 2
 """... and after so many steps of debt the namespace's new pods wait."""
 
 CROWD: Final = 4
-"""So many other namespaces with accounts halve the first budget of each."""
+"""So many other namespaces with accounts halve the first budget of each, down to ``1/SMALL``."""
+
+CREDIT: Final = 8
+"""Each further ``CREDIT * limit_s`` that all namespaces owe together, 2 s, halves also that ..."""
+
+CREDIT_STEPS: Final = 4
+"""... at most so many times: 1 ms of 250 is more than twice what an ordinary pod needs, and what a
+hundred namespaces each second that nobody has seen before take of the thread is its share."""
 
 MAX_DOUBLINGS: Final = 8
 """64 s of CPU with the default limit. A cycle that takes minutes would end the process."""
@@ -137,10 +144,13 @@ class BudgetAccounts:
         self._step_s = STEP * limit_s
         # An attempt of an expensive pod leaves so much time to all others before the next one.
         self._rest_s = 0.0
+        self._credit_s = CREDIT * limit_s
         self._accounts: dict[str, _Account] = {}
+        # The debts of all together.
+        self._owed_s = 0.0
         self._waiting: dict[str, QueuedPod] = {}
         self._booked_s: float | None = None
-        self._look_s = float("-inf")
+        self._looked_s = self._look_s = float("-inf")
 
     def __len__(self) -> int:
         """Return how many pods wait."""
@@ -159,6 +169,11 @@ class BudgetAccounts:
     def num_accounts(self) -> int:
         """How many namespaces have debts or pods that wait."""
         return len(self._accounts)
+
+    @property
+    def owed_s(self) -> float:
+        """What all namespaces owe together, as it was booked last."""
+        return self._owed_s
 
     def debt_s(self, namespace: str) -> float:
         """Return the debt of a namespace, as it was booked last."""
@@ -210,10 +225,11 @@ class BudgetAccounts:
                 return 0.0
             if account.debt_s > 0:
                 own_steps = int(STEPS * account.debt_s / most_debt_s)
-                return self._small_s(max(own_steps, others // CROWD))
+                return self._small_s(min(max(own_steps, others // CROWD), STEPS))
         if not others:
             return self._limit_s
-        return max(self.costly_s / 2.0 ** min(others // CROWD, MAX_DOUBLINGS), self._small_s(STEPS))
+        crowd_s = self.costly_s / 2.0 ** min(others // CROWD, MAX_DOUBLINGS)
+        return max(crowd_s, self._small_s(min(int(self._owed_s / self._credit_s), CREDIT_STEPS)))
 
     def _most_debt_s(self) -> float:
         """Return the debt of a namespace from which on its strangers wait.
@@ -224,7 +240,7 @@ class BudgetAccounts:
         return float(STEPS * self._step_s / len(self._accounts) ** 2)
 
     def _small_s(self, steps: int) -> float:
-        return float(self._limit_s / SMALL / 2 ** min(steps, STEPS))
+        return float(self._limit_s / SMALL / 2**steps)
 
     # --- while a pod waits --------------------------------------------------------------------
 
@@ -234,7 +250,7 @@ class BudgetAccounts:
         uid = queued.info.uid
         self._waiting[uid] = queued
         (account.expensive if queued.budget_s else account.strangers)[uid] = queued
-        self._look_s = float("-inf")
+        self._look_soon()
 
     def remove(self, uid: str) -> bool:
         """Take a pod out; return whether it waited."""
@@ -266,7 +282,7 @@ class BudgetAccounts:
             elif account.strangers and account.debt_s < most_debt_s:
                 queued = next(iter(account.strangers.values()))
                 queued.prepaid_s = self._small_s(STEPS)
-                account.debt_s += queued.prepaid_s
+                self._owe(account, queued.prepaid_s)
             else:
                 continue
             self.remove(queued.info.uid)
@@ -275,12 +291,17 @@ class BudgetAccounts:
         soonest_s = min(
             each.ready_in_s(rate, most_debt_s, self._rest_s) for each in self._accounts.values()
         )
+        self._looked_s = now_s
         self._look_s = now_s + min(max(soonest_s, TICK_S), _LOOK_S)
         return None
 
     def next_look_s(self) -> float | None:
         """Return when to ask again who may go, or None when no pod waits."""
         return self._look_s if self._waiting else None
+
+    def _look_soon(self) -> None:
+        # Not at once: a look costs O(accounts), and attempts that end may be many.
+        self._look_s = min(self._look_s, self._looked_s + TICK_S)
 
     # --- after an attempt ---------------------------------------------------------------------
 
@@ -300,13 +321,13 @@ class BudgetAccounts:
         prepaid_s, queued.prepaid_s = queued.prepaid_s, 0.0
         if queued.budget_s:
             account.savings_s += max(0.0, prepaid_s - used_s)
-            account.debt_s += max(0.0, used_s - prepaid_s)
+            self._owe(account, max(0.0, used_s - prepaid_s))
             unused_s = self._rest_after_s(prepaid_s) - self._rest_after_s(used_s)
             self._rest_s = max(0.0, self._rest_s - unused_s)
         else:
             # Some of what was paid in advance may have been earned meanwhile.
             owed_s = used_s if over else max(0.0, used_s - self.costly_s)
-            account.debt_s = max(0.0, account.debt_s - prepaid_s) + owed_s
+            self._owe(account, owed_s - min(account.debt_s, prepaid_s))
         if over:
             most_s = self._limit_s * 2**MAX_DOUBLINGS
             queued.budget_s = min(max(2 * queued.allowance_s, self._limit_s), most_s)
@@ -316,7 +337,7 @@ class BudgetAccounts:
             queued.budget_s = self._limit_s
         else:
             queued.budget_s = max(queued.budget_s, self._limit_s)
-        self._look_s = float("-inf")
+        self._look_soon()
         self.look()
 
     # --- incomes ------------------------------------------------------------------------------
@@ -326,6 +347,10 @@ class BudgetAccounts:
         if account is None:
             account = self._accounts[namespace] = _Account()
         return account
+
+    def _owe(self, account: _Account, seconds: float) -> None:
+        account.debt_s += seconds
+        self._owed_s += seconds
 
     def _rest_after_s(self, used_s: float) -> float:
         """Return how long no other expensive pod goes after one: half of what the share asks for.
@@ -349,8 +374,10 @@ class BudgetAccounts:
         self._booked_s = now_s
         self._rest_s = max(0.0, self._rest_s - passed_s)
         income_s = passed_s * self._rate()
+        self._owed_s = 0.0
         for namespace, account in list(self._accounts.items()):
             account.earn(income_s)
+            self._owed_s += account.debt_s
             if account.is_settled:
                 del self._accounts[namespace]
         if not self._accounts:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from cache.objects import Pod
     from plugins.framework.cluster_events import ClusterEvent
-    from scheduler.queueing.happening import Happening
+    from scheduler.queueing.queue_event import Happening
 
 MAX_BACKLOG: Final = 1024
 """Events that wait at most. Each keeps the object that it is about alive.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cache.pod_info import PodInfo
     from plugins.framework.cluster_events import ClusterEvent
-    from scheduler.queueing.happening import Happening
+    from scheduler.queueing.queue_event import Happening
     from scheduler.queueing.queued_pod import QueuedPod
 
 MAX_EVENTS: Final = 8192

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cache.locks import MakeLock
     from cache.objects import Pod
     from cache.pod_info import PodInfo
 
@@ -27,6 +28,8 @@ class Nominator:
     is_waiting
         Tells whether a UID is of a pod that is in the queue or in flight; called under this
         object's lock, so it must not take the queue's.
+    make_lock
+        Makes that lock.
 
     Notes
     -----
@@ -36,9 +39,11 @@ class Nominator:
     *Cost*: O(1), but :meth:`nominated_pods_for_node` is as long as its answer.
     """
 
-    def __init__(self, is_waiting: Callable[[str], bool]) -> None:
+    def __init__(
+        self, is_waiting: Callable[[str], bool], make_lock: MakeLock = threading.Lock
+    ) -> None:
         self._is_waiting = is_waiting
-        self._lock = threading.Lock()
+        self._lock = make_lock()
         self._pods: dict[str, dict[str, PodInfo]] = {}
         self._node_of: dict[str, str] = {}
         self._changed: set[str] = set()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scheduler.queueing.pod_facts import PodFacts
-from scheduler.queueing.rooms import Room
+from scheduler.queueing.queue_states import Room
 
 if TYPE_CHECKING:
     from collections.abc import Set

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+    from cache.locks import MakeLock
     from cache.objects import Pod
     from plugins.framework.cluster_events import ClusterEvent
 
@@ -37,14 +38,20 @@ class ReportingLock:
     ----------
     on_incoming
         Is told, after the lock is free, the room and the event of each pod that entered a room.
+    make_lock
+        Makes the lock itself.
 
     Notes
     -----
     *Concurrency*: not reentrant. Notes are only made by whoever holds it.
     """
 
-    def __init__(self, on_incoming: Callable[[str, str], None] | None) -> None:
-        self.lock = threading.Lock()
+    def __init__(
+        self,
+        on_incoming: Callable[[str, str], None] | None,
+        make_lock: MakeLock = threading.Lock,
+    ) -> None:
+        self.lock = make_lock()
         self._on_incoming = on_incoming
         self._incoming: list[tuple[str, str]] = []
         self._failed_hints: dict[str, _FailedHint] = {}

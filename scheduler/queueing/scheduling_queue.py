@@ -7,7 +7,8 @@
     move_all              something happened in the cluster that may help refused pods
     activate, flush_*     somebody, or a timer, asks for another attempt
 
-Each pod is in exactly one room of :mod:`scheduler.queueing.rooms`, and moves by the table there.
+Each pod is in exactly one room of :mod:`scheduler.queueing.queue_states`, and moves by the table
+there.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go (1.36), with queueing hints and
 SchedulerPopFromBackoffQ on, as they are by default.
@@ -15,7 +16,7 @@ SchedulerPopFromBackoffQ on, as they are by default.
 
 from __future__ import annotations
 
-import threading
+from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Final
 
 from plugins.framework.cluster_events import (
@@ -27,38 +28,32 @@ from plugins.framework.cluster_events import (
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_UPDATE,
 )
-from scheduler.queueing.budget_accounts import DEFAULT_LIMIT_S, BudgetAccounts
+from scheduler.process.thread_executor import THREAD_LOCKS
+from scheduler.queueing.budget_accounts import BudgetAccounts
 from scheduler.queueing.fair_pods import FairPods
-from scheduler.queueing.happening import Happening
-from scheduler.queueing.in_flight import MAX_EVENTS
-from scheduler.queueing.judging import PIECES_AT_ONCE, Judging
 from scheduler.queueing.nominator import Nominator
 from scheduler.queueing.pod_changes import is_older, is_same_version, pod_changes
-from scheduler.queueing.pod_rooms import PodRooms
-from scheduler.queueing.queue_questions import QueueQuestions
+from scheduler.queueing.pods_by_state import PodRooms
+from scheduler.queueing.queue_event import Happening
+from scheduler.queueing.queue_queries import QueueQuestions
+from scheduler.queueing.queue_settings import QueueLimits, QueueListeners
+from scheduler.queueing.queue_states import INCOMING_QUEUE, Room
 from scheduler.queueing.queued_pod import QueuedPod
 from scheduler.queueing.reporting_lock import ReportingLock
-from scheduler.queueing.rooms import INCOMING_QUEUE, Room
-from scheduler.queueing.wake_ups import Verdict, WakeUps
+from scheduler.queueing.requeue_check import Verdict, WakeUps
+from scheduler.queueing.requeue_scan import Judging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable
 
     from cache.objects import Pod
     from cache.pod_info import PodInfo
-    from plugins.framework.cluster_events import ClusterEvent, EventRegistration
+    from plugins.framework.cluster_events import ClusterEvent
     from plugins.framework.status import Status
+    from scheduler.process.ports import Locks
     from scheduler.queueing.in_flight import Attempt
-    from scheduler.queueing.judging import WokenPod
-
-DEFAULT_INITIAL_BACKOFF_S: Final = 1.0
-"""kube-scheduler's podInitialBackoffSeconds."""
-
-DEFAULT_MAX_BACKOFF_S: Final = 10.0
-"""kube-scheduler's podMaxBackoffSeconds."""
-
-DEFAULT_MAX_IN_UNSCHEDULABLE_S: Final = 300.0
-"""kube-scheduler's podMaxInUnschedulablePodsDuration: the net below the events."""
+    from scheduler.queueing.queue_settings import QueueRules
+    from scheduler.queueing.requeue_scan import WokenPod
 
 GATED_FLUSH_PERIOD_S: Final = 30.0
 """How often the time limit is looked up for gated pods: kube-scheduler's period for all pods.
@@ -67,46 +62,27 @@ Unschedulable ones stand in the order of their time, so for them every call may 
 _POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
 _BUDGET_PAUSE: Final = "AttemptBudgetPause"
 
+_LIMITS: Final = QueueLimits()
+_NOBODY: Final = QueueListeners()
+
 
 class SchedulingQueue(QueueQuestions):
     """All pods that wait for one of our profiles, or are being tried.
 
     Parameters
     ----------
+    rules
+        What the profiles say of pods that wait.
     clock
         Seconds of a monotonic clock.
-    sort_key
-        Gives a pod's place from the pod and the time when it was last queued: the smallest key is
-        popped first, and of equal ones the one that was queued first. Must not raise.
-    pre_enqueue
-        Tells whether a pod may become active; the status of a refusal names the plugin. Called
-        under the queue's lock: must be quick, must not raise, must not call the queue.
-    registrations
-        Gives, for a profile's (scheduler's) name, what each plugin wants to hear of. Their hints
-        are called under the queue's lock, as above, except that they may raise.
-    initial_backoff_s, max_backoff_s
-        The pause after a first failure, doubled with each further one up to the maximum; 0 as
-        the maximum switches pauses off.
-    max_in_unschedulable_s
-        After so long a refused pod is tried again without any event.
-    on_incoming
-        Is told of each pod that enters a room: the queue's name in metrics and the event.
-    max_in_flight_events
-        Bounds what is remembered for the pods in flight.
-    account
-        Returns who is charged with a pod's attempts, and by which weight, as
-        :meth:`plugins.framework.interfaces.QueueSortPlugin.account`. None if nobody is.
-    attempt_budget_s
-        What an attempt may use of the scheduling thread, in CPU seconds; infinity for no limit.
-        See :mod:`scheduler.queueing.budget_accounts`.
-    cpu_clock
-        CPU seconds of the thread that calls :meth:`pop`, by which that module measures its time;
-        None for ``clock``.
-    wake_later
-        Is called when events wait in the backlog: somebody has to call :meth:`judge_backlog`
-        soon. Any thread. None: each event is judged to the end when it comes.
-    pieces_at_once
-        With ``wake_later``, how much of an event is judged when it comes.
+    limits
+        Times, and bounds of what is kept or done at once.
+    accounts
+        What attempts may use of the scheduling thread: the one that calls :meth:`pop`.
+    listeners
+        Whoever is called when something happens.
+    locks
+        Makes the lock, and what a popper waits at.
 
     Attributes
     ----------
@@ -123,43 +99,39 @@ class SchedulingQueue(QueueQuestions):
 
     def __init__(
         self,
-        *,
+        rules: QueueRules,
         clock: Callable[[], float],
-        sort_key: Callable[[Pod, float], tuple[float, ...]],
-        pre_enqueue: Callable[[Pod], Status],
-        registrations: Callable[[str], Mapping[str, Sequence[EventRegistration]]],
-        initial_backoff_s: float = DEFAULT_INITIAL_BACKOFF_S,
-        max_backoff_s: float = DEFAULT_MAX_BACKOFF_S,
-        max_in_unschedulable_s: float = DEFAULT_MAX_IN_UNSCHEDULABLE_S,
-        on_incoming: Callable[[str, str], None] | None = None,
-        max_in_flight_events: int = MAX_EVENTS,
-        account: Callable[[Pod], tuple[str, float] | None] | None = None,
-        attempt_budget_s: float = DEFAULT_LIMIT_S,
-        cpu_clock: Callable[[], float] | None = None,
-        wake_later: Callable[[], None] | None = None,
-        pieces_at_once: int = PIECES_AT_ONCE,
+        *,
+        limits: QueueLimits = _LIMITS,
+        accounts: BudgetAccounts | None = None,
+        listeners: QueueListeners = _NOBODY,
+        locks: Locks = THREAD_LOCKS,
     ) -> None:
         self._clock = clock
-        self._sort_key = sort_key
-        self._pre_enqueue = pre_enqueue
-        self._max_in_unschedulable_s = max_in_unschedulable_s
-        self._lock = ReportingLock(on_incoming)
-        self._arrival = threading.Condition(self._lock.lock)
+        self._sort_key = rules.sort_key
+        self._pre_enqueue = rules.pre_enqueue
+        self._max_in_unschedulable_s = limits.max_in_unschedulable_s
+        self._lock = ReportingLock(listeners.on_incoming, locks.lock)
+        self._arrival = locks.condition(self._lock.lock)
         self._poppers = 0
         self._closed = False
         self._sequence = 0
         self._next_gated_flush_s = float("-inf")
-        self._accounts = BudgetAccounts(attempt_budget_s, cpu_clock)
-        self._shared = None if account is None else FairPods(account)
+        self._accounts = BudgetAccounts() if accounts is None else accounts
+        self._shared = None if rules.account is None else FairPods(rules.account)
         self._rooms = PodRooms(
-            initial_backoff_s, max_backoff_s, max_in_flight_events, self._accounts, self._shared
+            limits.initial_backoff_s,
+            limits.max_backoff_s,
+            limits.max_in_flight_events,
+            self._accounts,
+            self._shared,
         )
-        self._wake_later = wake_later
-        self._wake_ups = WakeUps(registrations, self._lock.note_failed_hint)
+        self._wake_later = listeners.wake_later
+        self._wake_ups = WakeUps(rules.registrations, self._lock.note_failed_hint)
         rooms = (self._rooms.unschedulable, self._rooms.gated)
-        pieces = None if wake_later is None else pieces_at_once
+        pieces = None if listeners.wake_later is None else limits.pieces_at_once
         self._judging = Judging(self._wake_ups, rooms, self._wake_locked, pieces)
-        self.nominator = Nominator(self._rooms.is_waiting)
+        self.nominator = Nominator(self._rooms.is_waiting, locks.lock)
 
     # --- what the watch tells -----------------------------------------------------------------
 
@@ -401,8 +373,8 @@ class SchedulingQueue(QueueQuestions):
 
         Notes
         -----
-        *Cost*: see :mod:`scheduler.queueing.judging`. Gated pods cost nothing, but to events that
-        their gate wants to hear of (SchedulingGates: none that come this way). With
+        *Cost*: see :mod:`scheduler.queueing.requeue_scan`. Gated pods cost nothing, but to events
+        that their gate wants to hear of (SchedulingGates: none that come this way). With
         ``wake_later``, O(1): at most ``pieces_at_once``.
         """
         happening = Happening(event, old, new)
@@ -411,7 +383,7 @@ class SchedulingQueue(QueueQuestions):
             moved = self._judging.take_in(happening, pre_check)
             is_left = bool(self._judging.backlog)
         if self._wake_later is not None and is_left:
-            self._wake_later()
+            self._wake_later(self.judge_backlog)
         return moved
 
     def judge_backlog(self, is_over: Callable[[], bool]) -> bool:
@@ -492,11 +464,6 @@ class SchedulingQueue(QueueQuestions):
         """Make the pods active whose pauses are over."""
         with self._lock:
             self._release_backoffs_locked(self._clock())
-
-    def next_backoff_deadline(self) -> float | None:
-        """Return when the next pause is over, or None when no pod pauses."""
-        with self._lock:
-            return self._rooms.backoff.next_end_s()
 
     def flush_unschedulable_leftover(self) -> None:
         """Wake the refused pods that no event has woken for too long, and mark them so.
@@ -591,7 +558,7 @@ class SchedulingQueue(QueueQuestions):
     def _wait_locked(self, now_s: float, deadline_s: float | None) -> None:
         """Wait for a pod, the end of a pause, or the deadline."""
         ends = [end for end in (deadline_s, self._rooms.backoff.next_end_s()) if end is not None]
-        timeout_s = min(min(ends) - now_s, threading.TIMEOUT_MAX) if ends else None
+        timeout_s = min(min(ends) - now_s, TIMEOUT_MAX) if ends else None
         self._poppers += 1
         try:
             self._arrival.wait(timeout_s)

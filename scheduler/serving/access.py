@@ -20,13 +20,13 @@ import structlog
 from aiohttp import hdrs, web
 
 from scheduler.client.errors import ApiError
-from scheduler.serving.answers import Answers
+from scheduler.serving.expiring_answers import Answers
 from scheduler.serving.options import ServingOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scheduler.serving.reviews import Reviews, User
+    from scheduler.serving.access_reviews import Reviews, User
 
 MAX_ANSWERS: Final = 8_192
 """Of tokens, and of rights. Source: plugin/pkg/authorizer/webhook/webhook.go, for rights."""

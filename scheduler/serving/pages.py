@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING
 import msgspec
 from aiohttp import hdrs, web
 
-from scheduler.log_setup import LEVELS, current_level, set_level
 from scheduler.metrics.exposition import PLAIN_TYPE
 from scheduler.metrics.pod_resources import pod_resources
+from scheduler.process.log_setup import LEVELS, current_level, set_level
 from scheduler.serving.server import Page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cache.objects import Pod
-    from scheduler.cache_debugger import CacheDebugger
+    from scheduler.debug.cache_debugger import CacheDebugger
 
 _LONG_S = 60.0
 """For what takes seconds in a cluster of 150 000 pods."""

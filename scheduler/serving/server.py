@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from aiohttp.typedefs import Middleware
 
+    from scheduler.serving.access_reviews import Reviews
     from scheduler.serving.health import Check
     from scheduler.serving.listener import Listener
     from scheduler.serving.options import ServingOptions
-    from scheduler.serving.reviews import Reviews
 
     Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -15,18 +15,15 @@ from scheduler.client.errors import ApiError
 from scheduler.client.paths import segment
 from scheduler.client.transport import Transport
 from scheduler.config import default_config, load_config, running_profiles
-from scheduler.explain import Cluster, ExplainError, read_objects, warn_left_out
-from scheduler.log_setup import configure_logging
-from scheduler.shadow.offline import Replay
+from scheduler.explain import ExplainError, read_objects, warn_left_out
+from scheduler.offline.cluster import Cluster
+from scheduler.process.log_setup import configure_logging
+from scheduler.process.version import VERSION
+from scheduler.shadow.replay import Replay
 from scheduler.shadow.report import ShadowReport
 from scheduler.shadow.text_form import as_text
-from scheduler.user_plugins import (
-    add_kept_annotations,
-    known_plugins,
-    usable_as_they_are,
-    with_plugins,
-)
-from scheduler.version import VERSION
+from scheduler.user_plugins.for_commands import add_kept_annotations, known_plugins
+from scheduler.user_plugins.profile_of_directory import usable_as_they_are, with_plugins
 
 if TYPE_CHECKING:
     import argparse

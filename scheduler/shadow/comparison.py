@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from scheduler.shadow.report import FeasibilitySample, WinnerSample
 
 if TYPE_CHECKING:
-    from scheduler.decision import Scores
-    from scheduler.shadow.judgement import Judgement
+    from scheduler.decision.decision import Scores
+    from scheduler.runtime.judgement import Judgement
+
+CHOICE: Final = 2
+"""From so many feasible nodes on there is something to choose: fewer are not scored."""
 
 
 @dataclass(frozen=True, slots=True)

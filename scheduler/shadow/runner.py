@@ -2,31 +2,75 @@
 
 from __future__ import annotations
 
+import threading
+from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from plugins.framework.status import Code
 from plugins.volume_binding.pod_claims import claim_name, is_fully_bound
-from scheduler.filter_outcome import PluginError
-from scheduler.shadow.judgement import judge
+from scheduler.runtime.filter_outcome import PluginError
+from scheduler.runtime.judgement import judge
+from scheduler.shadow.comparison import CHOICE
 from scheduler.shadow.report import ShadowReport
 from scheduler.shadow.tally import Tally
-from scheduler.shadow.time_budget import TimeBudget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cache.locks import MakeLock
     from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
     from cache.storage import Storage
-    from scheduler.decision import Decision
-    from scheduler.framework_runner import FrameworkRunner
-    from scheduler.policy import ShadowOptions
+    from scheduler.decision.decision import Decision
+    from scheduler.profiles import ShadowOptions
+    from scheduler.runtime.framework_runner import FrameworkRunner
     from scheduler.shadow.tally import Reason
 
 log = structlog.get_logger(__name__)
+
+MAX_SAVED_S: Final = 0.05
+"""What an idle hour saves up at most: pods that come after it are not to wait for long."""
+
+
+class TimeBudget:
+    """Allows work as long as no more than a share of the time went into it.
+
+    Over any span of time no more is spent than its share, :data:`MAX_SAVED_S` and one piece of
+    work: how long that takes is known afterwards only, so what is too much is made up for later.
+
+    Parameters
+    ----------
+    share
+        More than 0, at most 1.
+    clock
+        Seconds, never going back.
+
+    Notes
+    -----
+    *Concurrency*: confined to the scheduling thread.
+    """
+
+    __slots__ = ("_at", "_clock", "_saved_s", "_share")
+
+    def __init__(self, share: float, clock: Callable[[], float] = perf_counter) -> None:
+        self._share = share
+        self._clock = clock
+        self._at = clock()
+        self._saved_s = 0.0
+
+    def allows(self) -> bool:
+        """Tell whether there is time for a piece of work now."""
+        now = self._clock()
+        self._saved_s = min(self._saved_s + (now - self._at) * self._share, MAX_SAVED_S)
+        self._at = now
+        return self._saved_s >= 0.0
+
+    def spend(self, seconds: float) -> None:
+        """Take off what a piece of work took."""
+        self._saved_s -= seconds
 
 
 class ShadowRunner:
@@ -42,6 +86,8 @@ class ShadowRunner:
         Tells which pods get volumes with their node; None where no pod has any.
     clock
         Seconds, never going back.
+    make_lock
+        Makes the lock of what is counted.
 
     Notes
     -----
@@ -59,7 +105,9 @@ class ShadowRunner:
         *,
         storage: Storage | None = None,
         clock: Callable[[], float] = perf_counter,
+        make_lock: MakeLock = threading.Lock,
     ) -> None:
+        self._make_lock = make_lock
         self.framework = framework
         self.options = options
         self._policy = framework.policy.text
@@ -119,7 +167,8 @@ class ShadowRunner:
                 live=live,
                 shadow=self._policy,
                 wanted=self.options.decisions,
-            )
+            ),
+            self._make_lock,
         )
 
     def _reason_to_pass(self, decision: Decision) -> Reason | None:
@@ -145,9 +194,10 @@ class ShadowRunner:
     def _compare(self, snapshot: Snapshot, live: FrameworkRunner, decision: Decision) -> None:
         info, began = decision.info, self._clock()
         try:
-            ours = judge(live, snapshot, info, self._clock)
+            judged = partial(judge, scored_from=CHOICE, clock=self._clock)
+            ours = judged(live, snapshot, info)
             try:
-                theirs = judge(self.framework, snapshot, info, self._clock)
+                theirs = judged(self.framework, snapshot, info)
             except PluginError as error:
                 self._tally.fail(error.status.message)
                 return

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from scheduler.shadow.runner import ShadowRunner
 
 if TYPE_CHECKING:
+    from cache.locks import MakeLock
     from cache.snapshot import Snapshot
     from cache.storage import Storage
-    from scheduler.decision import Decision
-    from scheduler.framework_runner import FrameworkRunner
-    from scheduler.policy import ShadowOptions
+    from scheduler.decision.decision import Decision
+    from scheduler.profiles import ShadowOptions
+    from scheduler.runtime.framework_runner import FrameworkRunner
     from scheduler.shadow.report import ShadowReport
 
 
@@ -23,6 +24,8 @@ class Shadows:
     ----------
     storage
         Tells which pods get volumes with their node; None where no pod has any.
+    make_lock
+        Makes the locks.
 
     Attributes
     ----------
@@ -35,15 +38,18 @@ class Shadows:
     *Concurrency*: :meth:`observe` belongs to the scheduling thread, everything else is thread-safe.
     """
 
-    def __init__(self, storage: Storage | None = None) -> None:
+    def __init__(
+        self, storage: Storage | None = None, make_lock: MakeLock = threading.Lock
+    ) -> None:
         self._storage = storage
-        self._lock = threading.Lock()
+        self._make_lock = make_lock
+        self._lock = make_lock()
         self._by_name: dict[str, ShadowRunner] = {}
         self.active: tuple[ShadowRunner, ...] | None = None
 
     def install(self, name: str, framework: FrameworkRunner, options: ShadowOptions) -> None:
         """Let a policy look on from now on, in place of one of that name."""
-        shadow = ShadowRunner(framework, options, storage=self._storage)
+        shadow = ShadowRunner(framework, options, storage=self._storage, make_lock=self._make_lock)
         with self._lock:
             self._by_name[name] = shadow
             self._refresh_locked()

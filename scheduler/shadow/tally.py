@@ -20,8 +20,9 @@ from scheduler.shadow.report import (
 )
 
 if TYPE_CHECKING:
+    from cache.locks import MakeLock
+    from scheduler.runtime.judgement import Judgement
     from scheduler.shadow.comparison import Influence
-    from scheduler.shadow.judgement import Judgement
 
 Reason: TypeAlias = Literal["budget", "volumes", "failed"]
 """Why a decision is not compared: see :class:`scheduler.shadow.report.Passed`."""
@@ -48,6 +49,8 @@ class Tally:
     ----------
     blank
         A report that says who is compared and how often, and counts nothing yet.
+    make_lock
+        Makes its lock.
 
     Notes
     -----
@@ -56,9 +59,9 @@ class Tally:
     *Cost*: bounded memory, however many comparisons.
     """
 
-    def __init__(self, blank: ShadowReport) -> None:
+    def __init__(self, blank: ShadowReport, make_lock: MakeLock = threading.Lock) -> None:
         self._blank = blank
-        self._lock = threading.Lock()
+        self._lock = make_lock()
         self._compared = 0
         self._passed: dict[Reason, int] = {"budget": 0, "volumes": 0, "failed": 0}
         self._time_s = 0.0

@@ -11,15 +11,21 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import structlog
 
 from plugins import names
+from plugins.authoring import adapt
 from plugins.framework.interfaces import Plugin
-from plugins.policy import adapt
+from plugins.policy import GONE_IN
 from plugins.registry import PLUGINS
-from scheduler.user_plugins.loading import PluginLoadError, forget_source, load_source
+from scheduler.user_plugins.loading import (
+    PluginLoadError,
+    forget_source,
+    line_of_old_import,
+    load_source,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from plugins.policy import Guard
+    from plugins.authoring import Guard
     from scheduler.user_plugins.finding import Found
     from scheduler.user_plugins.plugin_source import PluginSource, SourceKind
 
@@ -174,6 +180,7 @@ class PluginCatalogue:
                 raise PluginLoadError(source, 0, why)
         made: dict[str, type[Plugin]] = {}
         for name, cls in load_source(source).items():
+            _warn_of_old_import(source, name, cls)
             if issubclass(cls, Plugin):
                 made[name] = cls
             else:
@@ -222,6 +229,18 @@ class PluginCatalogue:
             name
             for name in plugins.keys() | before.keys()
             if plugins.get(name) is not before.get(name)
+        )
+
+
+def _warn_of_old_import(source: PluginSource, name: str, cls: type) -> None:
+    line = line_of_old_import(cls)
+    if line:
+        log.warning(
+            "plugin imports plugins.policy, write `from berth import ...`",
+            plugin=name,
+            source=str(source),
+            line=line,
+            removed_in=GONE_IN,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 import re
 import sys
@@ -10,8 +11,8 @@ from importlib import metadata
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
+from plugins.authoring import PolicyClassError, adapt, is_policy, policy_name
 from plugins.framework.interfaces import Plugin
-from plugins.policy import PolicyClassError, adapt, is_policy, policy_name
 
 if TYPE_CHECKING:
     from scheduler.user_plugins.plugin_source import PluginSource
@@ -103,6 +104,29 @@ def line_of(cls: type) -> int:
         if hasattr(member, "__code__")
     ]
     return min(lines, default=0)
+
+
+def line_of_old_import(cls: type) -> int:
+    """Return the line on which the module of a class imports :mod:`plugins.policy`.
+
+    0 where none does, or where there is no source to look at.
+    """
+    module = sys.modules.get(cls.__module__)
+    lines = linecache.getlines(getattr(module, "__file__", None) or "")
+    try:
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError):  # a module that is no Python text
+        return 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        if any(f"{name}.".startswith("plugins.policy.") for name in names):
+            return node.lineno
+    return 0
 
 
 def _check(source: PluginSource, cls: type) -> None:

@@ -17,7 +17,7 @@ _CLASS_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 TEMPLATE: Final = '''\
 """{name}: say here what it is for."""
 
-from plugins.policy import Args, Nodes, Pod
+from berth import Args, Nodes, Pod
 
 
 class {name}:

@@ -24,13 +24,14 @@ from plugins.framework.cycle_state import CycleState
 from plugins.registry import PLUGINS
 from scheduler.client.codec import Decoder
 from scheduler.config import default_config, running_profiles
-from scheduler.explain import Cluster, OfflineHandle
-from scheduler.host_selection import HostSelector
-from scheduler.nominated_nodes import NominatedNodes
-from scheduler.profile_builder import build_framework
+from scheduler.cycle.host_selection import HostSelector
+from scheduler.cycle.rehearsal import rehearse
+from scheduler.cycle.scheduling_cycle import SchedulingCycle
+from scheduler.offline.cluster import Cluster
+from scheduler.offline.offline_framework import OfflineServices
 from scheduler.queueing import DEFAULT_ATTEMPT_BUDGET_S
-from scheduler.rehearsal import rehearse
-from scheduler.scheduling_cycle import SchedulingCycle
+from scheduler.runtime.nominated_nodes import NominatedNodes
+from scheduler.runtime.profile_builder import build_framework
 from tests.bench.statistics_of import quantile
 from tests.bench.workloads import NAMESPACES, WORKLOADS
 from tests.scenarios import perf_kinds
@@ -38,8 +39,7 @@ from tests.scenarios import perf_kinds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from plugins.framework.handle import Handle
-    from scheduler.profiles import Profiles
+    from scheduler.runtime.profile_map import Profiles
     from tests.bench.workloads import Workload
 
 Json = dict[str, Any]
@@ -92,7 +92,7 @@ def costs(played: Played) -> list[float]:
     for each in with_uids(played.objects):
         cluster.add(msgspec.Raw(msgspec.json.encode(each)))
     (profile,) = running_profiles(default_config("berth"))
-    framework = build_framework(profile, 0, PLUGINS, cast("Handle", OfflineHandle(cluster)))
+    framework = build_framework(profile, 0, PLUGINS, OfflineServices(cluster))
     framework.nominated = NominatedNodes(cluster.nominator)
     cycle = SchedulingCycle(Snapshot(), HostSelector(1))
     rehearse(cluster.cache, cycle, cast("Profiles", [framework]))

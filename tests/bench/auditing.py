@@ -14,7 +14,7 @@ import threading
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING
 
-from scheduler.cache_audit import CacheAudit
+from scheduler.debug.cache_audit import CacheAudit
 from tests.bench import large_clusters
 from tests.bench.deciding import Deciding
 from tests.bench.statistics_of import quantile

@@ -6,27 +6,27 @@ import gc
 import time
 from collections import deque
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cache.disruption_budgets import DisruptionBudgets
-from cache.namespaces import Namespaces
+from cache.known import Known
 from cache.pod_info import PodInfo
-from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
-from cache.storage import Storage
-from cache.workloads import Workloads
 from plugins.framework.cycle_state import CycleState
 from plugins.registry import PLUGINS
 from scheduler.config import default_config, running_profiles
-from scheduler.event_handlers import EventHandlers
-from scheduler.host_selection import HostSelector
+from scheduler.cycle.host_selection import HostSelector
+from scheduler.cycle.scheduling_cycle import SchedulingCycle
+from scheduler.event_handlers.pods_and_nodes import EventHandlers
 from scheduler.metrics import Metrics
-from scheduler.plugin_handle import PluginHandle
-from scheduler.profile_builder import build_profiles
-from scheduler.queueing import SchedulingQueue
-from scheduler.scheduling_cycle import SchedulingCycle
-from scheduler.waiting_pods import WaitingPods
+from scheduler.queueing import QueueRules, SchedulingQueue
+from scheduler.runtime.known_pods import KnownPods
+from scheduler.runtime.plugin_handle import PluginActions, PluginServices
+from scheduler.runtime.profile_map import Profiles
+from scheduler.runtime.waiting_pods import WaitingPods
 from tests.bench.large_clusters import renamed
+from tests.fakes.nobody import Nobody
+from tests.fakes.watched import FakeWatched
+from tests.profiles import build_profiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,13 +35,6 @@ if TYPE_CHECKING:
 
 STAY = 8
 """Cycles for which a pod stays."""
-
-
-class _Nobody:
-    """Does what is never asked for here: nothing is bound, written or evicted."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"{name} in a benchmark of decisions")
 
 
 class Parts:
@@ -54,39 +47,24 @@ class Parts:
     framework
         The default profile.
     live_pods
-        Those that preemption may find, by namespace and name.
+        Those that preemption may find.
     """
 
     def __init__(self) -> None:
-        metrics, waiting_pods, nobody = Metrics(), WaitingPods(), _Nobody()
-        handle = PluginHandle(
-            binder=nobody,
-            namespaces=Namespaces(),
-            workloads=Workloads(),
-            disruption_budgets=DisruptionBudgets(),
-            storage=Storage(),
-            storage_writer=nobody,
-            waiting_pods=waiting_pods,
-            live_node=lambda name: None,
-        )
-        profiles = build_profiles(running_profiles(default_config("berth")), PLUGINS, handle)
-        queue = SchedulingQueue(
-            clock=time.monotonic,
-            sort_key=profiles.sort_key,
-            pre_enqueue=profiles.pre_enqueue,
-            registrations=profiles.registrations,
-        )
-        self.live_pods: dict[tuple[str, str], Pod] = {}
-        handle.start(
-            preemption=nobody,
-            queue=queue,
-            live_pod=lambda namespace, name: self.live_pods.get((namespace, name)),
-        )
+        metrics, nobody = Metrics(), Nobody()
+        profiles = Profiles()
+        rules = QueueRules(profiles.sort_key, profiles.pre_enqueue, profiles.registrations)
+        known = Known.nothing()
+        self.cache = known.cache
+        pods = KnownPods(self.cache, SchedulingQueue(rules, time.monotonic), WaitingPods())
+        watched = FakeWatched()
+        self.live_pods = watched.pods
+        services = PluginServices(known, watched, pods, PluginActions(nobody, nobody, nobody))
+        profiles.swap(build_profiles(running_profiles(default_config("berth")), PLUGINS, services))
         framework = profiles.get("berth")
         assert framework is not None
         self.framework = framework
-        self.cache = SchedulerCache()
-        self.handlers = EventHandlers(self.cache, queue, profiles, waiting_pods, metrics)
+        self.handlers = EventHandlers(pods, profiles, metrics)
 
 
 class Deciding:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from plugins.authoring import adapt
 from plugins.examples.headroom import Headroom
 from plugins.examples.load_aware import LoadAware
 from plugins.examples.node_cost import NodeCost
 from plugins.examples.rack_spread import RackSpread
-from plugins.policy import adapt
 from tests.bench.plugin_cases import PODS_PER_NODE, ZONE, Case, node_name
 from tests.bench.plugin_cycle import measure
 from tests.builders import pod

@@ -22,11 +22,11 @@ from plugins.framework.cycle_state import CycleState
 from plugins.framework.interfaces import PreFilterPlugin
 from plugins.framework.results import PROCEED, SKIP_FILTER
 from plugins.framework.status import SUCCESS
-from scheduler.framework_runner import FrameworkRunner
-from scheduler.host_selection import HostSelector
-from scheduler.queueing import DEFAULT_ATTEMPT_BUDGET_S, SchedulingQueue
-from scheduler.rehearsal import rehearse
-from scheduler.scheduling_cycle import SchedulingCycle
+from scheduler.cycle.host_selection import HostSelector
+from scheduler.cycle.rehearsal import rehearse
+from scheduler.cycle.scheduling_cycle import SchedulingCycle
+from scheduler.queueing import DEFAULT_ATTEMPT_BUDGET_S, BudgetAccounts, QueueRules, SchedulingQueue
+from scheduler.runtime.framework_runner import FrameworkRunner
 from tests.bench import large_clusters
 from tests.bench.deciding import Parts
 from tests.bench.statistics_of import quantile
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from cache.pod_info import PodInfo
     from plugins.framework.handle import Handle
-    from scheduler.profiles import Profiles
     from scheduler.queueing import QueuedPod
+    from scheduler.runtime.profile_map import Profiles
 
 EXPENSIVE = 20
 NEEDS_S = 1.0
@@ -71,13 +71,12 @@ class Stage:
         points = {point: list(plugins) for point, plugins in parts.framework.points.items()}
         points["preFilter"].append(Burner(None, cast("Handle", None)))
         self._framework = FrameworkRunner("berth", points, parts.framework.score_weights)
-        self._queue = SchedulingQueue(
-            clock=self.now_s,
-            sort_key=self._framework.sort_key,
-            pre_enqueue=lambda pod: SUCCESS,
-            registrations=lambda profile: self._framework.event_registrations(),
-            attempt_budget_s=budget_s,
+        rules = QueueRules(
+            self._framework.sort_key,
+            lambda pod: SUCCESS,
+            lambda profile: self._framework.event_registrations(),
         )
+        self._queue = SchedulingQueue(rules, self.now_s, accounts=BudgetAccounts(budget_s))
         self._cycle = SchedulingCycle(Snapshot(), HostSelector(1))
         rehearse(parts.cache, self._cycle, cast("Profiles", [self._framework]))
         self._made = 0

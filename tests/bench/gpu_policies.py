@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from cache.disruption_budgets import DisruptionBudgets
-from cache.namespaces import Namespaces
-from cache.storage import Storage
-from cache.workloads import Workloads
+from cache.known import Known
+from plugins.authoring import adapt
 from plugins.examples.gpu_fragmentation import GpuFragmentation
 from plugins.examples.tightest_fit import TightestFit
-from plugins.policy import adapt
 from plugins.registry import PLUGINS
 from scheduler.config import effective_profiles, parse_config
-from scheduler.plugin_handle import PluginHandle
-from scheduler.profile_builder import build_profiles
-from scheduler.waiting_pods import WaitingPods
+from scheduler.queueing import QueueRules, SchedulingQueue
+from scheduler.runtime.known_pods import KnownPods
+from scheduler.runtime.plugin_handle import PluginActions, PluginServices
+from scheduler.runtime.waiting_pods import WaitingPods
 from tests.bench.gpu_trace import GPU, MODEL
+from tests.fakes.nobody import Nobody
+from tests.fakes.watched import FakeWatched
+from tests.profiles import build_profiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
     from plugins.examples.gpu_fragments import GpuShape
-    from scheduler.framework_runner import FrameworkRunner
+    from scheduler.runtime.framework_runner import FrameworkRunner
 
 POLICIES: Final = ("default", "best-fit", "fgd", "fgd-learned")
 
@@ -50,7 +52,7 @@ def framework(policy: str, typical: Mapping[GpuShape, float]) -> FrameworkRunner
         "profiles": [{"schedulerName": "berth", **_profile(policy, typical)}],
     }
     config = parse_config(yaml.safe_dump(document), policy, plugins)
-    profiles = build_profiles(effective_profiles(config, plugins), plugins, _handle())
+    profiles = build_profiles(effective_profiles(config, plugins), plugins, _services())
     found = profiles.get("berth")
     assert found is not None
     return found
@@ -90,22 +92,9 @@ def _profile(policy: str, typical: Mapping[GpuShape, float]) -> dict[str, Any]:
     return {"plugins": plugins, "pluginConfig": configured}
 
 
-class _Nobody:
-    """Does what is never asked for here: nothing is bound, written or evicted."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"{name} in a simulation")
-
-
-def _handle() -> PluginHandle:
-    nobody = _Nobody()
-    return PluginHandle(
-        binder=nobody,
-        namespaces=Namespaces(),
-        workloads=Workloads(),
-        disruption_budgets=DisruptionBudgets(),
-        storage=Storage(),
-        storage_writer=nobody,
-        waiting_pods=WaitingPods(),
-        live_node=lambda name: None,
-    )
+def _services() -> PluginServices:
+    nobody, known = Nobody(), Known.nothing()
+    rules = QueueRules(nobody, nobody, nobody)
+    pods = KnownPods(known.cache, SchedulingQueue(rules, time.monotonic), WaitingPods())
+    actions = PluginActions(nobody, nobody, nobody)
+    return PluginServices(known, FakeWatched(), pods, actions)

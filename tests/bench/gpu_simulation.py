@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from cache.pod_info import PodInfo
 from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
+from plugins.authoring import PolicyPlugin
 from plugins.examples.gpu_fragmentation import GpuFragmentation
 from plugins.examples.gpu_fragments import TypicalShapes
 from plugins.framework.cycle_state import CycleState
-from plugins.policy import PolicyPlugin
-from scheduler.host_selection import HostSelector
-from scheduler.scheduling_cycle import SchedulingCycle
+from scheduler.cycle.host_selection import HostSelector
+from scheduler.cycle.scheduling_cycle import SchedulingCycle
 from tests.bench import gpu_trace
 from tests.bench.gpu_policies import framework
 from tests.bench.large_clusters import renamed
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plugins.examples.gpu_fragments import GpuShape
-    from scheduler.framework_runner import FrameworkRunner
+    from scheduler.runtime.framework_runner import FrameworkRunner
     from tests.bench.gpu_trace import Trace
 
 POPULARITY = 0.95

@@ -20,7 +20,7 @@ from tests.bench.watching import Watching, object_server
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scheduler.lost_events import LostEvents
+    from scheduler.event_handlers.lost_events import LostEvents
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

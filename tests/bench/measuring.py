@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 from cache.pod_info import PodInfo
 from cache.snapshot import Snapshot
 from plugins.framework.cycle_state import CycleState
-from scheduler.cycle_watch import CycleWatch
-from scheduler.host_selection import HostSelector
+from scheduler.cycle.cycle_watch import CycleWatch
+from scheduler.cycle.host_selection import HostSelector
+from scheduler.cycle.scheduling_cycle import SchedulingCycle
 from scheduler.metrics import Metrics
-from scheduler.scheduling_cycle import SchedulingCycle
 from tests.bench import large_clusters
 from tests.bench.deciding import Parts
 from tests.bench.large_clusters import renamed
@@ -91,7 +91,8 @@ class Measured:
             self._metrics.decided(decision, update)
         cache.assume_pod(info, decision.node_name)
         framework.run_reserve(state, info, decision.node_name)
-        framework.run_permit(state, info, decision.node_name)
+        if framework.has_permits:
+            framework.run_permit(state, info, decision.node_name)
         if measure:
             self._watch.end(decision, marks, began, deciding, committing)
         spent_s = thread_time() - begun_s

@@ -347,7 +347,7 @@ def _commit() -> str:
 
     try:
         head = git("rev-parse", "--short", "HEAD")
-        sources = ("cache", "plugins", "scheduler")
+        sources = ("berth", "cache", "plugins", "scheduler")
         changed = git("status", "--porcelain", "--", *(f":/{each}" for each in sources))
     except OSError:  # no git here
         return ""

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from scheduler.client.codec import NODES, PODS
 from scheduler.informers.object_reader import ObjectReader
 from scheduler.informers.watch_events import BookmarkEvent, ObjectEvent
 from scheduler.informers.watch_stream import WatchDecoder
+from scheduler.kinds import NODES, PODS
 from tests.bench.deciding import Parts
 from tests.bench.large_clusters import node_name
 from tests.bench.object_server import end_of_list, node_line, pod_line

@@ -16,14 +16,15 @@ import uvloop
 import yaml
 
 from cache.pod_templates import PodTemplates
-from scheduler.client.codec import NODES, PODS
 from scheduler.client.credential_search import load_credentials
 from scheduler.client.transport import Transport
+from scheduler.event_handlers.lost_events import LostEvents
 from scheduler.informers import InformerFactory
-from scheduler.lost_events import LostEvents
+from scheduler.kinds import NODES, PODS
 from scheduler.metrics import Metrics
 from tests.controlplane.control_plane import free_ports
 from tests.controlplane.server_process import ServerProcess
+from tests.fakes.ports import fake_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -109,7 +110,7 @@ class Watching:
         """Return what looks for events that these watches have lost."""
         parts = self._parts
         informers = (self._nodes, self._pods)
-        return LostEvents(informers, parts.handlers, Metrics(), lambda: True)
+        return LostEvents(fake_ports(), informers, parts.handlers, Metrics(), lambda: True)
 
     def received_bytes(self) -> int:
         """Return how many bytes the answers to requests have had."""

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cache.ages import Ages
 from cache.byte_bounded import ByteBounded, deep_bytes, remembered
 from tests.builders import pod
 
@@ -94,3 +95,47 @@ def test_a_pod_weighs_what_its_parts_weigh_and_shared_parts_once():
     assert weight > deep_bytes(small, at_most=10**9) + 1000 * len("x/key-0")
     assert deep_bytes(large, large, at_most=10**9) == weight
     assert weight > deep_bytes(large, at_most=5000) > 5000
+
+
+def aging() -> tuple[ByteBounded[str, int], Ages]:
+    ages = Ages()
+    return ByteBounded(800, lambda _, value: value, ages), ages
+
+
+@pytest.mark.parametrize("look", ["put", "values"])
+@pytest.mark.parametrize(
+    ("asked", "stays"),
+    [
+        pytest.param([], False, id="never"),
+        pytest.param([0], True, id="often as a newcomer"),
+        pytest.param([1], True, id="an age ago"),
+        pytest.param([0, 1, 2], True, id="in each age"),
+    ],
+)
+def test_what_nobody_asks_for_during_an_age_is_dropped(asked: list[int], stays: bool, look: str):
+    known, ages = aging()
+    known.put("old", 50)
+    for age in range(3):
+        if age in asked:
+            for _ in range(4):
+                assert known.get("old") == 50
+        if age < 2:
+            ages.begin()
+            known.put(f"fresh {age}", 10)
+    ages.begin() if 2 in asked else None
+    if look == "put":
+        known.put("last", 10)
+    assert (50 in list(known.values())) == stays
+    assert known.bytes == sum(known.values())
+
+
+def test_nothing_remains_of_what_was_remembered_two_ages_ago():
+    known, ages = aging()
+    for index in range(500):
+        known.put(f"{index}", 7)
+        for _ in range(index % 6):
+            known.get(f"{index}")
+    for _ in range(4):
+        ages.begin()
+        known.put("one", 1)
+    assert list(known) == ["one"]

@@ -26,7 +26,6 @@ from cache.resources import (
     pod_amounts,
     pod_nonzero_requests,
     pod_requests,
-    pod_scored_requests,
     resource_amounts,
 )
 from tests import strategies
@@ -337,11 +336,6 @@ def test_a_container_without_requests_counts_with_defaults(one: Pod, cpu: int, m
     assert pod_nonzero_requests(one) == (cpu, memory)
 
 
-def test_the_scored_request_fills_in_every_container_even_with_pod_level_requests() -> None:
-    one = pod(container(memory="7"), container("b"), level=requesting(cpu="1"))
-    assert pod_scored_requests(one) == {"cpu": 1000, "memory": 7 + DEFAULT_MEMORY_REQUEST}
-
-
 # --- errors -----------------------------------------------------------------------------------
 
 BAD = requesting(cpu="1", memory="lots")
@@ -426,9 +420,6 @@ def through_general_path(one: Pod) -> Pod:
 def test_an_init_container_that_needs_nothing_changes_nothing(one: Pod) -> None:
     other = through_general_path(one)
     assert {"cpu": 0, "memory": 0} | pod_requests(one) == pod_requests(other)
-    assert {k: v for k, v in pod_scored_requests(one).items() if v} == {
-        k: v for k, v in pod_scored_requests(other).items() if v
-    }
 
 
 @PROPERTY
@@ -436,9 +427,8 @@ def test_an_init_container_that_needs_nothing_changes_nothing(one: Pod) -> None:
 def test_defaults_only_ever_add(one: Pod) -> None:
     requests = pod_requests(one)
     cpu, memory = pod_nonzero_requests(one)
-    scored = pod_scored_requests(one)
-    assert requests.get("cpu", 0) <= cpu <= scored["cpu"]
-    assert requests.get("memory", 0) <= memory <= scored["memory"]
+    assert requests.get("cpu", 0) <= cpu
+    assert requests.get("memory", 0) <= memory
 
 
 @PROPERTY

@@ -31,7 +31,7 @@ from cache.pod_info import PodInfo
 from cache.pod_table import PodQuery, PodTable
 from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
-from cache.term_table import AskedPod
+from cache.term_group import AskedPod
 from tests.builders import PodBuilder, node, pod
 
 ZONE = "topology.kubernetes.io/zone"
@@ -395,7 +395,7 @@ def test_values_of_pods_that_are_gone_are_forgotten_though_nobody_asks(label: st
 
 
 def test_values_that_no_pod_has_any_more_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_table, "_FIRST_CAPACITY", 4)
+    monkeypatch.setattr(pod_table, "_SLACK", 4)
     table = PodTable()
     query = PodQuery(None, selector_of_labels({"index": "last"}))
     for index in range(100):
@@ -408,7 +408,7 @@ def test_values_that_no_pod_has_any_more_are_forgotten(monkeypatch: pytest.Monke
 def test_namespaces_that_have_no_pods_any_more_are_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pod_table, "_FIRST_CAPACITY", 4)
+    monkeypatch.setattr(pod_table, "_SLACK", 4)
     table = PodTable()
     for index in range(100):
         slot = table.add(pod("p", namespace=f"ns-{index}").info(), 0)

@@ -144,7 +144,9 @@ def live_on(plane: ControlPlane) -> Life:
                 "an Event was counted on",
             )
             berth.on_loop(berth.app.tell_state)
-            api.wait_until(lambda: berth.app.debugger.mismatches is not None, "it has compared")
+            api.wait_until(
+                lambda: berth.app.checks.debugger.mismatches is not None, "it has compared"
+            )
             text = berth.app.metrics.render()[0].decode()
         events = [each for each in plane.audit_events() if each["user"]["username"] == USER]
         return Life(

@@ -6,9 +6,11 @@
     deploy/monitoring/                    for the Prometheus operator and Grafana
     deploy/scheduling-profiles/           the kind SchedulingProfile, and a berth that reads it
     deploy/charts/berth/README.md         the table of values, from values.yaml and its schema
+    deploy/charts/berth/templates/rbac/scheduling.yaml
+                                          what may be watched, from scheduler/kinds.py
 
-They are what ``helm template`` renders in the namespace berth-system, without the labels that name
-helm.
+All but the last two are what ``helm template`` renders in the namespace berth-system, without the
+labels that name helm.
 """
 
 from __future__ import annotations
@@ -16,15 +18,20 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from scheduler.kinds import WATCHED
 from tests.deploy.chart import CHART, NAMESPACE, ROOT, rendered_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
+
+    from scheduler.kinds import WatchedKind
 
 DEPLOY: Final = ROOT / "deploy"
 MONITORED: Final = {
@@ -46,6 +53,11 @@ _RIGHTS: Final = {
 }
 _NOTICE: Final = "# Made of charts/berth by `make manifests`: change the chart instead.\n"
 _TABLE: Final = re.compile(r"(?<=<!-- values -->\n).*(?=<!-- end of values -->)", re.DOTALL)
+_ROLE: Final = CHART / "templates" / "rbac" / "scheduling.yaml"
+_WATCHED: Final = re.compile(
+    r"(?<=  # Made of scheduler/kinds\.py by `make manifests`:\n).*(?=  # End of what is made\.\n)",
+    re.DOTALL,
+)
 _NAMESPACE: Final = f"""\
 apiVersion: v1
 kind: Namespace
@@ -57,7 +69,7 @@ metadata:
 
 
 def files() -> dict[Path, str]:
-    """Return the text of each file that is made of the chart."""
+    """Return the text of each file that is made: of the chart as it is, but for its role."""
     plain, monitored, profiled = (
         list(_documents(rendered_text(values))) for values in ({}, MONITORED, WITH_PROFILES)
     )
@@ -65,6 +77,7 @@ def files() -> dict[Path, str]:
     others = [each for each in plain if _kind(each) not in _RIGHTS]
     monitoring = [each for each in monitored if each not in plain]
     return {
+        **role(),
         DEPLOY / "rbac.yaml": _stream([_NAMESPACE, *rights]),
         DEPLOY / "berth.yaml": _stream(others),
         DEPLOY / "kustomization.yaml": _kustomization("rbac.yaml", "berth.yaml"),
@@ -78,6 +91,28 @@ def files() -> dict[Path, str]:
             lambda _: values_table(), (CHART / "README.md").read_text(encoding="utf-8")
         ),
     }
+
+
+def role() -> dict[Path, str]:
+    """Return the text of the chart's role: it may watch what is in the table of kinds."""
+    text = _ROLE.read_text(encoding="utf-8")
+    return {_ROLE: _WATCHED.sub(lambda _: watch_rules(WATCHED), text)}
+
+
+def watch_rules(kinds: Iterable[WatchedKind[Any]]) -> str:
+    """Return the rules for some kinds: one a group, and one for each that berth can do without."""
+    rules: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for kind in kinds:
+        rules[kind.without, kind.group].append(kind.name)
+    lines: list[str] = []
+    for (without, group), names in rules.items():
+        if without:
+            lines += textwrap.wrap(f"# Without it {without}.", 100, subsequent_indent="# ")
+        lines.append(f"- apiGroups: [{group or json.dumps(group)}]")
+        listed = f"  resources: [{', '.join(names)}]"
+        lines += textwrap.wrap(listed, 100, subsequent_indent="    ", break_long_words=False)
+        lines.append("  verbs: [list, watch]")
+    return textwrap.indent("\n".join(lines) + "\n", "  ")
 
 
 def values_table() -> str:
@@ -138,12 +173,17 @@ def _kustomization(*resources: str) -> str:
 
 def main() -> int:
     """Write the files that differ, and name them."""
-    for path, text in files().items():
+    _write(role())  # the chart is rendered with it
+    _write(files())
+    return 0
+
+
+def _write(made: Mapping[Path, str]) -> None:
+    for path, text in made.items():
         path.parent.mkdir(exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
             print(path.relative_to(ROOT))
-    return 0
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import yaml
 from scheduler.cli import _parser
 from scheduler.config import load_config, running_profiles
 from scheduler.config.ignored_fields import ignored_fields
-from scheduler.crd_operator import operator_options
+from scheduler.profiles.operator import operator_options
 from tests.deploy.chart import CHART, KUBE_VERSION, ROOT, ChartError, helm, of_kind, only, rendered
 
 if TYPE_CHECKING:

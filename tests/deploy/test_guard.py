@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from scheduler.crd_operator.history import GOOD
-from scheduler.eviction import DISRUPTION_TARGET
+from scheduler.api_writes.eviction import DISRUPTION_TARGET
+from scheduler.profiles.operator.history import GOOD
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.objects import make_node, make_pod
 from tests.controlplane.scheduling_profiles import PATH, SchedulingProfiles

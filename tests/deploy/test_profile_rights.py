@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from scheduler.crd_operator import OperatorOptions
+from scheduler.profiles.operator import OperatorOptions
 from tests.controlplane.access import NAMESPACE, USER
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.control_plane import ControlPlane

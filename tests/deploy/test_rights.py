@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 
 from scheduler.app import StartError
 from scheduler.config import parse_config
-from scheduler.permissions import DEVICE_CLASS_PERMISSIONS, required_permissions
+from scheduler.permissions import OPTIONAL_PERMISSIONS, required_permissions
 from scheduler.serving.options import ServingOptions
 from scheduler.serving.pages import pages
 from tests.controlplane.access import NAMESPACE, SERVICE_ACCOUNT, USER
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from scheduler.cache_debugger import CacheDebugger
     from scheduler.config import SchedulerConfig
+    from scheduler.debug.cache_debugger import CacheDebugger
     from tests.deploy.eventful_life import Life
 
 Access = tuple[str, str, str]
@@ -43,9 +43,17 @@ REVIEWS: Final = {
     ("create", "authorization.k8s.io", "subjectaccessreviews"),
 }
 WHEN_THINGS_GO_WRONG: Final = {
-    ("get", "", "pods"): "scheduler/binder.py: a binding whose answer was lost",
-    ("get", "", "persistentvolumes"): "scheduler/storage_writer.py: a volume's write was refused",
-    ("get", "", "persistentvolumeclaims"): "scheduler/storage_writer.py: likewise a claim's",
+    ("get", "", "pods"): "scheduler/api_writes/binder.py: a binding whose answer was lost",
+    (
+        "get",
+        "",
+        "persistentvolumes",
+    ): "scheduler/api_writes/volume_writer.py: a volume's write was refused",
+    (
+        "get",
+        "",
+        "persistentvolumeclaims",
+    ): "scheduler/api_writes/volume_writer.py: likewise a claim's",
 }
 NOT_AUDITED: Final = {(verb, "coordination.k8s.io", "leases") for verb in ("get", "update")}
 """The tests' audit policy leaves out the renewals of leases."""
@@ -96,7 +104,7 @@ GRANTED: Final = {access for rule in RULES for access in rule.accesses}
 REQUIRED: Final = {
     (each.verb, each.group, each.resource) for each in required_permissions(electing_config())
 }
-OPTIONAL: Final = {(each.verb, each.group, each.resource) for each in DEVICE_CLASS_PERMISSIONS}
+OPTIONAL: Final = {(each.verb, each.group, each.resource) for each in OPTIONAL_PERMISSIONS}
 
 
 def test_what_is_granted_is_what_is_asked_for_at_the_start_and_the_reviews() -> None:
@@ -226,12 +234,19 @@ def test_a_start_without_a_rule_names_all_that_is_missing(cluster: Cluster, rule
 
 
 @pytest.mark.controlplane
-def test_it_starts_without_a_right_that_only_device_classes_need(cluster: Cluster) -> None:
-    (rule,) = (rule for rule in RULES if rule.accesses <= OPTIONAL)
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.accesses <= OPTIONAL], ids=str)
+def test_it_starts_without_a_right_that_it_can_do_without(cluster: Cluster, rule: Rule) -> None:
     with cluster.without(rule), capture_logs() as lines:
         start_and_stop(cluster.kubeconfig)
-    (warning,) = (line for line in lines if "missing" in line)
-    assert warning["missing"] == "; ".join(map(str, DEVICE_CLASS_PERMISSIONS))
+    warned = {line["resource"]: line["missing"] for line in lines if "missing" in line}
+    assert warned == {
+        resource: "; ".join(str(each) for each in OPTIONAL_PERMISSIONS if each.resource == resource)
+        for _, _, resource in rule.accesses
+    }
+
+
+def test_each_rule_is_needed_or_can_be_done_without() -> None:
+    assert all(rule.accesses <= OPTIONAL or not rule.accesses & OPTIONAL for rule in RULES)
 
 
 @pytest.mark.controlplane

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec import inspect
 
-from scheduler.crd_operator.profile_resource import (
+from scheduler.profiles.operator.scheduling_profile import (
     GROUP,
     KIND,
     PATH,

@@ -13,10 +13,10 @@ from typing import Final
 
 from scheduler.config.go_duration import GoDuration, duration_of_seconds
 from scheduler.config.load import load_config
-from scheduler.crd_operator import OperatorOptions
 from scheduler.node_metrics import NodeMetricsConfig
-from scheduler.policy.config_reload import ConfigSource
-from scheduler.policy.plugin_supply import PluginSupply, SupplyOptions
+from scheduler.profiles.available_plugins import PluginSupply, SupplyOptions
+from scheduler.profiles.config_reload import ConfigSource
+from scheduler.profiles.operator import OperatorOptions
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import make_node, make_pod

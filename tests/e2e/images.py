@@ -35,8 +35,15 @@ SUITES: Final[Mapping[str, str]] = {VERSION: "bookworm", NEXT_VERSION: "trixie"}
 
 _MAX_DANGLING: Final = 20
 """Images without a name are what builds are resumed from; each takes some 400 MB."""
-_SOURCES: Final = ("Dockerfile", "Makefile", "pyproject.toml", "uv.lock", "README.md", "LICENSE")
-_SOURCE_FOLDERS: Final = ("cache", "plugins", "scheduler", "image")
+_SOURCES: Final = (
+    "Dockerfile",
+    "Makefile",
+    "pyproject.toml",
+    "uv.lock",
+    "README.md",
+    "LICENSE",
+)
+_SOURCE_FOLDERS: Final = ("berth", "cache", "plugins", "scheduler", "image")
 _HOST_AUTHORITIES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 _USELESS: Final = (
     "var/cache/apt",

@@ -19,7 +19,7 @@ from scheduler.client.errors import ApiError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from scheduler.client.codec import ResourceKind
+    from scheduler.kinds import ResourceKind
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -14,16 +14,16 @@ from cache.snapshot import Snapshot
 from plugins.framework.attempt_budget import AttemptBudget
 from plugins.framework.cycle_state import CycleState
 from scheduler.client.codec import Decoder
-from scheduler.host_selection import HostSelector
+from scheduler.cycle.host_selection import HostSelector
+from scheduler.cycle.scheduling_cycle import SchedulingCycle
 from scheduler.informers.store import Delta, DeltaKind
-from scheduler.scheduling_cycle import SchedulingCycle
 from tests.bench.deciding import Parts
 from tests.bench.large_clusters import nodes, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scheduler.decision import Decision
+    from scheduler.decision.decision import Decision
     from tests.hostile.tenant import Json
 
 _decode = Decoder(Pod).decode
@@ -103,7 +103,7 @@ class CountedCycles:
             with calls.counting():
                 self.parts.handlers.on_pods([Delta(DeltaKind.ADDED, None, pod)])
             if not pod.spec.node_name:
-                self.parts.live_pods[pod.metadata.namespace, pod.metadata.name] = pod
+                self.parts.live_pods.put(pod)
                 waiting.append(PodInfo(pod))
         return waiting, calls.count
 

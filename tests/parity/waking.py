@@ -30,11 +30,11 @@ from plugins.framework.cluster_events import (
 from plugins.framework.queueing_hints import GroupHint
 from scheduler.client.codec import Decoder
 from scheduler.config import default_config, effective_profiles
-from scheduler.event_handlers import node_update, pod_update
-from scheduler.explain.cluster import Cluster
-from scheduler.explain.offline import offline_framework
+from scheduler.event_handlers.pods_and_nodes import node_update, pod_update
+from scheduler.offline.cluster import Cluster
+from scheduler.offline.offline_framework import offline_framework
 from scheduler.queueing.pod_changes import pod_changes
-from scheduler.queueing.wake_ups import with_node_taints
+from scheduler.queueing.requeue_check import with_node_taints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -42,6 +42,7 @@ from plugins.framework.normalize import MAX_NODE_SCORE, MIN_NODE_SCORE
 from plugins.framework.results import PreFilterResult
 from plugins.framework.status import SUCCESS, Code, Status
 from tests import strategies
+from tests.fakes.nobody import Nobody
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -61,7 +62,7 @@ _PRE_FILTER_CODES = {
 _FILTER_CODES = {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
 
 
-class IdlePreemption:
+class IdlePreemption(Nobody):
     """Carries nothing out: nobody is being evicted."""
 
     def is_running(self, uid: str) -> bool:

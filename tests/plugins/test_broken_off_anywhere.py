@@ -13,13 +13,13 @@ import pytest
 from cache.objects import GCEPersistentDiskVolumeSource, Volume
 from plugins.framework.attempt_budget import ReplayedBudget
 from plugins.framework.cycle_state import CycleState
-from scheduler.host_selection import HostSelector
-from scheduler.scheduling_cycle import SchedulingCycle
+from scheduler.cycle.host_selection import HostSelector
+from scheduler.cycle.scheduling_cycle import SchedulingCycle
 from tests.builders import node, pod
 from tests.plugins.default_preemption.stage import Stage
 
 if TYPE_CHECKING:
-    from scheduler.decision import Decision
+    from scheduler.decision.decision import Decision
     from tests.builders import PodBuilder
 
 MANY = 12

@@ -25,10 +25,10 @@ from plugins.node_resources_fit import NodeResourcesFit
 from plugins.pod_topology_spread import PodTopologySpread
 from plugins.priority_sort import PrioritySort
 from plugins.taint_toleration import TaintToleration
-from scheduler.extension_points import POINTS, points_of
-from scheduler.framework_runner import FrameworkRunner
-from scheduler.nominated_nodes import NominatedNodes
+from scheduler.config.extension_points import POINTS, points_of
 from scheduler.queueing.nominator import Nominator
+from scheduler.runtime.framework_runner import FrameworkRunner
+from scheduler.runtime.nominated_nodes import NominatedNodes
 from tests.plugins import related_pods
 
 if TYPE_CHECKING:

@@ -18,11 +18,12 @@ from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import Code
 from plugins.registry import PLUGINS
 from scheduler.config import default_config, running_profiles
-from scheduler.host_selection import HostSelector
-from scheduler.nominated_nodes import NominatedNodes
-from scheduler.profile_builder import build_framework
+from scheduler.cycle import kept_verdicts
+from scheduler.cycle.host_selection import HostSelector
+from scheduler.cycle.signature_reuse import SignatureReuse
 from scheduler.queueing.nominator import Nominator
-from scheduler.reuse import SignatureReuse, kept_verdicts
+from scheduler.runtime.nominated_nodes import NominatedNodes
+from scheduler.runtime.profile_builder import build_framework
 from tests.builders import names_term, node, pod, requirement, term
 from tests.scheduler.parts import NoBinding
 

@@ -20,6 +20,7 @@ from cache import (
     term_table,
 )
 from cache.affinity_terms import TermKind, pod_terms
+from cache.columns import NodesView
 from cache.label_selectors import compile_label_selector
 from cache.namespaces import Namespaces
 from cache.objects import Namespace, Node, ObjectMeta, Pod
@@ -27,8 +28,7 @@ from cache.pod_info import PodInfo
 from cache.pod_table import PodQuery
 from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
-from cache.term_index import TermIndex
-from cache.term_table import AskedPod
+from cache.term_group import AskedPod
 from tests.plugins import related_pods
 from tests.plugins.related_pods import NAMESPACES, NODE_NAMES
 
@@ -179,7 +179,7 @@ class TermIndexHistory(RuleBasedStateMachine):
     @invariant()
     def grouped_terms_equal_those_of_an_index_made_anew(self):
         columns = self.snapshot.columns
-        assert columns.terms.facts() == TermIndex(columns.node_infos).facts()
+        assert columns.terms.facts() == NodesView.of(columns.node_infos).columns.terms.facts()
 
 
 class TabledTermIndexHistory(TermIndexHistory):

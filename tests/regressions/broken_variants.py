@@ -17,27 +17,27 @@ from cache.scheduler_cache import SchedulerCache
 from plugins.default_preemption import eligibility
 from plugins.framework.attempt_budget import AttemptBudget
 from plugins.framework.status import SUCCESS, Code, Status
-from scheduler.binder import Binder, PodGoneError
-from scheduler.binding_cycle import BindingCycles
+from scheduler.api_writes.binder import Binder, PodGoneError
+from scheduler.api_writes.eviction import Evictor
+from scheduler.api_writes.pod_status_writer import PodStatusWriter
 from scheduler.client.errors import Action
-from scheduler.event_handlers import EventHandlers
-from scheduler.eviction import Evictor
-from scheduler.failure_handler import Failure, FailureHandler
+from scheduler.cycle.binding_cycle import BindingCycles
+from scheduler.cycle.failure_handler import Failure, FailureHandler
+from scheduler.cycle.kubelet_rejections import KubeletRejections
+from scheduler.cycle.preemption_executor import PreemptionExecutor
+from scheduler.cycle.reaper import Reaper
+from scheduler.cycle.schedule_one import SchedulingLoop
+from scheduler.cycle.signature_reuse import SignatureReuse
+from scheduler.event_handlers.lost_events import LostEvents
+from scheduler.event_handlers.pods_and_nodes import EventHandlers
 from scheduler.informers.store import Delta, DeltaKind, Store
-from scheduler.kubelet_rejections import KubeletRejections
-from scheduler.lost_events import LostEvents
-from scheduler.pod_status_writer import PodStatusWriter
-from scheduler.preemption_executor import PreemptionExecutor
-from scheduler.profiles import Profiles
 from scheduler.queueing.blocked_pods import BlockedPods
 from scheduler.queueing.budget_accounts import BudgetAccounts
 from scheduler.queueing.in_flight import InFlight
 from scheduler.queueing.nominator import Nominator
+from scheduler.queueing.requeue_check import Asker, Verdict, WakeUps
 from scheduler.queueing.scheduling_queue import SchedulingQueue
-from scheduler.queueing.wake_ups import Asker, Verdict, WakeUps
-from scheduler.reaper import Reaper
-from scheduler.reuse import SignatureReuse
-from scheduler.schedule_one import SchedulingLoop
+from scheduler.runtime.profile_map import Profiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -168,7 +168,7 @@ def _half_followed_verdicts_are_kept(real: Any) -> Any:
         try:
             return real(self, key, *more)
         except Exception:
-            before._node_version = before.columns.node_version
+            before._node_cursor = before.columns.node_cursor
             self._kept[key] = before
             raise
 
@@ -206,12 +206,8 @@ def _profiles_that_were_away_lose_their_pods(real: Any) -> Any:
 
 @_variant(Binder, "_why_abandoned")
 def _bindings_are_sent_for_ever(real: Any) -> Any:
-    def why(self: Any, info: Any, error: Any, verdict: Any, attempt: int, began_s: float) -> str:
-        return (
-            ""
-            if verdict.action is Action.SETTLE
-            else real(self, info, error, verdict, attempt, began_s)
-        )
+    def why(self: Any, info: Any, failure: Any, began_s: float) -> str:
+        return "" if failure.action is Action.SETTLE else real(self, info, failure, began_s)
 
     return why
 

@@ -19,11 +19,11 @@ from tests.fakes.clock import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
-    from typing import Any
+    from typing import Any, Self
 
     from cache.objects import Pod
     from plugins.framework.interfaces import Plugin
-    from scheduler.profiles import Profiles
+    from scheduler.runtime.profile_map import Profiles
 
 
 HELD_S = 900.0
@@ -74,6 +74,19 @@ class Bystander(PreEnqueuePlugin, PreFilterPlugin, ReservePlugin, PermitPlugin):
         self.cpu = FakeClock()
         self.needs_s: dict[str, float] = {}
         self.used_s: Counter[str] = Counter()
+
+    def in_place_of(self, other: Bystander) -> Self:
+        """Go on with what the plugin of an earlier profile was told; return itself."""
+        vars(self).update(
+            kept_out=other.kept_out,
+            meanwhile=other.meanwhile,
+            held=other.held,
+            fails_reserve=other.fails_reserve,
+            cpu=other.cpu,
+            needs_s=other.needs_s,
+            used_s=other.used_s,
+        )
+        return self
 
     def pre_enqueue(self, pod: Pod) -> Status:
         return unschedulable("kept out") if pod.metadata.name in self.kept_out else SUCCESS

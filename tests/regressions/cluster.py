@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cache.objects import Node, Pod
+from cache.objects import Pod
+from scheduler import kinds
 from scheduler.client.codec import Decoder
 from scheduler.client.errors import ApiError
 from scheduler.informers.watch_events import EventType
-from tests.fakes.api_objects import ApiProblemError, ObjectLog, merge
+from tests.fakes.api_objects import RESOURCES, ApiProblemError, ObjectLog, merge
 from tests.fakes.refusals import refusal as refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from scheduler.kinds import ResourceKind, WatchedKind
     from tests.fakes.api_objects import Change, JsonObject
 
 GRACE_S = 30.0
@@ -30,12 +32,28 @@ GRACE_S = 30.0
 
 NAMESPACE = "default"
 
-_DECODERS: dict[str, Decoder[Any]] = {"pods": Decoder(Pod), "nodes": Decoder(Node)}
-_VERBS = ("binds", "statuses", "deletes")
+KINDS: tuple[WatchedKind[Any], ...] = (
+    kinds.NAMESPACES,
+    kinds.SERVICES,
+    kinds.REPLICA_SETS,
+    kinds.POD_DISRUPTION_BUDGETS,
+    kinds.STORAGE_CLASSES,
+    kinds.CSI_DRIVERS,
+    kinds.CSI_NODES,
+    kinds.CSI_STORAGE_CAPACITIES,
+    kinds.PERSISTENT_VOLUMES,
+    kinds.PERSISTENT_VOLUME_CLAIMS,
+    kinds.NODES,
+    kinds.PODS,
+)
+"""What the cluster has and its watches tell, in the order in which they are heard."""
+
+_DECODERS: dict[str, Decoder[Any]] = {kind.name: Decoder(kind.struct) for kind in KINDS}
+_VERBS = ("binds", "statuses", "deletes", "events", "volumes")
 
 
 class Cluster:
-    """Pods and nodes, and the requests that a scheduler makes about them.
+    """Pods, nodes and all else, and the requests that a scheduler makes about them.
 
     Parameters
     ----------
@@ -56,8 +74,8 @@ class Cluster:
         self._wall_clock = wall_clock
         self._log = ObjectLog(self._changed)
         self._made: Counter[str] = Counter()
-        self._namespaces: dict[str, str] = {}
-        self._untold: dict[str, deque[tuple[EventType, Pod | Node]]] = {
+        self._namespaces: dict[tuple[str, str], str] = {}
+        self._untold: dict[str, deque[tuple[EventType, Any]]] = {
             resource: deque() for resource in _DECODERS
         }
         self._held_watches: set[str] = set()
@@ -77,7 +95,7 @@ class Cluster:
         count = self._made[f"{resource}/{name}"]
         uid = name if count == 1 else f"{name}#{count}"
         obj.setdefault("metadata", {}).update(name=name, uid=uid)
-        self._namespaces[name] = obj["metadata"].get("namespace", NAMESPACE)
+        self._namespaces[resource, name] = obj["metadata"].get("namespace", NAMESPACE)
         self._log.create(resource, obj)
 
     def exists(self, resource: str, name: str) -> bool:
@@ -109,7 +127,11 @@ class Cluster:
 
     def pods(self) -> list[JsonObject]:
         """Return all pods as they are stored."""
-        return self._log.objects("pods")
+        return self.all_raw("pods")
+
+    def all_raw(self, resource: str) -> list[JsonObject]:
+        """Return all objects of a resource as they are stored."""
+        return self._log.objects(resource)
 
     @property
     def version(self) -> str:
@@ -117,7 +139,7 @@ class Cluster:
         return str(self._log.version)
 
     def objects(self, resource: str) -> list[Any]:
-        """Return all objects of a resource as they are stored."""
+        """Return all objects of a resource as the scheduler reads them."""
         decode = _DECODERS[resource].decode
         return [decode(msgspec.json.encode(each)) for each in self._log.objects(resource)]
 
@@ -259,11 +281,46 @@ class Cluster:
             raise ApiError(409, "Conflict", "the UID in the precondition is another one")
         self.ask_to_go(name)
 
-    def _get(self, name: str) -> JsonObject:
+    async def create_event(self, namespace: str, body: Mapping[str, Any]) -> object:
+        """Take an Event; nobody reads it."""
+        await self._take_up("events", body["regarding"]["name"])
+        return body["metadata"]["name"]
+
+    async def patch_event(self, namespace: str, name: str, patch: Mapping[str, Any]) -> None:
+        """Take a change of an Event, which is named after its pod."""
+        await self._take_up("events", name.rpartition(".")[0])
+
+    async def get_object(self, kind: ResourceKind[Any], namespace: str, name: str) -> Any:
+        """Return an object as it is stored."""
+        await asyncio.sleep(0)
+        if not self.exists(kind.name, name):
+            return None
+        return _DECODERS[kind.name].decode(msgspec.json.encode(self.raw(kind.name, name)))
+
+    async def patch_object(
+        self, kind: ResourceKind[Any], namespace: str, name: str, patch: Mapping[str, Any]
+    ) -> Any:
+        """Change an object, if it is still the one that was read."""
+        await self._take_up("volumes", name)
+        stored = self._get(name, kind.name)["metadata"]
+        for field in ("uid", "resourceVersion"):
+            if patch["metadata"].get(field, stored[field]) != stored[field]:
+                raise ApiError(409, "Conflict", f"{kind.name} {name} has been modified")
+        self.change(kind.name, name, _without_version(patch))
+        return await self.get_object(kind, namespace, name)
+
+    def _get(self, name: str, resource: str = "pods") -> JsonObject:
         try:
-            return self.raw("pods", name)
+            return self.raw(resource, name)
         except ApiProblemError as problem:
             raise ApiError(problem.status, problem.reason, problem.message) from None
 
     def _key(self, resource: str, name: str) -> tuple[str, str]:
-        return (self._namespaces.get(name, NAMESPACE) if resource == "pods" else "", name)
+        if not RESOURCES[resource].namespaced:
+            return "", name
+        return self._namespaces.get((resource, name), NAMESPACE), name
+
+
+def _without_version(patch: Mapping[str, Any]) -> JsonObject:
+    metadata = {key: value for key, value in patch["metadata"].items() if key != "resourceVersion"}
+    return {**patch, "metadata": metadata}

@@ -40,12 +40,29 @@ class WatchedStore:
         """The version of the last change: bookmarks bring it."""
         return self._cluster.version
 
+    def hear(self) -> bool:
+        """Hand over what the watch tells; return whether there was anything."""
+        events = self._cluster.take_events(self.kind.name)
+        for event_type, obj in events:
+            deltas: list[Delta[Any]] = []
+            self._store.apply(event_type, obj, deltas)
+            self._deliver(deltas)
+        return bool(events)
+
     def namespaces(self) -> Sequence[str]:
         """Return the namespaces that have objects."""
         return self._store.namespaces()
 
-    def list(self, namespace: str) -> Sequence[Any]:
-        """Return what the store has in a namespace."""
+    def staleness_s(self, now: float) -> float:
+        """Return 0: it has told all that it will ever tell."""
+        return 0.0
+
+    def get(self, namespace: str, name: str) -> Any:
+        """Return what the store has under a name."""
+        return self._store.get(namespace, name)
+
+    def list(self, namespace: str | None = None) -> Sequence[Any]:
+        """Return what the store has, or has in a namespace."""
         return self._store.objects(namespace)
 
     def get_by_uid(self, uid: str) -> Any:

@@ -1,4 +1,4 @@
-"""The scheduler's real parts put together as in :mod:`scheduler.app`, without threads or sockets.
+"""The parts as :mod:`scheduler.assembly` puts them together, without threads or sockets.
 
 Whatever happens, happens in a step of a scenario: cycles run when they are called, time stands
 still until it is moved, and the watches tell what :class:`~tests.regressions.cluster.Cluster`
@@ -11,60 +11,41 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 from unittest.mock import patch
 
-from cache.disruption_budgets import DisruptionBudgets
-from cache.namespaces import Namespaces
-from cache.scheduler_cache import SchedulerCache
-from cache.snapshot import Snapshot
-from cache.storage import Storage
-from cache.workloads import Workloads
 from plugins.registry import PLUGINS
-from scheduler.binder import Binder
-from scheduler.binding_cycle import MAX_BINDING, BindingCycles
-from scheduler.binding_slots import BindingSlots
+from scheduler.assembly import Setting, assemble
 from scheduler.config import default_config, effective_profiles
-from scheduler.event_handlers import EventHandlers
-from scheduler.event_recorder import EventRecorder
-from scheduler.eviction import Evictor
-from scheduler.extension_points import points_of
-from scheduler.failure_handler import FailureHandler
-from scheduler.host_selection import HostSelector
-from scheduler.informers.store import Delta, Store
-from scheduler.kubelet_rejections import KubeletRejections
-from scheduler.lost_events import LostEvents
+from scheduler.config.extension_points import points_of
+from scheduler.event_handlers.lost_events import LostEvents
+from scheduler.informers.store import Store
 from scheduler.metrics import Metrics
-from scheduler.nominated_nodes import NominatedNodes
-from scheduler.plugin_handle import PluginHandle
-from scheduler.pod_status_writer import PodStatusWriter
-from scheduler.policy.profile_swap import ProfileSwap
-from scheduler.preemption_executor import PreemptionExecutor
-from scheduler.profile_builder import build_profiles
-from scheduler.queueing import SchedulingQueue
-from scheduler.reaper import Reaper
-from scheduler.schedule_one import SchedulingLoop
-from scheduler.scheduling_cycle import SchedulingCycle
-from scheduler.storage_writer import StorageWriter
-from scheduler.waiting_pods import WaitingPods
+from scheduler.options import Options
+from scheduler.process.ports import Clock, Ports
 from tests.fakes.clock import FakeClock
-from tests.fakes.object_api import FakeObjectApi
-from tests.fakes.write_api import FakeWriteApi
+from tests.fakes.ports import FakeExecutor
+from tests.profiles import build_profiles
 from tests.regressions.bystander import Bystander, Judge, made_for
 from tests.regressions.cluster import Cluster
+from tests.regressions.other_watches import watch_others
 from tests.regressions.watched_store import WatchedStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
     from typing import Self
 
-    from cache.objects import Node, Pod
+    from cache.objects import Pod
     from plugins.framework.cluster_events import EventRegistration, Hint, HintFunction
     from plugins.framework.interfaces import Plugin
     from plugins.framework.status import Status
-    from scheduler.profiles import Profiles
+    from scheduler.event_handlers.other_objects import OtherObjects
+    from scheduler.event_handlers.pods_and_nodes import EventHandlers
+    from scheduler.runtime.profile_map import Profiles
+
+T = TypeVar("T")
 
 PASSES = 60
 """Turns of the loop between two looks at the watches. Nothing here waits for anything but the
@@ -85,8 +66,37 @@ async def _no_wait(seconds: float) -> None:
     await asyncio.sleep(0)
 
 
+class WorldExecutor(FakeExecutor):
+    """Runs everything on the loop, and pauses take no time."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(_no_wait, world.when_the_loop_is_free)
+
+    def wait_on_loop(self, coroutine: Coroutine[Any, Any, T], timeout_s: float) -> T:
+        """Run a coroutine at once: it only asks the cluster, and nothing there takes time."""
+        while True:
+            try:
+                coroutine.send(None)
+            except StopIteration as ended:
+                return ended.value
+
+
+@dataclass(frozen=True)
+class WorldWatches:
+    """The watches: see :class:`scheduler.informers.watched.Watched`."""
+
+    nodes: WatchedStore
+    pods: WatchedStore
+    all: tuple[WatchedStore, ...]
+
+
 class World:
     """A cluster and a scheduler for it.
+
+    Parameters
+    ----------
+    make_cluster
+        Makes the cluster, given its clock.
 
     Attributes
     ----------
@@ -104,7 +114,7 @@ class World:
     *Concurrency*: everything on one loop; use it as an asynchronous context.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, make_cluster: Callable[[Callable[[], float]], Cluster] = Cluster) -> None:
         self.tried: str | None = None
         self.questions = 0
         self.busy_loop = False
@@ -112,132 +122,51 @@ class World:
         self.has_died = False
         self._patches = ExitStack()
         self.clock = FakeClock()
-        self.cluster = Cluster(self.wall_clock)
-        self.pods: Store[Pod] = Store()
-        self.nodes: Store[Node] = Store()
-        self._make_parts(asyncio.get_running_loop(), random.Random(1))
+        self.cluster = make_cluster(self.wall_clock)
+        self._make_parts()
 
     def wall_clock(self) -> float:
         """Return seconds since the epoch."""
         return EPOCH_S + self.clock()
 
-    def _make_parts(self, loop: asyncio.AbstractEventLoop, rng: random.Random) -> None:
-        clock, cluster, metrics = self.clock, self.cluster, Metrics()
-        self.cache = SchedulerCache()
-        self.waiting_pods = WaitingPods()
-        budgets = DisruptionBudgets()
-        slots = BindingSlots(MAX_BINDING)
-        handle = PluginHandle(
-            binder=Binder(
-                cluster,
-                rng,
-                _no_wait,
-                slots=slots,
-                on_abandoned=metrics.binding_abandoned,
-                clock=clock,
-            ),
-            namespaces=Namespaces(),
-            workloads=Workloads(),
-            disruption_budgets=budgets,
-            storage=Storage(),
-            storage_writer=StorageWriter(FakeObjectApi(), rng, _no_wait),
-            waiting_pods=self.waiting_pods,
-            live_node=lambda name: self.nodes.get("", name),
-            cached_node=self.cache.node_info,
-        )
-        self._handle = handle
-        profiles = self._profiles = self._build_profiles(PROFILE)
+    def _make_parts(self) -> None:
+        clock = Clock(self.clock, self.wall_clock, self._cpu)
+        ports = Ports(self.cluster, WorldExecutor(self), clock, random.Random(1))
+        setting = Setting(default_config(PROFILE), Options(seed=1, identity="test"), Metrics())
+        parts = assemble(ports, self._watch, setting)
+        self.cache, self.queue = parts.known.pods.cache, parts.known.pods.queue
+        # No thread waits for pods here: what budgets earn by is time itself.
+        self.queue._accounts._cpu_clock = None
+        self.waiting_pods = parts.known.pods.waiting
+        self.bindings, self.preemptions = parts.acting.bindings, parts.acting.preemptions
+        self.reaper, self.scheduling = parts.acting.reaper, parts.deciding.loop
+        self._recorder, self._writer = parts.acting.reports.events, parts.acting.reports.statuses
+        self._services, self._swap = parts.deciding.services, parts.deciding.swap
+        self.watched = parts.known.watched.all
+        handlers = parts.known.handlers
+        self.lost_events = LostEvents(ports, self.watched, handlers, setting.metrics, lambda: True)
+        profiles = self._build_profiles(PROFILE)
         self.bystander = made_for(profiles, Bystander)
         self.judge = made_for(profiles, Judge)
-        self.queue = SchedulingQueue(
-            clock=clock,
-            sort_key=profiles.sort_key,
-            pre_enqueue=self._counted_gate(profiles.pre_enqueue),
-            registrations=self._counted_hints(profiles.registrations),
-        )
-        self._recorder = EventRecorder(
-            loop, FakeWriteApi(), instance="test", wall_clock=self.wall_clock, sleep=_no_wait
-        )
-        rejections = KubeletRejections(self._recorder, metrics, clock)
-        self._handlers = EventHandlers(
-            self.cache, self.queue, profiles, self.waiting_pods, metrics, rejections.see
-        )
-        self._swap = ProfileSwap(loop, profiles, self.queue, self._handlers, self.pods.objects)
-        self._writer = PodStatusWriter(
-            loop,
-            cluster,
-            self.cache.is_placed_pod,
-            clock=clock,
-            wall_clock=self.wall_clock,
-            rng=rng,
-            sleep=_no_wait,
-        )
-        failures = FailureHandler(
-            self.queue, self.pods.get, self._recorder, self._writer, metrics, clock
-        )
-        self.bindings = BindingCycles(
-            loop,
-            self.cache,
-            self.queue,
-            self.waiting_pods,
-            failures,
-            self._recorder,
-            metrics,
-            clock,
-            self._writer,
-            slots,
-        )
-        evictor = Evictor(
-            cluster,
-            self.pods.get,
-            self.bindings.turn_back,
-            rng,
-            wall_clock=self.wall_clock,
-            sleep=_no_wait,
-        )
-        self.preemptions = PreemptionExecutor(
-            loop, evictor, self.pods.get, self.queue, self._writer, self._recorder, metrics, clock
-        )
-        handle.start(preemption=self.preemptions, queue=self.queue, live_pod=self.pods.get)
-        profiles.count_nominated(NominatedNodes(self.queue.nominator))
-        self.scheduling = SchedulingLoop(
-            loop,
-            self.cache,
-            self.queue,
-            profiles,
-            SchedulingCycle(Snapshot(), HostSelector(1), rejections),
-            self.bindings,
-            self.waiting_pods,
-            failures,
-            self._recorder,
-            metrics,
-            cpu_clock=self.bystander.cpu,
-        )
-        self.reaper = Reaper(
-            self.cache,
-            self.queue,
-            cluster.pod,
-            lambda: False,
-            metrics,
-            clock,
-            on_loop=self._when_the_loop_is_free,
-        )
-        self.watched = (
-            WatchedStore("nodes", self.nodes, cluster, self._handlers.on_nodes),
-            WatchedStore("pods", self.pods, cluster, self._handlers.on_pods),
-        )
-        self.lost_events = LostEvents(
-            self.watched,  # type: ignore[arg-type]
-            self._handlers,
-            metrics,
-            lambda: True,
-            sleep=_no_wait,
-        )
+        self._swap(list(profiles))
 
-    def _build_profiles(self, scheduler_name: str) -> Profiles:
+    def _cpu(self) -> float:
+        """Return the CPU seconds that the bystander has used."""
+        return self.bystander.cpu()
+
+    def _watch(self, handlers: EventHandlers, others: OtherObjects) -> WorldWatches:
+        nodes = WatchedStore("nodes", Store(), self.cluster, handlers.on_nodes)
+        pods = WatchedStore("pods", Store(), self.cluster, handlers.on_pods)
+        return WorldWatches(nodes, pods, (*watch_others(self.cluster, others), nodes, pods))
+
+    def _build_profiles(self, scheduler_name: str, without: str = "") -> Profiles:
         (effective,) = effective_profiles(default_config(scheduler_name))
         points = {
-            point: (*_named(Judge, point), *names, *_named(Bystander, point))
+            point: (
+                *_named(Judge, point),
+                *(name for name in names if name != without),
+                *_named(Bystander, point),
+            )
             for point, names in effective.points.items()
         }
         known: dict[str, type[Plugin]] = {
@@ -245,7 +174,14 @@ class World:
             Bystander.name: Bystander,
             Judge.name: Judge,
         }
-        return build_profiles([replace(effective, points=points)], known, self._handle)
+        profiles = build_profiles([replace(effective, points=points)], known, self._services)
+        for framework in profiles:
+            gate, registrations = framework.pre_enqueue, framework.event_registrations
+            framework.pre_enqueue = self._counted_gate(gate)  # type: ignore[method-assign]
+            framework.event_registrations = (  # type: ignore[method-assign]
+                self._counted_hints(registrations)
+            )
+        return profiles
 
     async def __aenter__(self) -> Self:
         self._recorder.start()
@@ -276,9 +212,12 @@ class World:
             except Exception:  # noqa: BLE001 - as the thread would end by whatever it is
                 self.has_died = True
 
-    def serve(self, scheduler_name: str) -> None:
-        """Put the default profile for a schedulerName in place of the one that there is."""
-        self._swap(list(self._build_profiles(scheduler_name)))
+    def serve(self, scheduler_name: str, without: str = "") -> None:
+        """Put the default profile for a schedulerName, or all of it but one plugin, in place."""
+        profiles = self._build_profiles(scheduler_name, without)
+        self._swap(list(profiles))
+        self.bystander = made_for(profiles, Bystander).in_place_of(self.bystander)
+        self.judge = made_for(profiles, Judge)
 
     def break_next(self, what: str) -> None:
         """Let a step of the scheduler's own raise an exception the next time."""
@@ -319,7 +258,8 @@ class World:
         for call in calls:
             call()
 
-    def _when_the_loop_is_free(self, call: Callable[[], None]) -> None:
+    def when_the_loop_is_free(self, call: Callable[[], None]) -> None:
+        """Do what another thread hands to the loop, unless that is busy."""
         if self.busy_loop:
             self._handed_over.append(call)
         else:
@@ -327,18 +267,7 @@ class World:
 
     def hear(self) -> bool:
         """Hand over what the watches tell; return whether there was anything."""
-        heard = False
-        for event_type, node in self.cluster.take_events("nodes"):
-            changed: list[Delta[Node]] = []
-            self.nodes.apply(event_type, node, changed)
-            self._handlers.on_nodes(changed)
-            heard = True
-        for event_type, pod in self.cluster.take_events("pods"):
-            moved: list[Delta[Pod]] = []
-            self.pods.apply(event_type, pod, moved)
-            self._handlers.on_pods(moved)
-            heard = True
-        return heard
+        return sum(each.hear() for each in self.watched) > 0
 
     async def settle(self) -> None:
         """Let everything that is under way come to its end, or to where it is held."""
@@ -359,8 +288,8 @@ class World:
         return counted
 
     def _counted_hints(
-        self, registrations: Callable[[str], Mapping[str, Sequence[EventRegistration]]]
-    ) -> Callable[[str], Mapping[str, Sequence[EventRegistration]]]:
+        self, registrations: Callable[[], Mapping[str, Sequence[EventRegistration]]]
+    ) -> Callable[[], Mapping[str, Sequence[EventRegistration]]]:
         def counted(hint: HintFunction) -> HintFunction:
             def ask(pod: Pod, old: object, new: object) -> Hint:
                 self.questions += 1
@@ -368,13 +297,13 @@ class World:
 
             return ask
 
-        def all_counted(profile: str) -> Mapping[str, Sequence[EventRegistration]]:
+        def all_counted() -> Mapping[str, Sequence[EventRegistration]]:
             return {
                 plugin: tuple(
                     each if each.hint is None else replace(each, hint=counted(each.hint))
                     for each in wanted
                 )
-                for plugin, wanted in registrations(profile).items()
+                for plugin, wanted in registrations().items()
             }
 
         return all_counted

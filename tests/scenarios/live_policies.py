@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import yaml
 
-from scheduler.event_body import POLICY_ANNOTATION
-from scheduler.policy.policy_status import CONFLICT
+from scheduler.api_writes.event_body import POLICY_ANNOTATION
+from scheduler.profiles.profile_status import CONFLICT
 from tests.controlplane.access import NAMESPACE, USER
 from tests.controlplane.audit import check_binds
 from tests.controlplane.blocking_api import BlockingApi

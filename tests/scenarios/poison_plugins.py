@@ -4,10 +4,10 @@
 
 A plugin that is bad with every pod does not get through its trial. These wait for a pod of one
 kind, as a plugin would that nobody has tried with it: then one raises, one sleeps, one answers with
-too few nodes, one fills memory, and one writes into what it was shown. They sit in one profile.
-Each is switched off in the end: those that fail because their pod comes again and again, the one
-that sleeps because several such pods come, and its calls take more than the budget on average.
-Then one does not return at all.
+too few nodes, one asks for more memory than there is, and one writes into what it was shown. They
+sit in one profile. Each is switched off in the end: those that fail because their pod comes again
+and again, the one that sleeps because several such pods come, and its calls take more than the
+budget on average. Then one does not return at all.
 """
 
 from __future__ import annotations
@@ -39,9 +39,6 @@ PATIENCE_S: Final = 240.0
 TIMEOUT_S: Final = 10.0
 """Of a call that does not return; on a busy machine others take seconds, too."""
 
-MEMORY_MIB: Final = 128
-"""Less than by default, so that a busy machine has it filled soon."""
-
 _PLUGIN: Final = """
 import time
 
@@ -60,7 +57,7 @@ POISONS: Final[Mapping[str, str]] = {
     "Raises": 'return {}["a rack that nobody has"]',
     "Sleeps": "time.sleep(0.4)",
     "WrongShape": "return good[1:]",
-    "Allocates": "return [bytearray(1 << 20) for _ in iter(int, 1)]",
+    "Allocates": "return np.zeros(1 << 50)",
     "Mutates": 'nodes.free("cpu")[0] = 0',
 }
 NEVER_RETURNS: Final = "NeverReturns"
@@ -119,7 +116,6 @@ class Scene:
         self._starts += 1
         command = [sys.executable, "-m", "scheduler", "run", "--plugin-dir", str(self.plugins)]
         command += ["--state-dir", str(self._state), "--plugin-timeout", str(TIMEOUT_S)]
-        command += ["--plugin-memory", str(MEMORY_MIB)]
         command += ["--kubeconfig", str(self._kubeconfig), "--leader-elect", "false"]
         command += ["--secure-port", "0", "--insecure-bind-address", "127.0.0.1:0"]
         self.berth = ServerProcess(command, self._plane.folder / f"berth-{self._starts}.log")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from scheduler.crd_operator import OperatorOptions
+from scheduler.profiles.operator import OperatorOptions
 from tests.controlplane.objects import make_node, make_pod
 from tests.controlplane.scheduling_profiles import PATH, SchedulingProfiles
 from tests.scenarios.replicas import wait_until
 from tests.scenarios.running_berth import RunningBerth
 
 if TYPE_CHECKING:
-    from scheduler.crd_operator.profile_watch import ProfileWatch
+    from scheduler.profiles.operator.profile_watch import ProfileWatch
     from tests.controlplane.blocking_api import BlockingApi
     from tests.controlplane.control_plane import ControlPlane
 

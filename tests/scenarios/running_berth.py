@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from scheduler.client.credentials import Credentials
     from scheduler.config import SchedulerConfig
+    from scheduler.informers import Informer
+    from scheduler.kinds import WatchedKind
     from tests.controlplane.blocking_api import BlockingApi
 
 
@@ -174,15 +176,20 @@ class RunningBerth:
     @property
     def is_at_rest(self) -> bool:
         """I5: nothing is assumed, in flight, waiting, about to be tried or being preempted."""
-        counts = self.app.queue.counts()
+        counts = self.app.known.pods.queue.counts()
         return (
-            self.app.cache.counts().assumed_pods == 0
+            self.app.known.pods.cache.counts().assumed_pods == 0
             and counts.in_flight == 0
             and counts.active == 0
-            and self.app.bindings.in_flight == 0
-            and len(self.app.waiting_pods) == 0
-            and self.app.preemptions.in_flight == 0
+            and self.app.acting.bindings.in_flight == 0
+            and len(self.app.known.pods.waiting) == 0
+            and self.app.acting.preemptions.in_flight == 0
         )
+
+    def watch(self, kind: WatchedKind[Any]) -> Informer[Any]:
+        """Return the informer of a kind."""
+        (informer,) = (each for each in self.app.watches.all if each.kind is kind)
+        return informer
 
     def expired(self, outcome: str) -> float:
         """How many overdue pods were settled so."""
@@ -195,7 +202,7 @@ class RunningBerth:
         """Hold the cache against what the API server says now."""
         nodes = [_node(each) for each in api.list_all("/api/v1/nodes")]
         pods = [_pod(each) for each in api.pods()]
-        return compare(self.app.cache.dump(), nodes, pods)
+        return compare(self.app.known.pods.cache.dump(), nodes, pods)
 
     def _run(self) -> None:
         async def scene() -> int:

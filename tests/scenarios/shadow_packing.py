@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from scheduler.config import parse_config
-from scheduler.log_setup import configure_logging
-from scheduler.policy import Mode, PolicySpec, ShadowOptions
+from scheduler.process.log_setup import configure_logging
+from scheduler.profiles import Mode, PolicySpec, ShadowOptions
 from scheduler.shadow.text_form import as_text
 from tests.controlplane.access import USER
 from tests.controlplane.audit import check_binds
@@ -152,7 +152,7 @@ def run(nodes: int, pods: int, options: ShadowOptions | None) -> Outcome:
             api.create_many(mixed_pods("first", pods))
             api.wait_bound(pods, timeout_s=300)
             seconds = time.monotonic() - began
-            report = berth.app.shadows.report(NAME)
+            report = berth.app.deciding.shadows.report(NAME)
             if options is not None:
                 assert not policies.put(packing(Mode.ACTIVE, options, generation=2)).mistakes
             second = pods // SECOND_WAVE

@@ -29,8 +29,8 @@ def test_under_load_it_finds_nothing_and_then_what_is_wrong(fresh_control_plane)
                 api.delete(f"/api/v1/nodes/n{NODES - 1 - number:02}")
                 for pod in api.pods("default"):
                     api.delete(f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}")
-            api.wait_until(lambda: berth.app.audit.rounds > WAVES, "it has compared")
+            api.wait_until(lambda: berth.app.checks.audit.rounds > WAVES, "it has compared")
             assert DIFFERS not in {line["event"] for line in lines}
-            berth.on_loop(lambda: berth.app.cache.remove_node("n00"))
-            api.wait_until(lambda: berth.app.debugger.mismatches, "the mismatch is found")
+            berth.on_loop(lambda: berth.app.known.pods.cache.remove_node("n00"))
+            api.wait_until(lambda: berth.app.checks.debugger.mismatches, "the mismatch is found")
             api.wait_until(lambda: DIFFERS in {line["event"] for line in lines}, "and told")

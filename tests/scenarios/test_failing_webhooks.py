@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from scheduler import app, binder
-from scheduler.binder import MAX_ANSWERED
+from scheduler import assembly
+from scheduler.api_writes import binder
+from scheduler.api_writes.binder import MAX_ANSWERED
 from scheduler.client.limiter import MAX_REQUESTS_IN_FLIGHT
 from tests.controlplane.api import ApiError
 from tests.controlplane.audit import bind_records
@@ -122,7 +123,7 @@ def denied(code: int, **details: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["nobody-listens", "its-server-fails"])
 def test_a_webhook_that_fails_stops_its_own_tenant_only(plane, api, webhook, kind, monkeypatch):
     # Few slots are held as easily as many, and it takes fewer pods to do so.
-    monkeypatch.setattr(app, "MAX_BINDING", SLOTS)
+    monkeypatch.setattr(assembly, "MAX_BINDING", SLOTS)
     monkeypatch.setattr(binder, "MAX_PAUSING", SLOTS)
     count = SLOTS + 8
     webhook.http_status = 500
@@ -141,7 +142,7 @@ def test_a_webhook_that_fails_stops_its_own_tenant_only(plane, api, webhook, kin
         assert placed(api, TENANT) == 0
         # Beyond one series for each pod there is one request for each attempt.
         sent = requests(plane, TENANT, kind)
-        at_most = (MAX_ANSWERED - 1) * count + errors(berth) + berth.app.bindings.in_flight
+        at_most = (MAX_ANSWERED - 1) * count + errors(berth) + berth.app.acting.bindings.in_flight
         assert 1 <= sent <= at_most
         remove(api)
         api.wait_until(lambda: placed(api, TENANT) == count, "all are bound once it is gone")

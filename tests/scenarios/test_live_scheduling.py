@@ -108,7 +108,7 @@ def device_pod(name: str) -> dict[str, Any]:
 def class_of(berth: RunningBerth, resource: str) -> str | None:
     (guard,) = {
         plugin
-        for framework in berth.app.profiles
+        for framework in berth.app.deciding.profiles
         for plugin in framework.plugins
         if plugin.name == "UnsupportedRequests"
     }
@@ -327,7 +327,7 @@ class TestExpiry:
             api.create_many(pods(1))
             api.wait_until(lambda: berth.expired("bound") == 1, "the API was asked")
             assert len(bound(api)) == 1
-            assert berth.app.cache.counts().assumed_pods == 0
+            assert berth.app.known.pods.cache.counts().assumed_pods == 0
             berth.on_loop(berth.app.transport.flowing.set)
             check_the_books(plane, api, berth)
 
@@ -341,11 +341,13 @@ class TestExpiry:
             api.wait_until(lambda: berth.is_ready, "berth is ready")
             berth.app.transport.swallowed.add("pod-0000")
             api.create_many(pods(1))
-            rounds = berth.app.reaper.rounds
-            api.wait_until(lambda: berth.app.reaper.paused_rounds >= 2, "the reaper was due")
-            assert berth.app.reaper.rounds > rounds
-            assert berth.app.cache.counts().assumed_pods == 1
+            rounds = berth.app.acting.reaper.rounds
+            api.wait_until(lambda: berth.app.acting.reaper.paused_rounds >= 2, "the reaper was due")
+            assert berth.app.acting.reaper.rounds > rounds
+            assert berth.app.known.pods.cache.counts().assumed_pods == 1
             assert bound(api) == {}
             # Nobody settles it any more, and the end would wait for that.
             api.delete("/api/v1/namespaces/default/pods/pod-0000")
-            api.wait_until(lambda: not berth.app.cache.counts().assumed_pods, "it is gone")
+            api.wait_until(
+                lambda: not berth.app.known.pods.cache.counts().assumed_pods, "it is gone"
+            )

@@ -71,7 +71,9 @@ def test_lines_that_a_watch_lost_are_made_up_for(fresh_control_plane, proxy):
 
         api.create_many([make_pod("other", cpu="1")])
         api.wait_until(lambda: berth.is_at_rest, "the watches go on")
-        looking = asyncio.run_coroutine_threadsafe(berth.app.lost_events.round(), berth.app.loop)
+        looking = asyncio.run_coroutine_threadsafe(
+            berth.app.checks.lost_events.round(), berth.app.loop
+        )
         touches = 0
         while not looking.done():
             touches += 1

@@ -11,7 +11,7 @@ from scheduler.config import with_election
 from scheduler.config.go_duration import GoDuration, duration_of_seconds
 from scheduler.config.load import parse_config
 from scheduler.node_metrics import MetricQuery, MetricSource, NodeMetricsConfig
-from scheduler.policy.plugin_supply import PluginSupply, SupplyOptions
+from scheduler.profiles.available_plugins import PluginSupply, SupplyOptions
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import make_node, make_pod

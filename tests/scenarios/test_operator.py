@@ -12,10 +12,10 @@ import yaml
 
 from scheduler.cli import main
 from scheduler.config import GoDuration, default_config
-from scheduler.crd_operator import OperatorOptions
-from scheduler.crd_operator.history import GOOD, seal_of
-from scheduler.policy.config_reload import ConfigSource
-from scheduler.policy.plugin_supply import PluginSupply, SupplyOptions
+from scheduler.profiles.available_plugins import PluginSupply, SupplyOptions
+from scheduler.profiles.config_reload import ConfigSource
+from scheduler.profiles.operator import OperatorOptions
+from scheduler.profiles.operator.history import GOOD, seal_of
 from tests.controlplane.access import NAMESPACE
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.objects import make_pod
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scheduler.config import SchedulerConfig
-    from scheduler.crd_operator.profile_watch import ProfileWatch
+    from scheduler.profiles.operator.profile_watch import ProfileWatch
     from tests.controlplane.control_plane import ControlPlane
 
 pytestmark = pytest.mark.controlplane

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from scheduler.kinds import POD_DISRUPTION_BUDGETS
 from tests.bench.contenders import Berth
 from tests.controlplane.access import USER
 from tests.controlplane.audit import accepted_deletes
@@ -123,7 +124,9 @@ class TestOneVictim:
         api.create_many([make_pod(f"passing-{i}", cpu="5") for i in range(5)])
         for i in range(5):
             api.delete(f"/api/v1/namespaces/default/pods/passing-{i}")
-        api.wait_until(lambda: len(berth.app.queue.nominator) == 1, "it is nominated still")
+        api.wait_until(
+            lambda: len(berth.app.known.pods.queue.nominator) == 1, "it is nominated still"
+        )
         api.delete(f"/api/v1/namespaces/default/pods/{victim['metadata']['name']}")
         api.wait_until(
             lambda: self.pod(api, "high")["spec"].get("nodeName") == victim["spec"]["nodeName"],
@@ -131,7 +134,9 @@ class TestOneVictim:
         )
         deleted = [each.name for each in accepted_deletes(plane.audit_events(), user=USER)]
         assert deleted == [victim["metadata"]["name"]]
-        api.wait_until(lambda: len(berth.app.queue.nominator) == 0, "nobody is nominated")
+        api.wait_until(
+            lambda: len(berth.app.known.pods.queue.nominator) == 0, "nobody is nominated"
+        )
 
     def test_a_more_important_pod_takes_its_node_and_the_other_goes_elsewhere(self, scene):
         plane, api, _ = scene
@@ -169,7 +174,7 @@ class TestOneVictim:
             "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "spared"}}},
         }
         api.create_many([budget])
-        budgets = berth.app.watches.budgets
+        budgets = berth.watch(POD_DISRUPTION_BUDGETS)
         api.wait_until(lambda: budgets.get("default", "spared") is not None, "it is known")
         api.create_many([make_pod("high", cpu="3", priorityClassName="high")])
         api.wait_until(lambda: len(self.leaving(api)) == 1, "a victim was chosen")

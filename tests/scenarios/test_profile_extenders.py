@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scheduler.crd_operator import OperatorOptions
+from scheduler.profiles.operator import OperatorOptions
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.objects import make_node, make_pod
 from tests.controlplane.scheduling_profiles import PATH, SchedulingProfiles

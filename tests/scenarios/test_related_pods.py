@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from scheduler.kinds import NAMESPACES, SERVICES
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import (
@@ -114,7 +115,7 @@ def test_pods_of_a_service_spread_over_nodes_by_default(berth_and_api):
             "spec": {"selector": {"app": "served"}, "ports": [{"port": 80}]},
         },
     )
-    services = berth.app.watches.workloads[0]
+    services = berth.watch(SERVICES)
     api.wait_until(lambda: services.get("default", "served") is not None, "the Service is known")
     api.create_many([make_pod(f"served-{i}", labels={"app": "served"}) for i in range(12)])
     assert set(homes(api, 12, "served").values()) == {2}
@@ -126,8 +127,8 @@ def test_a_namespace_selector_follows_the_labels_of_namespaces(berth_and_api):
     host = make_pod("host", namespace="friends", labels={"app": "host"}, nodeName="node-4")
     api.create_many([host])
     near = required(ZONE_LABEL, "host", namespaceSelector={"matchLabels": {"team": "x"}})
-    api.wait_until(lambda: berth.app.cache.counts().pods == 1, "the host is known")
-    namespaces = berth.app.watches.namespaces
+    api.wait_until(lambda: berth.app.known.pods.cache.counts().pods == 1, "the host is known")
+    namespaces = berth.watch(NAMESPACES)
     api.wait_until(lambda: namespaces.get("", "friends") is not None, "its namespace is known")
     api.create_many([make_pod("guest", labels={"app": "guest"}, affinity={"podAffinity": near})])
     assert set(homes(api, 1, "guest")) <= {"node-1", "node-4"}

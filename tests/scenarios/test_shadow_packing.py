@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.policy import ShadowOptions
+from scheduler.profiles import ShadowOptions
 from tests.scenarios import shadow_packing
 
 pytestmark = pytest.mark.controlplane

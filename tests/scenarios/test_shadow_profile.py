@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scheduler.cli import main
-from scheduler.crd_operator import OperatorOptions
+from scheduler.profiles.operator import OperatorOptions
 from scheduler.shadow import ShadowReport, command
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.objects import make_node, make_pod

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from scheduler.client.codec import NODES, PODS
 from scheduler.config import GoDuration, default_config
-from scheduler.storage_events import STORAGE_KINDS
+from scheduler.kinds import WATCHED
 from tests.controlplane.access import NAMESPACE, USER
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.objects import make_node, make_pod
@@ -80,16 +79,17 @@ def test_a_standby_knows_everything_does_nothing_and_takes_over_from_there(
         api.wait_until(lambda: berth.is_ready, "the standby is ready")
         app = berth.app
         api.wait_until(
-            lambda: app.queue.nominator.node_of(uid) == "second", "it knows the nomination"
+            lambda: app.known.pods.queue.nominator.node_of(uid) == "second",
+            "it knows the nomination",
         )
         # New things arrive as they do at a leader.
         api.create_many([make_node("third", cpu="4"), make_pod("late", cpu="1")])
-        api.wait_until(lambda: app.cache.counts().nodes == 3, "it knows the new node")
-        api.wait_until(lambda: app.queue.counts().active == 3, "it knows the new pod")
+        api.wait_until(lambda: app.known.pods.cache.counts().nodes == 3, "it knows the new node")
+        api.wait_until(lambda: app.known.pods.queue.counts().active == 3, "it knows the new pod")
         told = app.metrics.render()[0].decode()
-        for kind in (*STORAGE_KINDS, PODS, NODES):
+        for kind in WATCHED:
             assert f'berth_watch_staleness_seconds{{resource="{kind.name}"}}' in told
-        assert app.reaper.rounds == 0
+        assert app.acting.reaper.rounds == 0
         assert app.leadership is not None
         assert not app.leadership.is_leading
         written = [
@@ -157,8 +157,8 @@ def test_a_leader_whose_scheduling_thread_dies_makes_way(fresh_control_plane, ap
         def broken(*args: object) -> None:
             raise RuntimeError("as the test wants it")
 
-        monkeypatch.setattr(berth.app.scheduling, "schedule_one", broken)
-        monkeypatch.setattr(berth.app.scheduling, "_failed", broken)
+        monkeypatch.setattr(berth.app.deciding.loop, "schedule_one", broken)
+        monkeypatch.setattr(berth.app.deciding.loop, "_failed", broken)
         api.create_many([make_pod("waits", cpu="1")])
         api.wait_until(lambda: not berth.is_alive, "it ends")
         assert berth.exit_status == 1

@@ -100,7 +100,7 @@ def user_of(claim_name: str) -> dict[str, Any]:
 
 def storage_of(berth: RunningBerth) -> Storage:
     """Return what berth's plugins know of storage."""
-    framework = berth.app.profiles.get("berth")
+    framework = berth.app.deciding.profiles.get("berth")
     assert framework is not None
     binding = next(each for each in framework.points["filter"] if each.name == names.VOLUME_BINDING)
     return binding.handle.storage
@@ -234,8 +234,8 @@ def test_a_pod_whose_volume_is_being_made_when_berth_is_told_to_stop(plane: Cont
             api.create_many([user_of("slow")])
             api.wait_until(lambda: _selected_node(api) != "", "a volume is asked for")
             assert berth.stop() == 0
-            assert berth.app.cache.counts().assumed_pods == 0
-            assert berth.app.waiting_pods.list() == []
+            assert berth.app.known.pods.cache.counts().assumed_pods == 0
+            assert berth.app.known.pods.waiting.list() == []
             assert storage_of(berth).claims.assumed == ()
         (pod,) = api.pods()
         assert pod["status"]["nominatedNodeName"] == _selected_node(api)

@@ -13,20 +13,22 @@ from cache.storage import Storage
 from cache.workloads import Workloads
 from plugins.registry import PLUGINS
 from scheduler.config import default_config, effective_profiles
-from scheduler.event_handlers import EventHandlers
+from scheduler.event_handlers.pods_and_nodes import EventHandlers
 from scheduler.metrics import Metrics
-from scheduler.profile_builder import build_profiles
-from scheduler.queueing import SchedulingQueue
-from scheduler.waiting_pods import WaitingPods
+from scheduler.runtime.known_pods import KnownPods
+from scheduler.runtime.waiting_pods import WaitingPods
 from tests.fakes.clock import FakeClock
+from tests.fakes.nobody import Nobody
 from tests.plugins.conformance import IdlePreemption
+from tests.profiles import build_profiles
+from tests.scheduler.queueing.queues import make_queue
 
 if TYPE_CHECKING:
     from cache.pod_info import PodInfo
     from plugins.framework.status import Status
 
 
-class NoBinding:
+class NoBinding(Nobody):
     """A handle for plugins in tests that bind nothing, in a cluster without namespaces."""
 
     def __init__(self) -> None:
@@ -55,15 +57,14 @@ class Parts:
         self.profiles = build_profiles(
             effective_profiles(default_config("berth")), PLUGINS, NoBinding()
         )
-        self.queue = SchedulingQueue(
-            clock=self.clock,
+        self.queue = make_queue(
+            self.clock,
             sort_key=self.profiles.sort_key,
             pre_enqueue=self.profiles.pre_enqueue,
             registrations=self.profiles.registrations,
         )
-        self.handlers = EventHandlers(
-            self.cache, self.queue, self.profiles, self.waiting_pods, self.metrics
-        )
+        self.pods = KnownPods(self.cache, self.queue, self.waiting_pods)
+        self.handlers = EventHandlers(self.pods, self.profiles, self.metrics)
 
     def milli_cpu_on(self, node_name: str) -> int:
         """What the cache counts as requested on a node."""

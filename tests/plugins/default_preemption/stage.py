@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from plugins.default_preemption import DefaultPreemption
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import SUCCESS, Status
 from plugins.registry import PLUGINS
 from scheduler.config import default_config, effective_profiles
-from scheduler.explain import Cluster, OfflineHandle
-from scheduler.host_selection import HostSelector
-from scheduler.node_statuses import SearchStatuses
-from scheduler.nominated_nodes import NominatedNodes
-from scheduler.profile_builder import build_framework
-from scheduler.scheduling_cycle import SchedulingCycle
+from scheduler.offline.cluster import Cluster
+from scheduler.offline.offline_framework import OfflineServices
+from scheduler.runtime.judgement import pre_filter, search
+from scheduler.runtime.node_statuses import SearchStatuses
+from scheduler.runtime.nominated_nodes import NominatedNodes
+from scheduler.runtime.profile_builder import build_framework
 from tests.builders import NodeBuilder, PodBuilder
 
 if TYPE_CHECKING:
@@ -28,10 +28,9 @@ if TYPE_CHECKING:
     from cache.snapshot import Snapshot
     from plugins.default_preemption import DefaultPreemptionArgs, Survey
     from plugins.default_preemption.candidates import Findings
-    from plugins.framework.handle import Handle
     from plugins.framework.victims import Victims
     from scheduler.config import EffectiveProfile
-    from scheduler.framework_runner import FrameworkRunner
+    from scheduler.runtime.framework_runner import FrameworkRunner
 
 
 @cache
@@ -93,7 +92,7 @@ class Stage:
             elif isinstance(each, PodBuilder):
                 self.cluster.add_pod(each.build())
             else:
-                self.cluster.disruption_budgets.budget_changed(None, each)
+                self.cluster.known.disruption_budgets.budget_changed(None, each)
         self._snapshot: Snapshot = self.cluster.snapshot()
         self.framework = self._framework(args)
         (self.plugin,) = (p for p in self.framework.plugins if isinstance(p, DefaultPreemption))
@@ -102,9 +101,9 @@ class Stage:
         profile = _profile()
         if args is not None:
             profile = replace(profile, args={**profile.args, "DefaultPreemption": args})
-        handle = OfflineHandle(self.cluster)
+        handle = OfflineServices(self.cluster)
         handle.preemption = self.preemption
-        framework = build_framework(profile, 0, PLUGINS, cast("Handle", handle))
+        framework = build_framework(profile, 0, PLUGINS, handle)
         framework.nominated = NominatedNodes(self.cluster.nominator)
         return framework
 
@@ -120,8 +119,10 @@ class Stage:
     def search(self, info: PodInfo) -> tuple[CycleState, SearchStatuses]:
         """Run the filters as a cycle would."""
         snapshot, state = self.snapshot, CycleState()
-        search = SchedulingCycle(snapshot, HostSelector(0)).search(self.framework, state, info)
-        return state, SearchStatuses(snapshot.all_nodes(), search.pre, search.outcome)
+        nodes = snapshot.all_nodes()
+        pre = pre_filter(self.framework, state, info, nodes)
+        found = search(self.framework, state, info, nodes, pre)
+        return state, SearchStatuses(nodes, found.pre, found.outcome)
 
     def post_filter(
         self, asked: PodBuilder, *, live: Pod | None = None

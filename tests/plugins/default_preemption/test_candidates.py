@@ -236,7 +236,7 @@ def _change(data: st.DataObject, stage: Stage, case: Case, step: int) -> None:
     elif kind == "budget":
         for budget in case.budgets:
             changed = replace(budget, status=PodDisruptionBudgetStatus(step % 3))
-            cluster.disruption_budgets.budget_changed(budget, changed)
+            cluster.known.disruption_budgets.budget_changed(budget, changed)
 
 
 # --- how many are looked at -------------------------------------------------------------------
@@ -274,7 +274,7 @@ def test_a_search_goes_on_until_there_is_a_candidate_that_violates_no_budget() -
         WorkloadMeta("pdb", "default"),
         PodDisruptionBudgetSpec(LabelSelector(match_labels={"app": "a"})),
     )
-    stage.cluster.disruption_budgets.budget_changed(None, protected)
+    stage.cluster.known.disruption_budgets.budget_changed(None, protected)
     assert len(stage.find(ASKED.info(), 1)) == 2
 
 
@@ -316,8 +316,12 @@ def with_claims(**zones: str) -> Stage:
     """Nodes in the zone ``a``, and claims bound to volumes of their own in a zone."""
     stage = crowded(20, 3, zone="a")
     for name, zone in zones.items():
-        tell(stage.cluster.storage, None, claim(name).bound_to(f"of-{name}").build())
-        tell(stage.cluster.storage, None, volume(f"of-{name}").zone(zone).bound_to(name).build())
+        tell(stage.cluster.known.storage, None, claim(name).bound_to(f"of-{name}").build())
+        tell(
+            stage.cluster.known.storage,
+            None,
+            volume(f"of-{name}").zone(zone).bound_to(name).build(),
+        )
     return stage
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from cache.pod_info import PodInfo
 from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
+from plugins.authoring import adapt
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.interfaces import FilterPlugin, ScorePlugin
 from plugins.framework.node_metrics import MetricReading
-from plugins.policy import adapt
 from tests.plugins.conformance import RecordingHandle
 
 if TYPE_CHECKING:

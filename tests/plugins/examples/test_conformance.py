@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from plugins.authoring import adapt
 from plugins.examples.headroom import Headroom
 from plugins.examples.load_aware import LoadAware
 from plugins.examples.node_cost import NodeCost
 from plugins.examples.rack_spread import RackSpread
-from plugins.policy import adapt
 from tests.plugins import conformance
 from tests.plugins.conformance import Cluster, Recipe, clusters, pending_pods
 from tests.plugins.examples.asking import Measured

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plugins.authoring import Pod, adapt
 from plugins.examples import gpu_costs
 from plugins.examples.gpu_fragmentation import GpuFragmentation
 from plugins.examples.gpu_fragments import WHOLE
-from plugins.policy import Pod, adapt
 from tests.builders import node, pod, requirement, term
 from tests.plugins import conformance
 from tests.plugins.conformance import Cluster, Recipe

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from plugins.authoring import adapt
 from plugins.examples.gpu_fragmentation import GpuFragmentation
 from plugins.examples.tightest_fit import TightestFit
-from plugins.policy import adapt
 from plugins.registry import PLUGINS
 from scheduler.config.load import parse_config
 from tests.builders import node, pod

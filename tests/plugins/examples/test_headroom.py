@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from plugins.authoring import Pod
 from plugins.examples.headroom import Headroom
-from plugins.policy import Pod
 from tests.builders import node, pod
 from tests.plugins.examples.asking import Asked
 

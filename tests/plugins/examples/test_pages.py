@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from plugins.authoring import adapt
 from plugins.examples.headroom import Headroom
 from plugins.examples.load_aware import LoadAware
 from plugins.examples.node_cost import NodeCost
 from plugins.examples.rack_spread import RackSpread
-from plugins.policy import adapt
 from plugins.registry import PLUGINS
 from scheduler.config.load import parse_config
 from scheduler.node_metrics.configuration import parse_node_metrics

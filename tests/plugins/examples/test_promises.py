@@ -8,8 +8,8 @@ from plugins.examples.headroom import Headroom
 from plugins.examples.load_aware import LoadAware
 from plugins.examples.node_cost import NodeCost
 from plugins.examples.rack_spread import RackSpread
-from scheduler.plugin_trial.conformance import ALL, Checks, Promise, Subject
-from scheduler.plugin_trial.world import World
+from scheduler.user_plugins.plugin_trial.conformance import ALL, Checks, Promise, Subject
+from scheduler.user_plugins.plugin_trial.trial_cluster import World
 
 RACK = "example.com/rack"
 ROWS = [

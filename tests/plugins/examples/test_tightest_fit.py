@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
+from plugins.authoring import adapt
 from plugins.examples.tightest_fit import TightestFit
-from plugins.policy import adapt
 from tests.builders import node, pod
 from tests.plugins import conformance
 from tests.plugins.conformance import Recipe, clusters, pending_pods

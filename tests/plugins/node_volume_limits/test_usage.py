@@ -148,4 +148,4 @@ def test_nothing_is_kept_of_pods_that_are_gone() -> None:
     stage.put(node("n1"))
     stage.full()
     assert not stage.usage._readers
-    assert not stage.usage._nodes_of
+    assert not stage.usage._rows_of

@@ -13,13 +13,9 @@ from cache.storage import Storage
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import Code
 from plugins.volume_binding import VolumeBinding, VolumeBindingArgs
-from scheduler.client.codec import (
-    PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
-    STORAGE_CLASSES,
-)
+from scheduler.api_writes.volume_writer import StorageWriter
 from scheduler.client.errors import ApiError
-from scheduler.storage_writer import StorageWriter
+from scheduler.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
 from tests.builders import node, pod
 from tests.fakes.object_api import FakeObjectApi
 from tests.plugins.conformance import RecordingHandle

@@ -40,13 +40,13 @@ def write(path: Path, content: Any) -> Path:
     return path
 
 
-def load(kubeconfig: Path | None, context: str | None = None) -> Credentials:
-    return asyncio.run(load_credentials(str(kubeconfig) if kubeconfig else None, context=context))
+def load(kubeconfig: Path | None) -> Credentials:
+    return asyncio.run(load_credentials(str(kubeconfig) if kubeconfig else None))
 
 
-def header_of(kubeconfig: Path | None, context: str | None = None) -> str | None:
+def header_of(kubeconfig: Path | None) -> str | None:
     async def main() -> str | None:
-        found = await load_credentials(str(kubeconfig) if kubeconfig else None, context=context)
+        found = await load_credentials(str(kubeconfig) if kubeconfig else None)
         return await found.auth_header()
 
     return asyncio.run(main())

@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from scheduler.client.api import Api, Permission
-from scheduler.client.codec import NODES, UndecodableObjectError
+from scheduler.client.codec import UndecodableObjectError
 from scheduler.client.errors import Action, ApiError, ClientConfigError, classify
+from scheduler.kinds import NODES
 from tests.scheduler.client.loopback import (
     Loopback,
     RawServer,
@@ -131,6 +132,40 @@ def test_a_bind_whose_answer_is_lost_has_to_be_settled(run: Run) -> None:
     assert caught.value.ambiguous
 
 
+# --- what is served ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("group_version", "path"),
+    [
+        pytest.param("v1", "/api/v1", id="the-core-group"),
+        pytest.param("apps/v1", "/apis/apps/v1", id="another"),
+    ],
+)
+def test_the_resources_of_a_group_are_asked_for(run: Run, group_version: str, path: str) -> None:
+    listed = {"resources": [{"name": "pods", "kind": "Pod"}, {"name": "pods/binding"}]}
+    served, (received,) = call(
+        run, answering(listed), lambda api: api.served_resources(group_version)
+    )
+    assert served == {"pods", "pods/binding"}
+    assert (received.method, received.path) == ("GET", path)
+
+
+def test_a_group_that_is_not_there_has_no_resources(run: Run) -> None:
+    served, _ = call(run, refusing(404, "NotFound"), lambda api: api.served_resources("apps/v9"))
+    assert served == frozenset()
+
+
+def test_a_group_whose_list_is_null_has_no_resources(run: Run) -> None:
+    answer = answering({"resources": None})
+    assert call(run, answer, lambda api: api.served_resources("apps/v1"))[0] == frozenset()
+
+
+def test_a_server_that_does_not_say_what_it_serves_is_an_error(run: Run) -> None:
+    with pytest.raises(ApiError, match="the message"):
+        call(run, refusing(403, "Forbidden"), lambda api: api.served_resources("apps/v1"))
+
+
 # --- pods -------------------------------------------------------------------------------------
 
 
@@ -209,21 +244,7 @@ def test_a_page_brings_its_objects_undecoded(run: Run) -> None:
     [
         pytest.param({}, "limit=500", id="first-page"),
         pytest.param({"continue_": "a/b="}, "limit=500&continue=a%2Fb%3D", id="next-page"),
-        pytest.param(
-            {"limit": 5, "resource_version": "7", "resource_version_match": "NotOlderThan"},
-            "limit=5&resourceVersion=7&resourceVersionMatch=NotOlderThan",
-            id="not-older-than",
-        ),
-        pytest.param(
-            {"continue_": "t", "resource_version": "7", "resource_version_match": "Exact"},
-            "limit=500&continue=t",
-            id="a-token-brings-its-own-version",
-        ),
-        pytest.param(
-            {"field_selector": "spec.nodeName="},
-            "limit=500&fieldSelector=spec.nodeName%3D",
-            id="field-selector",
-        ),
+        pytest.param({"limit": 5}, "limit=5", id="small-page"),
     ],
 )
 def test_a_page_is_asked_for(run: Run, options: dict[str, Any], query: str) -> None:

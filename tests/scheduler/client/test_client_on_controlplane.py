@@ -12,10 +12,11 @@ import pytest
 import yaml
 
 from scheduler.client.api import Api, Permission
-from scheduler.client.codec import PODS, Decoder
+from scheduler.client.codec import Decoder
 from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError, ClientConfigError
 from scheduler.client.transport import Transport
+from scheduler.kinds import PODS
 from tests.controlplane.objects import make_namespace, make_pod
 
 if TYPE_CHECKING:

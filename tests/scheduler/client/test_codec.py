@@ -9,16 +9,8 @@ from hypothesis import strategies as st
 
 from cache.objects import Namespace, Node, Pod
 from cache.resources import MalformedObjectError
-from scheduler.client.codec import (
-    NAMESPACES,
-    NODES,
-    PODS,
-    Decoder,
-    ObjectIdentity,
-    ResourceKind,
-    UndecodableObjectError,
-    identity_of,
-)
+from scheduler.client.codec import Decoder, ObjectIdentity, UndecodableObjectError, identity_of
+from scheduler.kinds import NAMESPACES, NODES, PODS, ResourceKind
 
 PODS_DECODER = Decoder(Pod)
 NODES_DECODER = Decoder(Node)

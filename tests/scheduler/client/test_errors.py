@@ -43,6 +43,9 @@ ROWS = [
     pytest.param(error(401), Action.FORBIDDEN, id="unauthorized"),
     pytest.param(error(400), Action.GIVE_UP, id="bad-request"),
     pytest.param(error(422), Action.GIVE_UP, id="invalid"),
+    pytest.param(
+        ApiError(422, "Invalid", "metadata.uid: field is immutable"), Action.GONE, id="another-uid"
+    ),
     pytest.param(error(307), Action.GIVE_UP, id="redirected"),
     pytest.param(error(None, "Fenced"), Action.GIVE_UP, id="fenced"),
     pytest.param(error(None, "ResponseTooLarge"), Action.GIVE_UP, id="answer-too-large"),

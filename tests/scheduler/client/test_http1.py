@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 
 import pytest
 from hypothesis import given
@@ -231,3 +232,12 @@ def test_headers_are_found_in_any_case_and_joined() -> None:
     assert dict(answer.headers) == {"content-length": "0", "warning": "one, two"}
     assert answer.headers["WARNING"] == "one, two"
     assert answer.headers.get("Retry-After") is None
+
+
+@pytest.mark.parametrize("data", [SIZED, CHUNKED, TRAILERS, NO_CONTENT])
+def test_a_parser_goes_with_its_last_user_and_waits_for_no_collector(data: bytes) -> None:
+    parser = ResponseParser(100)
+    users = sys.getrefcount(parser)
+    parser.feed(data[:-1])
+    parser.feed(data[-1:])
+    assert sys.getrefcount(parser) == users

@@ -155,18 +155,6 @@ def test_a_server_without_tls_has_no_certificates(tmp_path: Path) -> None:
     assert load(write(tmp_path / "config", config(cluster=cluster))).ssl_context is None
 
 
-def test_another_context_may_be_asked_for(tmp_path: Path) -> None:
-    both = config(
-        users=[{"name": "u", "user": {"token": "a"}}, {"name": "v", "user": {"token": "b"}}],
-        contexts=[
-            {"name": "here", "context": {"cluster": "c", "user": "u"}},
-            {"name": "there", "context": {"cluster": "c", "user": "v"}},
-        ],
-    )
-    path = write(tmp_path / "config", both)
-    assert (header_of(path), header_of(path, "there")) == ("Bearer a", "Bearer b")
-
-
 def test_of_several_files_the_first_to_say_something_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,11 +207,6 @@ def home_config(tmp_path: Path) -> None:
 def test_the_service_account_goes_before_the_home_folder(tmp_path: Path, in_a_pod: Path) -> None:
     home_config(tmp_path)
     assert header_of(None) == "Bearer pod-token"
-
-
-def test_a_context_is_not_looked_for_in_the_service_account(tmp_path: Path, in_a_pod: Path) -> None:
-    home_config(tmp_path)
-    assert header_of(None, "here") == "Bearer home"
 
 
 def test_the_home_folder_comes_last(tmp_path: Path) -> None:

@@ -344,37 +344,47 @@ def test_a_standby_may_ask_questions(run: Run, path: str) -> None:
     assert run(main()) == 200
 
 
-def test_each_request_is_observed_with_its_resource_and_status(run: Run) -> None:
-    async def main() -> list[tuple[str, str, int | None]]:
-        seen: list[tuple[str, str, int | None]] = []
+class Counted:
+    """Takes in requests by method and status."""
 
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, int | None]] = []
+
+    def requested(
+        self,
+        host: str,
+        method: str,
+        status: int | None,
+        duration_s: float,
+        sent: int,
+        received: int | None,
+    ) -> None:
+        assert duration_s >= 0
+        self.requests.append((method, status))
+
+    def waited(self, host: str, method: str, duration_s: float) -> None:
+        pass
+
+
+def test_each_request_is_measured_with_its_status(run: Run) -> None:
+    async def main() -> list[tuple[str, int | None]]:
         async def handler(request: web.Request) -> web.Response:
             if request.path.endswith("/c"):
                 assert request.transport is not None
                 request.transport.abort()
             return json_answer({}, 404 if request.path.endswith("/b") else 200)
 
-        def observe(method: str, resource: str, status: int | None, seconds: float) -> None:
-            assert seconds >= 0
-            seen.append((method, resource, status))
-
-        async with (
-            Loopback(handler) as server,
-            transport_to(server.url, observe=observe) as transport,
-        ):
+        counted = Counted()
+        async with Loopback(handler) as server, transport_to(server.url) as transport:
+            transport.measure = counted
             for name in "abc":
                 with contextlib.suppress(ApiError):
                     await transport.request("PATCH", f"/api/v1/namespaces/x/pods/{name}")
             async with transport.stream("/api/v1/pods"):
                 pass
-        return seen
+        return counted.requests
 
-    assert run(main()) == [
-        ("PATCH", "pods", 200),
-        ("PATCH", "pods", 404),
-        ("PATCH", "pods", None),
-        ("GET", "pods", 200),
-    ]
+    assert run(main()) == [("PATCH", 200), ("PATCH", 404), ("PATCH", None), ("GET", 200)]
 
 
 # --- the line for a connection ----------------------------------------------------------------

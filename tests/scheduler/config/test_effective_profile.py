@@ -19,7 +19,7 @@ from scheduler.config import (
     leave_to_extenders,
     parse_config,
 )
-from scheduler.extension_points import POINTS, points_of
+from scheduler.config.extension_points import POINTS, points_of
 from tests.scheduler.config.documents import (
     config_of,
     config_of_profile,

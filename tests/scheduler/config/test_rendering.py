@@ -15,8 +15,8 @@ from scheduler.config import (
     parse_config,
     render_effective,
 )
+from scheduler.config.extension_points import POINTS, points_of
 from scheduler.config.file_profile import ALL_PLUGINS
-from scheduler.extension_points import POINTS, points_of
 from tests.scheduler.config.documents import config_of, config_of_profile, plugin_set
 
 SERVING = {

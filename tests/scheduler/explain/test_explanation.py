@@ -9,9 +9,11 @@ from cache.pod_info import PodInfo
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import Code
 from scheduler.config import default_config, effective_profiles
-from scheduler.explain import Cluster, Explanation, Rejection, explain, offline_framework
-from scheduler.host_selection import HostSelector
-from scheduler.scheduling_cycle import SchedulingCycle
+from scheduler.cycle.host_selection import HostSelector
+from scheduler.cycle.scheduling_cycle import SchedulingCycle
+from scheduler.explain import Explanation, Rejection, explain
+from scheduler.offline.cluster import Cluster
+from scheduler.offline.offline_framework import offline_framework
 from tests.builders import NodeBuilder, PodBuilder, names_term, node, pod
 from tests.plugins.conformance import clusters, pending_pods
 
@@ -109,7 +111,7 @@ def test_it_agrees_with_the_live_cycle(cluster: DrawnCluster, asked: Pod) -> Non
     snapshot, info = ours.snapshot(), PodInfo(asked)
     result = explain(framework, snapshot, info)
     decision = SchedulingCycle(snapshot, HostSelector(0)).decide(framework, CycleState(), info)
-    assert decision.is_placed == result.is_feasible
+    assert decision.is_placed == bool(result.ranked)
     if decision.is_placed:
         assert decision.feasible_nodes == len(result.ranked)
         best = next(iter(result.ranked.values())).total

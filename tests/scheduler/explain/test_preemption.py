@@ -7,13 +7,9 @@ from typing import Any
 import pytest
 
 from scheduler.config import default_config, effective_profiles
-from scheduler.explain import (
-    Cluster,
-    Explanation,
-    as_text,
-    explain,
-    offline_framework,
-)
+from scheduler.explain import Explanation, as_text, explain
+from scheduler.offline.cluster import Cluster
+from scheduler.offline.offline_framework import offline_framework
 from tests.builders import NodeBuilder, PodBuilder, node, pod
 from tests.scheduler.explain.cluster_files import as_object
 from tests.scheduler.explain.test_batch import ask, configured

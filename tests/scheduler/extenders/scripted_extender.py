@@ -15,11 +15,11 @@ from plugins.default_binder import DefaultBinder
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.interfaces import ScorePlugin
 from plugins.priority_sort import PrioritySort
+from scheduler.config.extension_points import POINTS, points_of
+from scheduler.cycle.host_selection import HostSelector
+from scheduler.cycle.scheduling_cycle import SchedulingCycle
 from scheduler.extenders import ExtenderChain, ExtenderError
-from scheduler.extension_points import POINTS, points_of
-from scheduler.framework_runner import FrameworkRunner
-from scheduler.host_selection import HostSelector
-from scheduler.scheduling_cycle import SchedulingCycle
+from scheduler.runtime.framework_runner import FrameworkRunner
 from tests.builders import node, pod
 from tests.scheduler.parts import NoBinding
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cache.pod_info import PodInfo
     from plugins.framework.status import Status
     from scheduler.config import Extender
-    from scheduler.decision import Decision
+    from scheduler.decision.decision import Decision
 
 MAX_REQUEST_BYTES = 1 << 28
 

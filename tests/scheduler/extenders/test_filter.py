@@ -7,7 +7,7 @@ import pytest
 from cache.objects import Container, ResourceRequirements
 from plugins.framework.status import Code
 from scheduler.config import Extender, ManagedResource
-from scheduler.decision import EXTENDER_NAME
+from scheduler.decision.decision import EXTENDER_NAME
 from tests.builders import pod
 from tests.scheduler.extenders.scripted_extender import Points, Reply, says
 

@@ -7,11 +7,11 @@ import random
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scheduler.client.codec import PODS
 from scheduler.client.transport import Transport
 from scheduler.informers.informer import Informer
 from scheduler.informers.reflector_options import ReflectorOptions
 from scheduler.informers.store import Delta, DeltaKind
+from scheduler.kinds import PODS
 from tests.fakes.api_server import FakeApiServer
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Rig:
         self.clock = Clock()
         self.naps = Naps()
         self.mirror = Mirror()
-        kept = {key: options.pop(key) for key in ("field_selector", "transform") if key in options}
+        kept = {key: options.pop(key) for key in ("transform",) if key in options}
         self.informer: Informer[Pod] = Informer(
             transport,
             PODS,

@@ -7,7 +7,7 @@ import structlog
 
 from cache.objects import PodSpec
 from scheduler.informers.store import DeltaKind
-from tests.scheduler.informers.harness import Mirror, pod, rig, run, until
+from tests.scheduler.informers.harness import Mirror, pod, rig, run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,21 +109,6 @@ def test_a_delta_handler_that_raises_loses_that_delta_alone() -> None:
             await it.caught_up()
             assert heard == ["a", "c"]
             assert it.informer.statistics().handler_failures == 1
-
-    run(main)
-
-
-def test_a_field_selector_goes_with_lists_and_watches() -> None:
-    async def main() -> None:
-        def prepare(server: FakeApiServer) -> None:
-            three(server)
-            server.patch("pods", "a", {"spec": {"nodeName": "n1"}})
-
-        async with rig(prepare=prepare, field_selector="spec.nodeName=") as it:
-            assert sorted(it.mirror.told()) == [("added", "b"), ("added", "c")]
-            it.server.patch("pods", "b", {"spec": {"nodeName": "n1"}})
-            await until(lambda: it.mirror.deltas)
-            assert it.mirror.told() == [("deleted", "b")]
 
     run(main)
 

@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scheduler.client.codec import NAMESPACES, NODES, PODS
 from scheduler.client.transport import Transport
-from scheduler.informers.informer_factory import InformerFactory
+from scheduler.informers.informer_factory import (
+    InformerFactory,
+    relists,
+    restores,
+    staleness_s,
+)
 from scheduler.informers.reflector_options import ReflectorOptions
+from scheduler.kinds import NAMESPACES, NODES, PODS
 from tests.fakes.api_server import FakeApiServer
 from tests.scheduler.informers.harness import Clock, Naps, PlainCredentials, pod, run, until
 
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
 class Setup:
     def __init__(self, server: FakeApiServer, transport: Transport) -> None:
         self.server = server
+        self.transport = transport
         self.clock = Clock()
         self.factory = InformerFactory(transport, ReflectorOptions(clock=self.clock, sleep=Naps()))
 
@@ -52,15 +58,6 @@ def test_whoever_asks_for_a_kind_gets_the_same_informer() -> None:
     run(main)
 
 
-def test_another_selector_is_another_informer() -> None:
-    async def main() -> None:
-        async with setup() as it:
-            pending = it.factory.informer(PODS, field_selector="spec.nodeName=")
-            assert it.factory.informer(PODS) is not pending
-
-    run(main)
-
-
 def test_another_transform_is_an_error() -> None:
     async def main() -> None:
         async with setup() as it:
@@ -80,10 +77,12 @@ def test_synced_means_all_of_them() -> None:
             hold = it.server.faults.hold("nodes", None)
             it.factory.start()
             await pods.wait_synced()
-            assert not it.factory.has_synced
+            synced = asyncio.create_task(it.factory.wait_synced())
+            await asyncio.sleep(0)
+            assert not synced.done()
             hold.release()
-            await it.factory.wait_synced()
-            await until(lambda: it.factory.has_synced)
+            await synced
+            assert nodes.has_synced
             assert nodes.get("", "n1") is not None
 
     run(main)
@@ -142,44 +141,54 @@ def test_a_stopped_factory_can_be_started_again() -> None:
     run(main)
 
 
-def test_staleness_is_that_of_the_most_silent_watch_of_the_kind() -> None:
+def test_staleness_is_that_of_the_most_silent_watch_of_the_resource() -> None:
     async def main() -> None:
         async with setup() as it:
             it.factory.informer(PODS)
             it.factory.informer(NODES)
+            assert staleness_s(it.factory.all, it.clock.now) == {
+                "pods": float("inf"),
+                "nodes": float("inf"),
+            }
             it.factory.start()
             await it.factory.wait_synced()
+            other = InformerFactory(it.transport)
+            other.informer(PODS)
             it.clock.now += 30
             it.server.send_bookmarks("pods")
-            await until(lambda: it.factory.staleness_s(PODS) == 0)
-            assert it.factory.staleness_s(NODES) == 30
+            every = it.factory.all
+            await until(lambda: staleness_s(every, it.clock.now) == {"pods": 0, "nodes": 30})
+            never = {"pods": float("inf"), "nodes": 30}
+            assert staleness_s((*every, *other.all), it.clock.now) == never
+            assert staleness_s((*other.all, *every), it.clock.now) == never
 
     run(main)
 
 
-def test_staleness_is_infinite_before_the_first_word() -> None:
+def test_only_what_somebody_asked_for_is_stale() -> None:
     async def main() -> None:
         async with setup() as it:
-            it.factory.informer(PODS)
-            assert it.factory.staleness_s(PODS) == float("inf")
+            assert it.factory.all == ()
+            assert staleness_s(it.factory.all, it.clock.now) == {}
 
     run(main)
 
 
-def test_staleness_of_a_kind_that_nobody_asked_for_is_an_error() -> None:
+def test_lists_after_the_first_are_added_up_by_resource() -> None:
     async def main() -> None:
         async with setup() as it:
-            with pytest.raises(KeyError, match="nodes"):
-                it.factory.staleness_s(NODES)
-
-    run(main)
-
-
-def test_counts_are_told_apart_by_selector() -> None:
-    async def main() -> None:
-        async with setup() as it:
-            it.factory.informer(PODS)
-            it.factory.informer(PODS, field_selector="spec.nodeName=")
-            assert set(it.factory.statistics()) == {"pods", "pods?spec.nodeName="}
+            other = InformerFactory(it.transport, ReflectorOptions(clock=it.clock, sleep=Naps()))
+            pods, more_pods = it.factory.informer(PODS), other.informer(PODS)
+            it.factory.informer(NODES)
+            it.factory.start()
+            other.start()
+            await it.factory.wait_synced()
+            await other.wait_synced()
+            every = (*it.factory.all, *other.all)
+            assert relists(every) == restores(every) == {"pods": 0, "nodes": 0}
+            pods.expect_restore()
+            more_pods.expect_restore()
+            await until(lambda: relists(every) == {"pods": 2, "nodes": 0})
+            await other.stop()
 
     run(main)

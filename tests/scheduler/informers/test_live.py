@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from scheduler.client.codec import NODES, PODS
 from scheduler.client.credential_search import load_credentials
 from scheduler.client.transport import Transport
 from scheduler.informers.informer_factory import InformerFactory
 from scheduler.informers.reflector_options import ReflectorOptions
+from scheduler.kinds import NODES, PODS
 from tests.controlplane.api import ApiClient
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import make_namespace, make_node, make_pod

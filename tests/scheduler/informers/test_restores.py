@@ -9,13 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from cache.comparer import compare
-from cache.storage import Storage
-from scheduler.client.codec import NODES, PERSISTENT_VOLUMES, PODS
+from cache.known import Known
 from scheduler.client.credential_search import load_credentials
 from scheduler.client.transport import Transport
+from scheduler.event_handlers.other_objects import OtherObjects
 from scheduler.informers.informer_factory import InformerFactory
 from scheduler.informers.reflector_options import ReflectorOptions
-from scheduler.storage_events import StorageEvents
+from scheduler.kinds import NODES, PERSISTENT_VOLUMES, PODS
 from tests.controlplane.api import ApiClient
 from tests.controlplane.objects import make_node, make_pod
 from tests.fakes.api_server import FakeApiServer
@@ -23,6 +23,7 @@ from tests.scheduler.informers.harness import Naps, PlainCredentials, pod, rig, 
 from tests.scheduler.parts import Parts
 
 if TYPE_CHECKING:
+    from cache.storage import Storage
     from tests.controlplane.control_plane import ControlPlane
 
 
@@ -112,13 +113,13 @@ def test_a_restored_etcd_is_believed_by_everybody(fresh_control_plane: ControlPl
         credentials = await load_credentials(str(plane.berth_kubeconfig()))
         transport = Transport(credentials, user_agent="berth-test")
         factory = InformerFactory(transport, ReflectorOptions(sleep=_at_once, read_timeout_s=1.0))
-        parts, storage = Parts(), Storage()
-        events = StorageEvents(storage, parts.queue, parts.metrics)
+        parts, known = Parts(), Known.nothing()
+        storage, others = known.storage, OtherObjects(known, parts.queue, parts.metrics)
         pods, nodes = factory.informer(PODS), factory.informer(NODES)
         volumes = factory.informer(PERSISTENT_VOLUMES)
         nodes.add_handler(parts.handlers.on_nodes)
         pods.add_handler(parts.handlers.on_pods)
-        volumes.add_handler(events.handler(PERSISTENT_VOLUMES))
+        volumes.add_delta_handler(others.handler(PERSISTENT_VOLUMES))
         every = (pods, nodes, volumes)
         try:
             async with ApiClient(plane.admin_kubeconfig) as admin:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.client.codec import PODS, ObjectIdentity
+from scheduler.client.codec import ObjectIdentity
 from scheduler.informers.object_reader import ObjectReader
 from scheduler.informers.watch_events import (
     BookmarkEvent,
@@ -18,6 +18,7 @@ from scheduler.informers.watch_events import (
     UnreadableEvent,
 )
 from scheduler.informers.watch_stream import LineSplitter, OversizedLine, WatchDecoder
+from scheduler.kinds import PODS
 
 if TYPE_CHECKING:
     from cache.objects import Pod

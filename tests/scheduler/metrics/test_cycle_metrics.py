@@ -6,8 +6,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from plugins.framework.status import SUCCESS, Code, unschedulable
 from scheduler.metrics import Metrics, cycle_metrics
 from scheduler.metrics.cycle_metrics import EXTENDER_FILTER, REUSE, durations_of
-from scheduler.metrics.gone_profiles import GONE_KEPT
 from scheduler.metrics.instruments import MAX_WAITING, Registry
+from scheduler.metrics.metrics import GONE_KEPT
 from tests.builders import pod
 
 OK = Code.SUCCESS

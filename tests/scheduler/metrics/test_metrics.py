@@ -11,11 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from cache.scheduler_cache import SnapshotUpdate
 from plugins.framework.status import Code, Status
-from scheduler.decision import Decision
-from scheduler.event_recorder import EventStatistics
-from scheduler.metrics import Metrics, process
+from scheduler.decision.decision import Decision
+from scheduler.metrics import Metrics, declarations, process
 from scheduler.metrics.exposition import go_number
-from scheduler.pod_status_writer import PodStatusStatistics
+from scheduler.metrics.instruments import Pulled
 from scheduler.queueing.queued_pod import QueuedPod
 from tests.builders import pod
 from tests.scheduler.metrics import kube_scheduler_metrics
@@ -44,6 +43,28 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
     return samples(metrics).get((name, tuple(sorted(labels.items()))))
 
 
+STATES = [
+    (declarations.PENDING_PODS, {"active": 3, "backoff": 1, "unschedulable": 0, "gated": 2}),
+    (declarations.CACHE_SIZE, {"nodes": 5, "pods": 7, "assumed_pods": 1}),
+    (declarations.WATCH_STALENESS, {"pods": 1.5}),
+    (declarations.WATCH_RELISTS, {"pods": 4}),
+    (declarations.UNREADABLE, {"pods": 1}),
+    (declarations.RESTORES, {"pods": 1}),
+    (declarations.INFLIGHT_EVENTS, {"PodPopped": 1}),
+    (declarations.TASKS, {"binding": 4}),
+]
+NUMBERS = [
+    (declarations.MISMATCHES, 0.0),
+    (declarations.CYCLE_UNDER_WAY, 0.25),
+    (declarations.EVENTS_SENT, 10),
+    (declarations.EVENTS_DROPPED, 3),
+    (declarations.EVENTS_FAILED, 4),
+    (declarations.STATUSES_SENT, 5),
+    (declarations.STATUSES_DROPPED, 8),
+    (declarations.STATUSES_FAILED, 9),
+]
+
+
 def fed() -> Metrics:
     """Return metrics in which everything has happened once."""
     metrics = Metrics()
@@ -59,23 +80,11 @@ def fed() -> Metrics:
     metrics.kubelet_rejected("OutOfcpu")
     metrics.preemption(3)
     metrics.preempted("success", 0.02)
-    metrics.watch_gauges(
-        pending_pods=lambda: {"active": 3, "backoff": 1, "unschedulable": 0, "gated": 2},
-        cache_size=lambda: {"nodes": 5, "pods": 7, "assumed_pods": 1},
-        watch_staleness_s=lambda: {"pods": 1.5},
-        watch_relists=lambda: {"pods": 4},
-        unreadable_objects=lambda: {"pods": 1},
-        restores=lambda: {"pods": 1},
-        unschedulable_pods=lambda: {("Fit", "berth"): 2},
-        inflight_events=lambda: {"PodPopped": 1},
-        tasks=lambda: {"binding": 4},
-        cache_mismatches=lambda: 0.0,
-        cycle_under_way_s=lambda: 0.25,
-        events=lambda: EventStatistics(queued=0, sent=10, folded=2, dropped=3, failed=4),
-        pod_statuses=lambda: PodStatusStatistics(
-            queued=0, written=5, unchanged=6, replaced=7, dropped=8, failed=9, gone=0
-        ),
-    )
+    for state, numbers in STATES:
+        metrics.watch_each(state, lambda numbers=numbers: numbers)
+    metrics.pull(Pulled(*declarations.UNSCHEDULABLE_PODS, lambda: {("Fit", "berth"): 2}))
+    for state, number in NUMBERS:
+        metrics.watch(state, lambda number=number: number)
     return metrics
 
 
@@ -308,7 +317,7 @@ def test_who_cannot_be_asked_costs_one_metric():
         raise RuntimeError("no queue")
 
     metrics = fed()
-    metrics.watch_gauges(pending_pods=broken)
+    metrics.watch_each(declarations.PENDING_PODS, broken)
     found = {name for name, _ in samples(metrics)}
     assert "scheduler_pending_pods" not in found
     assert "scheduler_cache_size" in found

@@ -17,14 +17,15 @@ from plugins.framework.cluster_events import (
 from plugins.framework.status import Status, unschedulable
 from plugins.priority_sort import PrioritySort
 from plugins.scheduling_gates import SchedulingGates
-from scheduler.queueing import QueuedPod, Room, SchedulingQueue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cache.objects import Pod
     from plugins.framework.handle import Handle
+    from scheduler.queueing import QueuedPod, Room
     from tests.builders import PodBuilder
+from tests.scheduler.queueing.queues import make_queue
 
 START_S = 1000.0
 
@@ -74,8 +75,8 @@ class Stage:
         self.door_is_shut = True
         self.gates_asked = 0
         self.incoming: list[tuple[str, str]] = []
-        self.queue = SchedulingQueue(
-            clock=lambda: self.now_s,
+        self.queue = make_queue(
+            lambda: self.now_s,
             sort_key=_SORT.sort_key,
             pre_enqueue=self.pre_enqueue,
             registrations=lambda profile: registrations if profile == "berth" else {},

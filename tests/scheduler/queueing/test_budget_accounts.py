@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from itertools import cycle, pairwise
+from math import log2
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from plugins.framework.cluster_events import NODE_ADD
 from scheduler.queueing import Room
-from scheduler.queueing.budget_accounts import COSTLY, SHARE, SMALL, STEP, STEPS
+from scheduler.queueing.budget_accounts import (
+    COSTLY,
+    CREDIT,
+    CREDIT_STEPS,
+    SHARE,
+    SMALL,
+    STEP,
+    STEPS,
+)
 from tests.builders import node, pod
 from tests.fakes.clock import FakeClock
 from tests.scheduler.queueing.stage import START_S, Stage, version
@@ -20,6 +31,9 @@ if TYPE_CHECKING:
     from tests.builders import PodBuilder
 
 LIMIT_S = 0.25
+COSTLY_S = LIMIT_S / COSTLY
+INNOCENT_S = LIMIT_S / SMALL
+"""What a pod may use at least whose namespace owes nothing, until others owe very much."""
 
 
 def berth(name: str, namespace: str = "default") -> PodBuilder:
@@ -271,10 +285,12 @@ def test_time_for_which_the_thread_waits_for_a_processor_is_nobodys_income():
 
 
 @pytest.mark.parametrize("needs_s", [0.2, 5.0])
-@pytest.mark.parametrize(("namespaces", "most_s"), [(1, 0.6), (2, 0.8), (10, 1.1), (200, 1.8)])
-def test_first_attempts_of_many_namespaces_take_a_second_together(namespaces, most_s, needs_s):
+@pytest.mark.parametrize(
+    ("namespaces", "most_s"), [(1, 0.6), (2, 0.8), (10, 1.1), (200, 2.8), (2_000, 8.2)]
+)
+def test_first_attempts_of_many_namespaces_take_some_seconds_together(namespaces, most_s, needs_s):
     stage = Stage()
-    for index in range(50 * namespaces):
+    for index in range(min(50 * namespaces, 10_000)):
         stage.queue.add(berth(f"web-{index}", f"ns-{index % namespaces}").info())
     spent_s = 0.0
     while (queued := stage.queue.pop(0)) is not None:
@@ -290,6 +306,56 @@ def end(stage: Stage, queued: QueuedPod, needs_s: float) -> float:
         stage.queue.settle_budget(queued, used_s, over=over)
     stage.refuse(queued, *(() if over else ("Fit",)))
     return used_s
+
+
+def most_credit_s(namespaces: int) -> float:
+    """Return what so many namespaces, 2 000 at most, may take before any of it is paid."""
+    return 1.1 + CREDIT * LIMIT_S * log2(1 + namespaces * INNOCENT_S / (CREDIT * LIMIT_S))
+
+
+@given(
+    namespaces=st.integers(1, 300),
+    needs_s=st.lists(st.sampled_from([0.0003, 0.01, 0.05, 0.1, 0.2, 1.0, 90.0]), min_size=1),
+    pauses_s=st.lists(st.sampled_from([0.0, 0.0, 0.01, 0.2, 20.0]), min_size=1),
+)
+@example(namespaces=300, needs_s=[90.0], pauses_s=[0.0])
+@example(namespaces=12, needs_s=[90.0], pauses_s=[0.0])
+@settings(max_examples=20, deadline=None)
+def test_what_others_owe_breaks_off_no_ordinary_pod_until_they_owe_two_seconds_together(
+    namespaces, needs_s, pauses_s
+):
+    stage = Stage()
+    accounts = stage.queue._accounts
+    dear_s = 0.0
+    for index, need_s, pause_s in zip(
+        range(2 * namespaces), cycle(needs_s), cycle(pauses_s), strict=False
+    ):
+        stage.now_s += pause_s
+        stage.queue.add(berth(f"web-{index}", f"ns-{index % namespaces}").info())
+        stage.queue.add(berth(f"ordinary-{index}", "innocent").info())
+        while (queued := stage.pop()).info.namespace != "innocent":
+            used_s = end(stage, queued, need_s)
+            stage.now_s += used_s
+            dear_s += used_s if used_s == queued.allowance_s else max(0.0, used_s - COSTLY_S)
+        steps = min(int(accounts.owed_s / (CREDIT * LIMIT_S)), CREDIT_STEPS)
+        assert queued.allowance_s >= INNOCENT_S / 2**steps
+        stage.queue.done(queued.info.uid)
+        credit_s = most_credit_s(namespaces)
+        assert accounts.owed_s <= credit_s
+        assert dear_s <= SHARE * (stage.now_s - START_S) + credit_s
+
+
+def test_a_hundred_namespaces_each_second_that_were_never_seen_take_the_share():
+    stage, rate, spent_s = Stage(), 100, 0.0
+    for index in range(30 * rate):
+        stage.now_s = max(stage.now_s, START_S + index / rate)
+        stage.queue.add(berth("web", f"ns-{index}").info())
+        while (queued := stage.queue.pop(0)) is not None:
+            used_s = end(stage, queued, 90.0)
+            stage.now_s += used_s
+            spent_s += used_s
+    # What was borrowed until the budget was as small as it gets is not the share.
+    assert spent_s - CREDIT_STEPS * CREDIT * LIMIT_S <= SHARE * (stage.now_s - START_S)
 
 
 def test_a_costly_verdict_stands_and_the_next_one_is_paid_in_advance():

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from plugins.framework.cluster_events import NODE_ADD, NODE_DELETE
-from scheduler.queueing.happening import Happening
 from scheduler.queueing.in_flight import InFlight
+from scheduler.queueing.queue_event import Happening
 from scheduler.queueing.queued_pod import QueuedPod
 from tests.builders import pod
 

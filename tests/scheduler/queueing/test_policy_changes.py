@@ -4,9 +4,10 @@ import pytest
 
 from plugins.framework.cluster_events import NODE_ADD, EventRegistration
 from plugins.framework.status import SUCCESS, unschedulable
-from scheduler.queueing import Room, SchedulingQueue
+from scheduler.queueing import Room
 from tests.builders import pod
 from tests.fakes.clock import FakeClock
+from tests.scheduler.queueing.queues import make_queue
 
 BOTH = frozenset({"berth", "gpu"})
 GPU = frozenset({"gpu"})
@@ -19,9 +20,8 @@ class World:
         self.clock = FakeClock()
         self.shut: set[str] = set()
         self.registered = {"Fit": ()}
-        self.queue = SchedulingQueue(
-            clock=self.clock,
-            sort_key=lambda pod, since_s: (since_s,),
+        self.queue = make_queue(
+            self.clock,
             pre_enqueue=self._pre_enqueue,
             registrations=lambda name: self.registered,
         )

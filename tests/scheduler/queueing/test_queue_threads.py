@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plugins.framework.cluster_events import ALL_EVENTS
-from scheduler.queueing import SchedulingQueue
 from tests.builders import pod
+from tests.scheduler.queueing.queues import make_queue
 from tests.scheduler.queueing.stage import REGISTRATIONS, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from scheduler.queueing import SchedulingQueue
 
 DEADLINE_S = 30.0
 
 
 def on_real_clock(**options: Any) -> SchedulingQueue:
     stage = Stage()
-    return SchedulingQueue(
-        clock=time.monotonic,
+    return make_queue(
+        time.monotonic,
         sort_key=lambda one, since_s: (since_s,),
         pre_enqueue=stage.pre_enqueue,
         registrations=lambda _: REGISTRATIONS,

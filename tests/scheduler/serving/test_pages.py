@@ -8,13 +8,15 @@ import aiohttp
 import pytest
 import structlog
 
-from scheduler.cache_debugger import CacheDebugger
-from scheduler.log_setup import configure_logging, current_level
+from scheduler.debug.cache_debugger import CacheDebugger
+from scheduler.debug.table_sizes import table_sizes
+from scheduler.process.log_setup import configure_logging, current_level
 from scheduler.serving.options import ServingOptions
 from scheduler.serving.pages import pages
 from scheduler.serving.server import Server
-from scheduler.table_sizes import table_sizes
 from tests.builders import node, pod
+from tests.fakes.ports import FakeExecutor
+from tests.fakes.watched import FakeWatched
 from tests.scheduler.parts import Parts
 
 PLAIN = ServingOptions(secure_port=None, insecure_bind_address="127.0.0.1:0")
@@ -35,11 +37,10 @@ class Cluster:
     def debugger(self, *pods) -> CacheDebugger:
         parts = self.parts
         return CacheDebugger(
-            parts.cache,
-            parts.queue,
-            lambda: self.nodes,
-            lambda: list(pods),
+            FakeExecutor(),
             parts.clock,
+            parts.pods,
+            FakeWatched(self.nodes, pods),
             lambda: ("default/tried", 12.5),
         )
 

@@ -13,10 +13,10 @@ import structlog
 from scheduler.client.errors import ApiError
 from scheduler.metrics import Metrics
 from scheduler.serving import listener as listener_module
+from scheduler.serving.access_reviews import User
 from scheduler.serving.certificate import GivenCertificate, make_certificate
 from scheduler.serving.listener import ServerError, parse_bind_address
 from scheduler.serving.options import ServingOptions
-from scheduler.serving.reviews import User
 from scheduler.serving.server import Server
 from tests.fakes.clock import FakeClock
 

@@ -18,14 +18,14 @@ from plugins.framework.interfaces import (
 )
 from plugins.framework.status import SUCCESS, unschedulable
 from plugins.priority_sort import PrioritySort
-from scheduler.extension_points import POINTS, points_of
-from scheduler.framework_runner import FrameworkRunner
-from scheduler.host_selection import HostSelector
-from scheduler.scheduling_cycle import SchedulingCycle
+from scheduler.config.extension_points import POINTS, points_of
+from scheduler.cycle.host_selection import HostSelector
+from scheduler.cycle.scheduling_cycle import SchedulingCycle
+from scheduler.runtime.framework_runner import FrameworkRunner
 from tests.builders import node, pod
 
 if TYPE_CHECKING:
-    from scheduler.decision import Decision
+    from scheduler.decision.decision import Decision
 
 
 class Handle:

@@ -1,15 +1,25 @@
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.decision import Scores
-from scheduler.shadow.comparison import compare, feasibility_samples, influences, winner_sample
-from scheduler.shadow.judgement import judge
+from scheduler.decision.decision import Scores
+from scheduler.runtime import judgement
+from scheduler.shadow.comparison import (
+    CHOICE,
+    compare,
+    feasibility_samples,
+    influences,
+    winner_sample,
+)
 from tests.builders import pod
 from tests.scheduler.shadow.policies import Only, Points, nodes, policy
+
+judge = partial(judgement.judge, scored_from=CHOICE)
 
 
 def scores(**weighted: list[int]) -> Scores:

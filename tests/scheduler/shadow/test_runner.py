@@ -6,10 +6,11 @@ import pytest
 from plugins.framework.interfaces import ScorePlugin
 from plugins.framework.results import NodeVerdicts
 from scheduler.config import default_config, running_profiles
-from scheduler.explain import Cluster, offline_framework
-from scheduler.policy import ShadowOptions
+from scheduler.offline.cluster import Cluster
+from scheduler.offline.offline_framework import offline_framework
+from scheduler.profiles import ShadowOptions
 from scheduler.shadow import ShadowRunner
-from scheduler.shadow.time_budget import MAX_SAVED_S
+from scheduler.shadow.runner import MAX_SAVED_S
 from tests.builders import node, pod
 from tests.fakes.clock import FakeClock
 from tests.scheduler.shadow.policies import (

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from scheduler.policy import ShadowOptions
+from scheduler.profiles import ShadowOptions
 from scheduler.shadow import Shadows
 from tests.scheduler.shadow.policies import Points, decide, nodes, policy
 

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 import pytest
 
-from scheduler.shadow.judgement import judge
+from scheduler.runtime import judgement
+from scheduler.shadow.comparison import CHOICE
 from scheduler.shadow.report import ShadowReport
 from scheduler.shadow.tally import MAX_ALIKE, MAX_FAILURE_LENGTH, MAX_SAMPLES, Tally
 from tests.builders import pod
 from tests.scheduler.shadow.policies import Only, Points, nodes, policy
+
+judge = partial(judgement.judge, scored_from=CHOICE)
 
 BLANK = ShadowReport(scheduler_name="berth", live="file@1", shadow="new@1", wanted=100)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.shadow.time_budget import MAX_SAVED_S, TimeBudget
+from scheduler.shadow.runner import MAX_SAVED_S, TimeBudget
 from tests.fakes.clock import FakeClock
 
 

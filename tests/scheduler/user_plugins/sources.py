@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from scheduler.user_plugins import PluginSource
+from scheduler.user_plugins.plugin_source import PluginSource
 
 GOOD = '''
-from plugins.policy import Args
+from berth import Args
 
 
 class {name}:

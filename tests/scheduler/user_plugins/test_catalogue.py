@@ -4,9 +4,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plugins.policy import Unguarded
+from plugins.authoring import Unguarded
 from plugins.registry import PLUGINS
-from scheduler.user_plugins import Found, PluginCatalogue, PluginLoadError, PluginSource, files_of
+from scheduler.user_plugins.catalogue import PluginCatalogue
+from scheduler.user_plugins.finding import Found, files_of
+from scheduler.user_plugins.loading import PluginLoadError
+from scheduler.user_plugins.plugin_source import PluginSource
 from tests.scheduler.user_plugins.sources import good, source
 
 if TYPE_CHECKING:

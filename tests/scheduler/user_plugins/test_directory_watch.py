@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scheduler.user_plugins import DirectoryWatch, PluginCatalogue
+from scheduler.user_plugins.catalogue import PluginCatalogue
+from scheduler.user_plugins.directory_watch import DirectoryWatch
 from tests.scheduler.user_plugins.sources import good
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ import traceback
 import msgspec
 import pytest
 
-from plugins.policy import adapt
-from scheduler.user_plugins import PluginLoadError, PluginSource, entry_points, load_source
-from scheduler.user_plugins.loading import forget_source
+from plugins.authoring import adapt
+from scheduler.user_plugins.finding import entry_points
+from scheduler.user_plugins.loading import PluginLoadError, forget_source, load_source
+from scheduler.user_plugins.plugin_source import PluginSource
 from tests.scheduler.user_plugins.sources import good, source
 
 
@@ -22,7 +23,7 @@ def test_a_class_has_the_name_that_it_gives_itself() -> None:
 
 
 def test_helpers_are_no_plugins() -> None:
-    text = "import numpy\nfrom plugins.policy import Nodes, Pod\n\nclass Helper: ...\n" + good()
+    text = "import numpy\nfrom berth import Nodes, Pod\n\nclass Helper: ...\n" + good()
     assert set(load_source(source(text + good("_Hidden")))) == {"Cheap"}
 
 

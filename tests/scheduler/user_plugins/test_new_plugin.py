@@ -8,7 +8,8 @@ import pytest
 
 from scheduler.cli import main
 from scheduler.config import ConfigError
-from scheduler.user_plugins import files_of, load_source
+from scheduler.user_plugins.finding import files_of
+from scheduler.user_plugins.loading import load_source
 from scheduler.user_plugins.new_plugin import write_new_plugin
 
 

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
 from scheduler.config import default_config, running_profiles
-from scheduler.user_plugins import (
-    Found,
-    PluginCatalogue,
-    PluginSource,
-    usable_as_they_are,
-    with_plugins,
-)
+from scheduler.user_plugins.catalogue import PluginCatalogue
+from scheduler.user_plugins.finding import Found
+from scheduler.user_plugins.plugin_source import PluginSource
+from scheduler.user_plugins.profile_of_directory import usable_as_they_are, with_plugins
 from tests.scheduler.user_plugins.sources import good
 
 NEEDY = good("Needy").replace('label: str = "cost"', "label: str")

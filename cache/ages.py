@@ -1,0 +1,63 @@
+"""Ages: periods of some minutes, after which is forgotten what nobody asks for any more.
+
+A limit in bytes says how much may be remembered, not for how long: below it, what was worked out
+for objects that are gone would stay until the process ends. So remembered things grow old, too.
+Whoever has a clock begins the ages; what is remembered compares its own with the number here.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from functools import _lru_cache_wrapper
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+AGE_S: Final = 300.0
+"""How long an age lasts: the pace at which the queue tries hopeless pods again, and more than what
+is in use is ever left alone."""
+
+
+class Ages:
+    """The number of the present age, and the functions that forget with each.
+
+    Notes
+    -----
+    *Concurrency*: begun by one thread, read by any.
+    """
+
+    __slots__ = ("_forgetful", "number")
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._forgetful: list[_lru_cache_wrapper[Any]] = []
+
+    def begin(self) -> None:
+        """Begin the next age.
+
+        *Cost*: some 50 ns for each result that a function has remembered.
+        """
+        self.number += 1
+        for function in self._forgetful:
+            function.cache_clear()
+
+    def forgets(self, maxsize: int) -> Callable[[Callable[P, R]], _lru_cache_wrapper[R]]:
+        """Return a decorator as ``functools.lru_cache``, whose results last for an age at most.
+
+        For results that are quickly worked out again, from arguments whose size is limited.
+        """
+
+        def decorate(function: Callable[P, R]) -> _lru_cache_wrapper[R]:
+            remembering = lru_cache(maxsize)(function)
+            self._forgetful.append(remembering)
+            return remembering
+
+        return decorate
+
+
+AGES: Final = Ages()
+"""Those of the process."""

@@ -1,0 +1,63 @@
+"""What is known of a cluster, in one value."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cache.device_classes import DeviceClasses
+from cache.disruption_budgets import DisruptionBudgets
+from cache.namespaces import Namespaces
+from cache.scheduler_cache import DEFAULT_TTL_S, SchedulerCache
+from cache.storage import Storage
+from cache.workloads import Workloads
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from cache.locks import MakeLock
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a cluster.
+
+    Attributes
+    ----------
+    cache
+        Nodes, and the pods that use them.
+    namespaces, workloads, storage, device_classes, disruption_budgets
+        What else decisions depend on.
+
+    Notes
+    -----
+    *Concurrency*: immutable; each part is thread-safe.
+    """
+
+    cache: SchedulerCache
+    namespaces: Namespaces
+    workloads: Workloads
+    storage: Storage
+    device_classes: DeviceClasses
+    disruption_budgets: DisruptionBudgets
+
+    @classmethod
+    def nothing(cls, ttl_s: float = DEFAULT_TTL_S, make_lock: MakeLock = threading.Lock) -> Self:
+        """Return what is known of a cluster before anything was read of it.
+
+        Parameters
+        ----------
+        ttl_s
+            As :class:`cache.scheduler_cache.SchedulerCache`.
+        make_lock
+            Makes the locks.
+        """
+        return cls(
+            SchedulerCache(ttl_s=ttl_s, make_lock=make_lock),
+            Namespaces(make_lock),
+            Workloads(make_lock),
+            Storage(make_lock),
+            DeviceClasses(make_lock),
+            DisruptionBudgets(make_lock),
+        )

@@ -1,0 +1,85 @@
+"""One distinct affinity term, the pods that have it and the pods that it may mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from cache.label_selectors import IN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from cache.affinity_terms import AffinityTerm, TermKind
+
+GroupKey: TypeAlias = "tuple[TermKind, int, AffinityTerm]"
+
+
+class TermGroup:
+    """A distinct term, and how often pods of each node have it.
+
+    Attributes
+    ----------
+    key
+        What it is: kind, weight and term; the weight of a required term is 0.
+    label
+        A label that a pod must have for the term to mean it; None when there is no such label.
+    rows
+        How often pods of each row have the term; a row without such pods is absent.
+    """
+
+    __slots__ = ("column", "key", "label", "rows")
+
+    def __init__(self, key: GroupKey) -> None:
+        self.key = key
+        self.label = _demanded_label(key[2])
+        self.rows: dict[int, int] = {}
+        self.column: npt.NDArray[np.int64] | None = None
+
+    @property
+    def kind(self) -> TermKind:
+        """What the term is for."""
+        return self.key[0]
+
+    @property
+    def weight(self) -> int:
+        """The weight of a preferred term, else 0."""
+        return self.key[1]
+
+    @property
+    def term(self) -> AffinityTerm:
+        """The term."""
+        return self.key[2]
+
+    def add(self, row: int, change: int) -> None:
+        """Count pods of a row in or out."""
+        count = self.rows.get(row, 0) + change
+        if count:
+            self.rows[row] = count
+        else:
+            del self.rows[row]
+        if self.column is not None and row < len(self.column):
+            self.column[row] = count
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPod:
+    """The pod that terms may mean."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    namespace_labels: Mapping[str, str]
+
+    def is_meant_by(self, group: TermGroup) -> bool:
+        """Tell whether a term means the pod."""
+        return group.term.matches(self.namespace, self.labels, self.namespace_labels)
+
+
+def _demanded_label(term: AffinityTerm) -> tuple[str, str] | None:
+    for requirement in term.selector.requirements:
+        if requirement.operator == IN and len(requirement.values) == 1:
+            return requirement.key, next(iter(requirement.values))
+    return None

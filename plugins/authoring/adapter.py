@@ -1,0 +1,304 @@
+"""From a user's class to a plugin of the framework."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+import numpy as np
+
+from cache.columns import NodesView
+from plugins.authoring.checked_results import (
+    PolicyAnswerError,
+    checked_mask,
+    checked_score,
+    checked_scores,
+    checked_verdict,
+    to_scale,
+)
+from plugins.authoring.guard import ABSENT, Unguarded
+from plugins.authoring.node import Node
+from plugins.authoring.nodes import Nodes
+from plugins.authoring.other_nodes import OtherNodes
+from plugins.authoring.own_columns import OwnColumns
+from plugins.authoring.pod import Pod
+from plugins.authoring.user_class import args_type_of, check_class, has_any, policy_name, takes_args
+from plugins.framework.args import ArgsError
+from plugins.framework.interfaces import FilterPlugin, Plugin, ScorePlugin
+from plugins.framework.node_metrics import NoMetrics
+from plugins.framework.results import ALL_PASS, NodeVerdicts
+from plugins.framework.status import SUCCESS, Status, unschedulable
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    import msgspec
+    import numpy.typing as npt
+
+    from cache.node_info import NodeInfo
+    from cache.pod_info import PodInfo
+    from plugins.authoring.guard import Guard
+    from plugins.framework.cluster_events import EventRegistration
+    from plugins.framework.cycle_state import CycleState
+    from plugins.framework.handle import Handle
+    from plugins.framework.results import IntArray
+
+
+def adapt(cls: type, *, guard: Guard | None = None) -> type[Plugin]:
+    """Return a plugin class that serves exactly the extension points that a user's class has.
+
+    Parameters
+    ----------
+    cls
+        A plain class, see docs/plugins.md.
+    guard
+        Runs every call; None lets failures through.
+
+    Raises
+    ------
+    PolicyClassError
+        When the class cannot be a plugin.
+    """
+    check_class(cls)
+    bases: list[type] = []
+    normalized = bool(getattr(cls, "normalized", False))
+    # The order counts: a vector form comes before the one that is derived from the scalar form.
+    if has_any(cls, "signature"):
+        bases.append(_Signed)
+    if has_any(cls, "score", "score_one") and not normalized:
+        bases.append(_Stretched)
+    for vector, scalar, *forms in _FORMS:
+        written = (has_any(cls, vector), has_any(cls, scalar))
+        bases += [form for form, of in zip(forms, _WRITTEN, strict=True) if written == of]
+    members: dict[str, Any] = {
+        "__doc__": cls.__doc__,
+        "__module__": cls.__module__,
+        "name": policy_name(cls),
+        "args_type": args_type_of(cls),
+        "policy": cls,
+        "guard": Unguarded() if guard is None else guard,
+        "is_normalized": normalized,
+        "looks_at_others": bool(getattr(cls, "looks_at_other_nodes", False)),
+    }
+    return cast("type[Plugin]", type(cls.__name__, tuple(bases), members))
+
+
+class PolicyPlugin(Plugin):
+    """Base of what :func:`adapt` returns.
+
+    Class attributes: ``policy`` is the user's class, ``guard`` runs the calls into it.
+    """
+
+    policy: ClassVar[type]
+    guard: ClassVar[Guard]
+    is_normalized: ClassVar[bool]
+    """Whether its scores are within 0..100 as they come."""
+    looks_at_others: ClassVar[bool]
+    """Whether what it says of one node depends on other nodes, by ``Nodes.all_nodes``."""
+
+    def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        try:
+            self.user: Any = self.policy(args) if takes_args(self.policy) else self.policy()
+        except ArgsError:
+            raise
+        except Exception as error:
+            why = str(error) or type(error).__name__
+            raise ArgsError("", f"{self.name} refuses them: {why}") from error
+        self.own_columns = OwnColumns(_LentMetrics(handle))
+        self.others = OtherNodes()
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return every event if the class filters, by whatever it pleases; else nothing."""
+        return super().events_to_register() if isinstance(self, FilterPlugin) else ()
+
+    def nodes(self, view: NodesView) -> Nodes:
+        """Return a view as the user's class sees it."""
+        if self.looks_at_others:
+            self.others.saw(view)
+        return Nodes(view, self.own_columns)
+
+    def alone(self, node_info: NodeInfo) -> NodesView:
+        """Return a view of one node: among all others if the class looks at them."""
+        return self.others.view_of(node_info) if self.looks_at_others else NodesView.of([node_info])
+
+
+class _LentMetrics:
+    """The handle's metrics: a constructor must not use its handle, a plugin on trial has none."""
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def latest(self, name: str) -> Any:
+        return getattr(self._handle, "node_metrics", _NO_METRICS).latest(name)
+
+
+_NO_METRICS: Final = NoMetrics()
+
+
+class _Signed(PolicyPlugin):
+    def signature(self, info: PodInfo) -> Hashable | None:
+        """Return what the user's class returns, for as long as the guard calls it or does not."""
+        guard = self.guard
+        answer = guard.call(self.name, "signature", lambda: self._signature(info))
+        return None if answer is None or answer is ABSENT else (answer, guard.calls)
+
+    def _signature(self, info: PodInfo) -> Hashable | None:
+        signature: Hashable | None = self.user.signature(Pod(info))
+        try:
+            hash(signature)
+        except TypeError as error:
+            raise PolicyAnswerError(
+                "dtype", f"signature returned {type(signature).__name__}, which cannot be hashed"
+            ) from error
+        return signature
+
+
+class _Filter(PolicyPlugin):
+    @property
+    def _reason(self) -> str:
+        return str(getattr(self.user, "reason", "") or f"node(s) didn't suit plugin {self.name}")
+
+
+class _VectorFilter(_Filter, FilterPlugin):
+    def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
+        """Judge all nodes of the view."""
+        count = len(nodes)
+
+        def ask() -> npt.NDArray[np.bool_]:
+            return checked_mask(self.user.filter(Pod(info), self.nodes(nodes)), count)
+
+        passed = self.guard.call(self.name, "filter", ask)
+        if passed is ABSENT or passed.all():
+            return ALL_PASS
+        return NodeVerdicts(passed.copy(), status=unschedulable(self._reason))
+
+    def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
+        """Judge one node."""
+        return self.filter(state, info, self.alone(node_info)).status_of(0)
+
+
+class _ScalarFilter(_Filter, FilterPlugin):
+    def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
+        """Judge all nodes of the view, one after the other."""
+        infos = nodes.node_infos()
+
+        def ask() -> list[str | None]:
+            pod, judge, reason = Pod(info), self.user.filter_one, self._reason
+            own = self.own_columns
+            return [checked_verdict(judge(pod, Node(each, own)), reason) for each in infos]
+
+        reasons = self.guard.call(self.name, "filter_one", ask)
+        if reasons is ABSENT or not any(reasons):
+            return ALL_PASS
+        passed = np.fromiter((each is None for each in reasons), np.bool_, len(reasons))
+
+        def detail() -> tuple[npt.NDArray[np.integer], Sequence[Status]]:
+            distinct = list(dict.fromkeys(each for each in reasons if each is not None))
+            at = {each: index for index, each in enumerate(distinct)}
+            which = np.fromiter(
+                (0 if each is None else at[each] for each in reasons), np.intp, len(reasons)
+            )
+            return which, [unschedulable(each) for each in distinct]
+
+        return NodeVerdicts(passed, detail=detail)
+
+    def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
+        """Judge one node."""
+
+        def ask() -> str | None:
+            answer = self.user.filter_one(Pod(info), Node(node_info, self.own_columns))
+            return checked_verdict(answer, self._reason)
+
+        reason = self.guard.call(self.name, "filter_one", ask)
+        return SUCCESS if reason is None or reason is ABSENT else unschedulable(reason)
+
+
+class _BothFilter(_VectorFilter):
+    filter_one = _ScalarFilter.filter_one
+
+
+class _Score(PolicyPlugin):
+    """Raw scores are integers to the framework; here they stand for floats, see ``_encoded``."""
+
+    def _encoded(self, scores: npt.NDArray[np.float64]) -> IntArray:
+        """Return raw scores as the framework carries them: int64.
+
+        Those of a plugin that is stretched to the scale afterwards are the floats bit by bit:
+        nothing is lost, and one node's does not depend on the others.
+        """
+        if self.is_normalized:
+            return np.rint(scores, out=scores).astype(np.int64)
+        return scores.view(np.int64)
+
+
+class _VectorScore(_Score, ScorePlugin):
+    def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
+        """Return raw scores of all nodes of the view."""
+
+        def ask() -> npt.NDArray[np.float64]:
+            answer = self.user.score(Pod(info), self.nodes(nodes))
+            return checked_scores(
+                answer,
+                len(nodes),
+                lambda at: nodes.node_info(at).name,
+                normalized=self.is_normalized,
+            )
+
+        scores = self.guard.call(self.name, "score", ask)
+        return np.zeros(len(nodes), np.int64) if scores is ABSENT else self._encoded(scores)
+
+    def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
+        """Return the raw score of one node."""
+        return int(self.score(state, info, self.alone(node_info))[0])
+
+
+class _ScalarScore(_Score, ScorePlugin):
+    def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
+        """Return raw scores of all nodes of the view, asked one after the other."""
+        infos = nodes.node_infos()
+
+        def ask() -> npt.NDArray[np.float64]:
+            pod, judge, own = Pod(info), self.user.score_one, self.own_columns
+            normalized = self.is_normalized
+            return np.fromiter(
+                (
+                    checked_score(judge(pod, Node(each, own)), each.name, normalized=normalized)
+                    for each in infos
+                ),
+                np.float64,
+                len(infos),
+            )
+
+        scores = self.guard.call(self.name, "score_one", ask)
+        return np.zeros(len(infos), np.int64) if scores is ABSENT else self._encoded(scores)
+
+    def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
+        """Return the raw score of one node."""
+
+        def ask() -> float:
+            answer = self.user.score_one(Pod(info), Node(node_info, self.own_columns))
+            return checked_score(answer, node_info.name, normalized=self.is_normalized)
+
+        score = self.guard.call(self.name, "score_one", ask)
+        return 0 if score is ABSENT else int(self._encoded(np.array([score]))[0])
+
+
+class _Stretched(PolicyPlugin):
+    def normalize(self, state: CycleState, info: PodInfo, scores: IntArray) -> IntArray:
+        """Bring raw scores to 0..100: the best becomes 100, the worst 0."""
+        higher = bool(getattr(self.user, "higher_is_better", True))
+        return to_scale(scores.view(np.float64), higher_is_better=higher)
+
+
+class _BothScore(_VectorScore):
+    score_one = _ScalarScore.score_one
+
+
+_WRITTEN: Final = ((True, False), (False, True), (True, True))
+_FORMS: Final = (
+    ("filter", "filter_one", _VectorFilter, _ScalarFilter, _BothFilter),
+    ("score", "score_one", _VectorScore, _ScalarScore, _BothScore),
+)
+"""The base of a class that has the vector form, the scalar form, or both."""

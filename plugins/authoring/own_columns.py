@@ -1,0 +1,144 @@
+"""What a plugin works out for each node itself, kept from one call to the next.
+
+A derived column of the snapshot is everybody's who asks for the same, and its function must not
+raise. The columns here are one plugin's own, and what its function raises leaves them as they were.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from plugins.authoring.checked_results import PolicyAnswerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    import numpy.typing as npt
+
+    from cache.columns import Columns
+    from cache.node_info import NodeInfo
+    from plugins.framework.node_metrics import NodeMetrics
+
+
+class _Filled:
+    """One column over all rows, and what it was filled from."""
+
+    __slots__ = ("array", "cursor", "epoch", "version")
+
+    def __init__(self) -> None:
+        self.array: npt.NDArray[Any] = np.zeros(0)
+        self.cursor = 0
+        self.epoch = -1
+        self.version = -1
+
+
+class OwnColumns:
+    """The columns of one plugin.
+
+    Parameters
+    ----------
+    metrics
+        Gives what was measured.
+
+    Notes
+    -----
+    *Concurrency*: confined to the thread that calls the plugin.
+
+    Columns die with the snapshot that they are about.
+    """
+
+    def __init__(self, metrics: NodeMetrics) -> None:
+        self._metrics = metrics
+        self._kept: WeakKeyDictionary[Columns, dict[Hashable, _Filled]] = WeakKeyDictionary()
+
+    def names(self, columns: Columns) -> npt.NDArray[np.object_]:
+        """Return the names of all rows, object (n_nodes,), read-only."""
+        kept = self._column(columns, "names")
+        if kept.epoch != columns.epoch:
+            kept.array = _read_only(
+                np.array([info.name for info in columns.node_infos], dtype=np.object_)
+            )
+            kept.epoch = columns.epoch
+        return kept.array
+
+    def metric(self, columns: Columns, name: str) -> npt.NDArray[np.float64]:
+        """Return a metric of all rows, float64 (n_nodes,), read-only, NaN where unknown.
+
+        *Cost*: constant until there is a new reading, or nodes come or go.
+        """
+        reading = self._metrics.latest(name)
+        kept = self._column(columns, ("metric", name))
+        version = -2 if reading is None else reading.version
+        if kept.epoch != columns.epoch or kept.version != version:
+            count = len(columns)
+            if reading is None:
+                array = np.full(count, math.nan)
+            else:
+                of, nan = reading.by_node.get, math.nan
+                infos = columns.node_infos
+                array = np.fromiter((of(info.name, nan) for info in infos), np.float64, count)
+            kept.array = _read_only(array)
+            kept.epoch, kept.version = columns.epoch, version
+        return kept.array
+
+    def metric_of(self, name: str, node_name: str) -> float:
+        """Return a metric of one node; NaN where it is unknown."""
+        reading = self._metrics.latest(name)
+        return math.nan if reading is None else reading.by_node.get(node_name, math.nan)
+
+    def per_node(
+        self,
+        columns: Columns,
+        key: Hashable,
+        function: Callable[[NodeInfo], object],
+        *,
+        of_pods: bool,
+    ) -> npt.NDArray[np.float64]:
+        """Return a function's values for all rows, float64 (n_nodes,), read-only.
+
+        *Cost*: one call for each node that changed since the last time; when nodes came or went,
+        a copy of the column more.
+
+        Raises
+        ------
+        PolicyAnswerError
+            When the function returns anything but a number; what it raises is raised.
+        """
+        kept = self._column(columns, ("per_node", key, of_pods))
+        cursor, rows = columns.follow(kept.cursor, of_pods=of_pods)
+        if not rows:
+            return kept.array
+        # What the function raises must leave the column as it was.
+        array = np.resize(kept.array, len(columns))
+        for row in rows:
+            info = columns.info_at(row)
+            if info is not None:
+                array[row] = _number(key, function(info), info.name)
+        kept.array, kept.cursor = _read_only(array), cursor
+        return kept.array
+
+    def _column(self, columns: Columns, key: Hashable) -> _Filled:
+        of_columns = self._kept.get(columns)
+        if of_columns is None:
+            of_columns = self._kept[columns] = {}
+        found = of_columns.get(key)
+        if found is None:
+            found = of_columns[key] = _Filled()
+        return found
+
+
+def _number(key: Hashable, value: object, node: str) -> float:
+    if isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
+        return float(value)
+    raise PolicyAnswerError(
+        "dtype", f"per_node({key!r}) got {type(value).__name__} for node {node}, it needs a number"
+    )
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,328 @@
+"""The scheduler's parts, put together: what is known, what acts, and who decides.
+
+    Known     the cluster, the pods that wait, and the watches that keep both up to date
+    Acting    whatever writes: bindings, evictions, conditions, Events
+    Deciding  the profiles with their plugins, and the loop that runs one cycle after another
+
+Read from top to bottom: each part is given what stands above it. Where two parts need each other,
+one of them is told by a call: the queue gives
+:class:`~scheduler.queueing.requeue_slices.WakeUpSlices` what it shall call, and profiles arrive by
+:class:`~scheduler.profiles.profile_swap.ProfileSwap`, the first ones as all later ones.
+:mod:`scheduler.app` starts and stops what is made here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+from cache.known import Known
+from cache.snapshot import Snapshot
+from scheduler.api_writes.binder import Binder, BindingApi
+from scheduler.api_writes.binding_slots import BindingSlots
+from scheduler.api_writes.event_recorder import EventApi, EventRecorder
+from scheduler.api_writes.eviction import EvictionApi, Evictor
+from scheduler.api_writes.pod_status_writer import PodStatusApi, PodStatusWriter
+from scheduler.api_writes.volume_writer import ObjectApi, StorageWriter
+from scheduler.cycle.binding_cycle import MAX_BINDING, BindingCycles
+from scheduler.cycle.failure_handler import FailureHandler
+from scheduler.cycle.host_selection import HostSelector
+from scheduler.cycle.kubelet_rejections import KubeletRejections
+from scheduler.cycle.preemption_executor import PreemptionExecutor
+from scheduler.cycle.reaper import Reaper
+from scheduler.cycle.reports import Reports
+from scheduler.cycle.schedule_one import Deciders, Outcomes, SchedulingLoop
+from scheduler.cycle.scheduling_cycle import SchedulingCycle
+from scheduler.event_handlers.other_objects import OtherObjects
+from scheduler.event_handlers.pods_and_nodes import EventHandlers
+from scheduler.informers.watched import Watched
+from scheduler.profiles.profile_swap import ProfileSwap
+from scheduler.queueing import (
+    BudgetAccounts,
+    QueueLimits,
+    QueueListeners,
+    QueueRules,
+    SchedulingQueue,
+)
+from scheduler.queueing.requeue_slices import WakeUpSlices
+from scheduler.runtime.known_pods import KnownPods
+from scheduler.runtime.plugin_handle import PluginActions, PluginServices
+from scheduler.runtime.profile_map import Profiles
+from scheduler.runtime.waiting_pods import WaitingPods
+from scheduler.shadow import Shadows
+
+if TYPE_CHECKING:
+    from cache.objects import Pod
+    from plugins.framework.node_metrics import NodeMetrics
+    from scheduler.config import SchedulerConfig
+    from scheduler.metrics import Metrics
+    from scheduler.options import Options
+    from scheduler.process.ports import Ports
+
+EVENTS_WAITING: Final = 20_000
+"""Events that may wait behind binds; under lasting load the newest are dropped and counted."""
+
+BINDS_BEFORE_EVENTS: Final = 16
+"""Bindings under way beyond which Events stand back."""
+
+GET_POD_S: Final = 60.0
+"""How long the reaper waits for an answer."""
+
+
+class SchedulerApi(BindingApi, EvictionApi, EventApi, PodStatusApi, ObjectApi, Protocol):
+    """All calls to the API server that the parts need."""
+
+
+WatchedT = TypeVar("WatchedT", bound=Watched)
+WatchedT_co = TypeVar("WatchedT_co", bound=Watched, covariant=True)
+
+
+class Watch(Protocol[WatchedT_co]):
+    """Makes the watches: what they bring goes to these two."""
+
+    def __call__(self, handlers: EventHandlers, others: OtherObjects) -> WatchedT_co:
+        """Return the watches, which are not started yet."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Knowing(Generic[WatchedT_co]):
+    """What is known.
+
+    Attributes
+    ----------
+    cluster
+        Nodes, and all else that decisions depend on.
+    pods
+        Where every pod is.
+    rejections
+        Which nodes pods should avoid, for their kubelets rejected them.
+    handlers
+        What keeps nodes and pods up to date.
+    watched
+        What the watches brought.
+    """
+
+    cluster: Known
+    pods: KnownPods
+    rejections: KubeletRejections
+    handlers: EventHandlers
+    watched: WatchedT_co
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """Whatever writes.
+
+    Attributes
+    ----------
+    reports
+        Events, conditions, metrics.
+    slots
+        How many bindings may press on the API server.
+    binder, storage_writer
+        Bind pods, and write volumes and claims.
+    failures, bindings
+        What becomes of decisions.
+    preemptions
+        Evicts victims.
+    reaper
+        Settles assumed pods that were never confirmed.
+    """
+
+    reports: Reports
+    binder: Binder
+    storage_writer: StorageWriter
+    failures: FailureHandler
+    bindings: BindingCycles
+    preemptions: PreemptionExecutor
+    reaper: Reaper
+
+
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """Who decides.
+
+    Attributes
+    ----------
+    profiles
+        Those that decide at the moment: none before the first ones are handed to ``swap``.
+    services
+        What plugins are lent.
+    swap
+        Puts profiles in place of others.
+    shadows
+        Policies that look on.
+    loop
+        The scheduling thread.
+    """
+
+    profiles: Profiles
+    services: PluginServices
+    swap: ProfileSwap
+    shadows: Shadows
+    loop: SchedulingLoop
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly(Generic[WatchedT_co]):
+    """All parts."""
+
+    known: Knowing[WatchedT_co]
+    acting: Acting
+    deciding: Deciding
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is decided before anything is made.
+
+    Attributes
+    ----------
+    config, options
+        What the user wants.
+    metrics
+        Where everything is counted.
+    shares_attempts
+        Whether the QueueSort plugin shares attempts between accounts.
+    node_metrics
+        Numbers about nodes that somebody measures; None where nobody does.
+    """
+
+    config: SchedulerConfig
+    options: Options
+    metrics: Metrics
+    shares_attempts: bool = False
+    node_metrics: NodeMetrics | None = None
+
+
+def assemble(
+    ports: Ports[SchedulerApi], watch: Watch[WatchedT], setting: Setting
+) -> Assembly[WatchedT]:
+    """Put the parts together; nothing is started.
+
+    *Concurrency*: on the I/O loop.
+    """
+    profiles = Profiles()
+    slots = BindingSlots(MAX_BINDING, ports.executor)
+    reports, known = _know(ports, watch, setting, profiles, slots)
+    acting = _act(ports, known, reports, slots, setting)
+    return Assembly(known, acting, _decide(ports, known, acting, profiles, setting))
+
+
+def _know(
+    ports: Ports[SchedulerApi],
+    watch: Watch[WatchedT],
+    setting: Setting,
+    profiles: Profiles,
+    slots: BindingSlots,
+) -> tuple[Reports, Knowing[WatchedT]]:
+    executor, clock, metrics = ports.executor, ports.clock.monotonic, setting.metrics
+    cluster = Known.nothing(setting.options.ttl_s, executor.lock)
+    pods = KnownPods(cluster.cache, _queue(ports, setting, profiles), WaitingPods(executor.lock))
+    events = EventRecorder(
+        ports,
+        instance=setting.options.identity,
+        capacity=EVENTS_WAITING,
+        pressure=lambda: len(slots) > BINDS_BEFORE_EVENTS,
+    )
+    reports = Reports(events, PodStatusWriter(ports, cluster.cache.is_placed_pod), metrics)
+    rejections = KubeletRejections(events, metrics, clock)
+    handlers = EventHandlers(pods, profiles, metrics, rejections.see)
+    watched = watch(handlers, OtherObjects(cluster, pods.queue, metrics))
+    return reports, Knowing(cluster, pods, rejections, handlers, watched)
+
+
+def _queue(ports: Ports[SchedulerApi], setting: Setting, profiles: Profiles) -> SchedulingQueue:
+    config, options, metrics = setting.config, setting.options, setting.metrics
+    slices = WakeUpSlices(ports.executor.loop, ports.clock.monotonic)
+    return SchedulingQueue(
+        QueueRules(
+            profiles.sort_key,
+            metrics.cycles.timed(profiles.pre_enqueue),
+            profiles.registrations,
+            profiles.account if setting.shares_attempts else None,
+        ),
+        ports.clock.monotonic,
+        limits=QueueLimits(
+            initial_backoff_s=float(config.pod_initial_backoff_seconds),
+            max_backoff_s=float(config.pod_max_backoff_seconds),
+        ),
+        accounts=BudgetAccounts(options.attempt_budget_s or float("inf"), ports.clock.thread_cpu),
+        listeners=QueueListeners(metrics.incoming, slices.wake_later),
+        locks=ports.executor,
+    )
+
+
+def _act(
+    ports: Ports[SchedulerApi],
+    known: Knowing[Watched],
+    reports: Reports,
+    slots: BindingSlots,
+    setting: Setting,
+) -> Acting:
+    api, executor, clock, rng = ports.api, ports.executor, ports.clock, ports.rng
+    pods, live_pod, metrics = known.pods, known.watched.pods.get, setting.metrics
+    binder = Binder(
+        api,
+        rng,
+        executor.sleep,
+        slots=slots,
+        on_abandoned=metrics.binding_abandoned,
+        clock=clock.monotonic,
+    )
+    storage_writer = StorageWriter(api, rng, executor.sleep)
+    failures = FailureHandler(
+        pods.queue, live_pod, reports.events, reports.statuses, metrics, clock.monotonic
+    )
+    bindings = BindingCycles(executor, clock.monotonic, pods, failures, reports, slots)
+    evictor = Evictor(
+        api, live_pod, bindings.turn_back, rng, wall_clock=clock.wall, sleep=executor.sleep
+    )
+    preemptions = PreemptionExecutor(
+        executor.loop, clock.monotonic, evictor, live_pod, pods.queue, reports
+    )
+    reaper = Reaper(
+        executor,
+        clock.monotonic,
+        pods,
+        partial(_get_pod, ports),
+        lambda: known.watched.pods.staleness_s(clock.monotonic()) > setting.options.stale_watch_s,
+        metrics,
+    )
+    return Acting(reports, binder, storage_writer, failures, bindings, preemptions, reaper)
+
+
+def _get_pod(ports: Ports[BindingApi], namespace: str, name: str) -> Pod | None:
+    return ports.executor.wait_on_loop(ports.api.get_pod(namespace, name), GET_POD_S)
+
+
+def _decide(
+    ports: Ports[SchedulerApi],
+    known: Knowing[Watched],
+    acting: Acting,
+    profiles: Profiles,
+    setting: Setting,
+) -> Deciding:
+    services = PluginServices(
+        known.cluster,
+        known.watched,
+        known.pods,
+        PluginActions(acting.binder, acting.storage_writer, acting.preemptions),
+        setting.node_metrics,
+    )
+    swap = ProfileSwap(
+        ports.executor, profiles, known.pods.queue, known.handlers, known.watched.pods.list
+    )
+    shadows = Shadows(known.cluster.storage, ports.executor.lock)
+    cycle = SchedulingCycle(Snapshot(), HostSelector(setting.options.seed), known.rejections)
+    loop = SchedulingLoop(
+        ports,
+        known.pods,
+        Deciders(profiles, cycle, shadows),
+        Outcomes(acting.bindings, acting.failures),
+        acting.reports,
+        setting.options.slow_cycle_s,
+    )
+    return Deciding(profiles, services, swap, shadows, loop)

@@ -1,0 +1,326 @@
+"""From an assumed pod to a bound one, or back.
+
+    pre-flights -> wait on permit -> pre-bind -> bind -> finish_binding -> post-bind
+    any failure -> undo: unreserve, forget, wake waiting pods, failure handler
+    told to stop -> whoever waits on permit or is in pre-bind is undone without a word
+
+Source: pkg/scheduler/schedule_one.go, bindingCycle and handleBindingCycleError (1.36).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Final, Protocol
+
+import structlog
+
+from cache.pod_info import on_node
+from plugins.framework.cluster_events import ASSIGNED_POD_DELETE
+from plugins.framework.status import Code, Status, failure
+from scheduler.api_writes.binder import BoundElsewhereError, PodGoneError
+from scheduler.cycle.failure_handler import Failure
+from scheduler.cycle.pre_bindings import PreBindings
+from scheduler.process.loop_inbox import LoopInbox
+from scheduler.runtime.measuring import note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cache.objects import Pod
+    from plugins.framework.cycle_state import CycleState, Mark
+    from scheduler.api_writes.binding_slots import BindingSlots
+    from scheduler.cycle.failure_handler import FailureHandler
+    from scheduler.cycle.reports import Reports
+    from scheduler.decision.decision import Decision
+    from scheduler.process.ports import Executor
+    from scheduler.queueing import QueuedPod
+    from scheduler.runtime.framework_runner import FrameworkRunner
+    from scheduler.runtime.known_pods import KnownPods
+    from scheduler.runtime.waiting_pods import WaitingPod
+
+MAX_BINDING = 512
+"""Slots for bindings. Beyond it the scheduling thread waits: decisions made on top of more
+unanswered ones than that are worth less, and each holds room on a node. A pod that waits for a
+plugin's leave, for its volumes or between two attempts has none: it may wait for minutes, and for
+other pods."""
+
+log = structlog.get_logger(__name__)
+
+
+class StoppedError(Exception):
+    """The scheduler is told to stop, and the next one is to place the pod."""
+
+
+_STOPPED: Final = Status(
+    Code.ERROR, ("the scheduler is told to stop",), error=StoppedError("told to stop")
+)
+
+
+class Nominations(Protocol):
+    """Writes down at the API where a pod is going."""
+
+    async def nominate_now(self, pod: Pod, node_name: str) -> None:
+        """Set the pod's nominated node name, if it is another. Never raises for an API error."""
+        ...
+
+    async def quiet(self, uid: str) -> None:
+        """Wait until nothing is being written about an assumed pod any more."""
+        ...
+
+
+@dataclass(slots=True)
+class BindingJob:
+    """One assumed pod on its way."""
+
+    queued: QueuedPod
+    decision: Decision
+    state: CycleState
+    framework: FrameworkRunner
+    waiting: WaitingPod | None = None
+    is_permitted: bool = False
+    """No plugin holds it back any more: what fails from here on says nothing about the pod."""
+
+
+class BindingCycles:
+    """All bindings under way.
+
+    Parameters
+    ----------
+    clock
+        Seconds of a monotonic clock.
+    failures
+        Takes the pods that are not bound.
+    reports
+        Where a binding is reported, and a nomination if the binding may take a while.
+    slots
+        What each binding needs until it waits for something else than its request.
+
+    Notes
+    -----
+    *Concurrency*: :meth:`start` and :meth:`undo` from the scheduling thread, the rest on the I/O
+    loop. A job belongs to the loop once started.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        clock: Callable[[], float],
+        pods: KnownPods,
+        failures: FailureHandler,
+        reports: Reports,
+        slots: BindingSlots,
+    ) -> None:
+        loop = executor.loop
+        self._nominations: Nominations = reports.statuses
+        self._pre_bindings = PreBindings(loop, executor.lock)
+        self._cache = pods.cache
+        self._queue = pods.queue
+        self._waiting_pods = pods.waiting
+        self._failures = failures
+        self._recorder = reports.events
+        self._metrics = reports.metrics
+        self._clock = clock
+        self._slots = slots
+        self._inbox: LoopInbox[BindingJob] = LoopInbox(loop, self._receive)
+        self._loop = loop
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._started = 0
+        self._ended = 0
+        self._pre_binds_no_more = False
+
+    def start(self, job: BindingJob) -> None:
+        """Hand an assumed pod over. Waits while too many bindings are under way."""
+        self._slots.acquire(job.decision.info.uid)
+        self._started += 1
+        self._inbox.put(job)
+
+    @property
+    def in_flight(self) -> int:
+        """How many bindings are under way."""
+        return self._started - self._ended
+
+    @property
+    def pressing(self) -> int:
+        """How many bindings are under way without waiting for anything but their request."""
+        return len(self._slots)
+
+    def turn_back(self, uid: str, plugin: str) -> bool:
+        """Let go of a pod that a more important one wants to evict, if it is not bound yet.
+
+        It is tried again after its backoff. Any thread.
+
+        Returns
+        -------
+        False when the pod is not on its way, or its binding has begun.
+        """
+        waiting = self._waiting_pods.get(uid)
+        if waiting is not None and waiting.preempt(plugin, "preempted"):
+            return True
+        return self._pre_bindings.cancel(uid, f"preempted by {plugin}")
+
+    async def drain(self, timeout_s: float) -> int:
+        """Wait until all bindings are settled; return how many are not when time is up."""
+        deadline = self._clock() + timeout_s
+        while self.in_flight and self._clock() < deadline:
+            tasks = list(self._tasks)
+            if tasks:
+                await asyncio.wait(tasks, timeout=max(deadline - self._clock(), 0.0))
+            else:
+                await asyncio.sleep(0)
+        return self.in_flight
+
+    async def end(self, timeout_s: float) -> int:
+        """Bring all bindings to an end, when no more are started; return how many have none.
+
+        What is on its way to the API server is waited for. Whom a Permit plugin holds is turned
+        back at once, for the pods that it may wait for are not tried any more; a PreBind has half
+        of the time. A pod that is turned back so gives up what it was assumed to have, and nothing
+        is said of it: to the next scheduler it is a pod nominated for the node where it was going,
+        which is tried first.
+
+        Source: cmd/kube-scheduler/app/server.go, Run (1.36): the context ends, and with it the
+        wait on permit, PreBind and, sooner or later, the process; nominations stay.
+        """
+        until_s = self._clock() + timeout_s
+        for waiting in self._waiting_pods.list():
+            waiting.turn_back(_STOPPED)
+        left = await self.drain(timeout_s / 2)
+        if left:
+            self._pre_binds_no_more = True
+            self._pre_bindings.cancel_all(_STOPPED)
+            left = await self.drain(max(until_s - self._clock(), 0.0))
+        return left
+
+    def _receive(self, job: BindingJob) -> None:
+        task = self._loop.create_task(self._run(job))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, job: BindingJob) -> None:
+        marks: list[Mark] = []
+        job.state.marks, began = marks, perf_counter()
+        try:
+            try:
+                status = await self._bind(job)
+            except Exception as error:
+                log.exception("binding cycle failed", pod=job.decision.info.key)
+                status = failure(error, "binding")
+            finally:
+                # Before the pod can be popped again.
+                self._slots.release(job.decision.info.uid)
+            if status.is_success:
+                self._bound(job)
+            else:
+                self.undo(job, status)
+        except Exception:
+            # Reached only by a mistake of ours; the pod must still end in exactly one place.
+            log.exception("the end of a binding cycle failed", pod=job.decision.info.key)
+            self._queue.done(job.decision.info.uid)
+        finally:
+            self._metrics.cycles.binding(job.decision.profile, marks, began)
+            self._ended += 1
+
+    async def _bind(self, job: BindingJob) -> Status:
+        info, node_name, framework = job.decision.info, job.decision.node_name, job.framework
+        ahead = framework.run_pre_bind_pre_flights(job.state, info, node_name)
+        if ahead.code is Code.ERROR:
+            self._waiting_pods.remove(info.uid)
+            return ahead
+        if job.waiting is not None or ahead.is_success:
+            self._slots.release(info.uid)
+            # The node is taken for longer than a moment: autoscalers should know by whom.
+            await self._nominations.nominate_now(info.pod, node_name)
+        if job.waiting is not None:
+            status = await self._wait_on_permit(job.waiting)
+            if not status.is_success:
+                return status
+        job.is_permitted = True
+        _begin(job)
+        if ahead.is_success:
+            if self._pre_binds_no_more:
+                return _STOPPED
+            pre_bind = framework.run_pre_bind(job.state, info, node_name)
+            status = await self._pre_bindings.run(info.uid, pre_bind)
+            if not status.is_success:
+                return status
+        # What was written about the pod before it was assumed must not come after its binding.
+        await self._nominations.quiet(info.uid)
+        if framework.extenders is not None:
+            bound = await framework.extenders.bind(info, node_name)
+            if bound is not None:
+                return bound
+        _begin(job)
+        return await framework.run_bind(job.state, info, node_name)
+
+    async def _wait_on_permit(self, waiting: WaitingPod) -> Status:
+        started_s = self._clock()
+        try:
+            status = await waiting.wait()
+        finally:
+            self._waiting_pods.remove(waiting.info.uid)
+        self._metrics.permit_waited(status.code.title, self._clock() - started_s)
+        return status
+
+    def _bound(self, job: BindingJob) -> None:
+        decision = job.decision
+        info = decision.info
+        now_s = self._clock()
+        self._cache.finish_binding(info, now_s)
+        self._queue.done(info.uid)
+        _begin(job)
+        for failed in job.framework.run_post_bind(job.state, info, decision.node_name):
+            log.error("post-bind failed", pod=info.key, error=failed.message)
+        self._metrics.bound(job.queued, decision, now_s)
+        self._recorder.event(
+            info.pod,
+            "Normal",
+            "Scheduled",
+            "Binding",
+            f"Successfully assigned {info.key} to {decision.node_name}",
+            policy=decision.policy,
+        )
+        log.debug(
+            "pod bound",
+            pod=info.key,
+            node=decision.node_name,
+            cycle=decision.cycle,
+            policy=decision.policy.text,
+            evaluated=decision.evaluated_nodes,
+            feasible=decision.feasible_nodes,
+        )
+
+    def undo(self, job: BindingJob, status: Status) -> None:
+        """Take back everything that was done for a pod since it was assumed, and requeue it.
+
+        The only undo there is: used when Reserve or Permit refuse, and when the binding fails.
+        """
+        info = job.decision.info
+        for failed in job.framework.run_unreserve(job.state, info, job.decision.node_name):
+            log.error("unreserve failed", pod=info.key, error=failed.message)
+        freed = self._cache.forget_pod(info)
+        error = status.error
+        if isinstance(error, StoppedError):
+            log.info("left to the next scheduler", pod=info.key, node=job.decision.node_name)
+            self._queue.done(info.uid)
+        elif isinstance(error, PodGoneError | BoundElsewhereError):
+            if isinstance(error, BoundElsewhereError):
+                self._metrics.bind_conflict()
+                log.warning("pod was bound by another scheduler", pod=info.key, error=str(error))
+            self._queue.done(info.uid)
+        else:
+            failure = Failure.of_status(job.decision.profile, status, job.decision.policy)
+            if job.is_permitted:
+                # No event would bring such a pod back: it is tried again after its backoff.
+                nobody: frozenset[str] = frozenset()
+                failure = replace(failure, unschedulable_plugins=nobody, pending_plugins=nobody)
+            self._failures.handle(job.queued, failure)
+        if freed:
+            left = on_node(info.pod, job.decision.node_name)
+            self._queue.move_all(ASSIGNED_POD_DELETE, left, None)
+
+
+def _begin(job: BindingJob) -> None:
+    """Note that an extension point begins: what was waited for before is not its time."""
+    note(job.state, "", "", Code.SUCCESS)

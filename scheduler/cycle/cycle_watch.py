@@ -1,0 +1,114 @@
+"""Takes in what a scheduling cycle measured, and tells of it when it was slow.
+
+    began              deciding              committing                ended
+      | the snapshot is  | where the pod       | assume, reserve, permit;  |
+      | brought up to    | goes, or why        | or report why not         |
+      | date             | nowhere             |                           |
+
+Source: pkg/scheduler/schedule_one.go (1.36), which traces schedulePod beyond 100 ms.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from scheduler.metrics.cycle_metrics import REUSE, MeasuredCycle, durations_of
+
+if TYPE_CHECKING:
+    from plugins.framework.cycle_state import Mark
+    from scheduler.decision.decision import Decision
+    from scheduler.metrics.cycle_metrics import CycleMetrics
+
+DEFAULT_SLOW_CYCLE_S: Final = 0.1
+"""Source: schedulePod, in the file above."""
+
+_QUIET_S: Final = 1.0
+
+_TOLD_PLUGINS: Final = 12
+"""The slowest; the others are in the metrics."""
+
+log = structlog.get_logger(__name__)
+
+
+class CycleWatch:
+    """Takes in what scheduling cycles measured.
+
+    Parameters
+    ----------
+    slow_s
+        Beyond this a cycle is slow; 0 for never. Each is counted, one a second is told of.
+
+    Notes
+    -----
+    *Concurrency*: confined to the scheduling thread.
+    """
+
+    def __init__(self, metrics: CycleMetrics, slow_s: float) -> None:
+        self._metrics = metrics
+        self._hand_over = metrics.cycle
+        self._slow_s = slow_s or float("inf")
+        self._quiet_until = 0.0
+
+    def end(
+        self,
+        decision: Decision,
+        marks: list[Mark],
+        began: float,
+        deciding: float,
+        committing: float,
+    ) -> None:
+        """End a cycle: count it, and tell of it if it was slow.
+
+        Parameters
+        ----------
+        marks
+            What ended when while it decided and committed; handed over, and not changed any more.
+        began, deciding, committing
+            When its stages began, as ``time.perf_counter`` tells.
+        """
+        ended = perf_counter()
+        cycle = (decision.profile, marks, began, deciding, committing, ended)
+        self._hand_over(cycle)
+        if ended - began > self._slow_s:
+            self._metrics.slow()
+            if ended >= self._quiet_until:
+                # On a machine without time for us most cycles are slow: the log is not for that.
+                self._quiet_until = ended + _QUIET_S
+                _tell(decision, MeasuredCycle(*cycle))
+
+
+def _tell(decision: Decision, cycle: MeasuredCycle) -> None:
+    durations = durations_of(cycle.marks, cycle.deciding)
+    laps = [
+        (seconds, f"{plugin}/{point}")
+        for point, plugin, _, seconds in durations
+        if plugin and point != REUSE
+    ]
+    reuse = {plugin: _ms(seconds) for point, plugin, _, seconds in durations if point == REUSE}
+    log.warning(
+        "slow scheduling cycle",
+        pod=decision.info.key,
+        cycle=decision.cycle,
+        profile=decision.profile,
+        policy=decision.policy.text,
+        node=decision.node_name,
+        evaluated=decision.evaluated_nodes,
+        duration_ms=_ms(cycle.ended - cycle.began),
+        stages_ms={
+            "snapshot": _ms(cycle.deciding - cycle.began),
+            "decide": _ms(cycle.committing - cycle.deciding),
+            "commit": _ms(cycle.ended - cycle.committing),
+        },
+        points_ms={point: _ms(seconds) for point, plugin, _, seconds in durations if not plugin},
+        reuse_ms=reuse,
+        plugins_ms={
+            name: _ms(seconds) for seconds, name in sorted(laps, reverse=True)[:_TOLD_PLUGINS]
+        },
+    )
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)

@@ -1,0 +1,210 @@
+"""The one way back for a pod that was refused: queue, Event and condition.
+
+Source: pkg/scheduler/schedule_one.go, handleSchedulingFailure (1.36).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from cache.pod_info import PodInfo
+from cache.resources import MalformedObjectError
+from plugins import names
+from plugins.framework.status import Code
+from scheduler.decision.profile_origin import DEFAULT_ORIGIN, PolicyOrigin
+from scheduler.queueing import Room
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cache.objects import Pod
+    from plugins.framework.status import Status
+    from scheduler.api_writes.event_recorder import EventRecorder
+    from scheduler.api_writes.pod_status_writer import PodStatusWriter
+    from scheduler.decision.decision import Decision
+    from scheduler.metrics import Metrics
+    from scheduler.queueing import QueuedPod, SchedulingQueue
+
+REASON_UNSCHEDULABLE = "Unschedulable"
+"""The word that autoscalers act on: only for a "no" about the pod, never for our own failure."""
+
+REASON_SCHEDULER_ERROR = "SchedulerError"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt ended without a binding."""
+
+    profile: str
+    status: Status
+    message: str
+    unschedulable_plugins: frozenset[str]
+    pending_plugins: frozenset[str]
+    nominated_node_name: str | None = None
+    """The node to nominate the pod for; the empty string clears a nomination, None leaves it."""
+    policy: PolicyOrigin = DEFAULT_ORIGIN
+    """What decided."""
+    is_over_budget: bool = False
+    """Whether the attempt was broken off because it took too much of the thread."""
+
+    @property
+    def condition_reason(self) -> str:
+        """The reason of the condition ``PodScheduled``.
+
+        ``Unschedulable`` has autoscalers buy nodes. So it is only said of a pod that other nodes
+        may help: not after a failure of our own, nor where there is no verdict yet, nor where the
+        pod asks for what is not supported here.
+        """
+        status = self.status
+        if status.is_rejection and status.plugin != names.UNSUPPORTED_REQUESTS:
+            return REASON_UNSCHEDULABLE
+        return REASON_SCHEDULER_ERROR
+
+    @classmethod
+    def of_decision(cls, decision: Decision) -> Failure:
+        """Return the failure that a decision without a node stands for."""
+        rejected = decision.status.is_rejection
+        diagnosis = decision.diagnosis
+        return cls(
+            decision.profile,
+            decision.status,
+            decision.message(),
+            diagnosis.unschedulable_plugins if rejected else frozenset(),
+            diagnosis.pending_plugins if rejected else frozenset(),
+            decision.nominated_node_name,
+            decision.policy,
+            decision.is_over_budget,
+        )
+
+    @classmethod
+    def of_status(
+        cls, profile: str, status: Status, policy: PolicyOrigin = DEFAULT_ORIGIN
+    ) -> Failure:
+        """Return the failure of a pod that had a node: at Reserve, Permit, PreBind or Bind."""
+        nobody: frozenset[str] = frozenset()
+        blamed = frozenset({status.plugin}) if status.is_rejection and status.plugin else nobody
+        pends = status.code is Code.PENDING
+        return cls(
+            profile,
+            status,
+            status.message,
+            nobody if pends else blamed,
+            blamed if pends else nobody,
+            "",
+            policy,
+        )
+
+
+class FailureHandler:
+    """Puts a refused pod back and tells the world why.
+
+    Parameters
+    ----------
+    live_pod
+        Gives the API's latest version of a pod by namespace and name, or None.
+    clock
+        Seconds of the queue's monotonic clock.
+
+    Notes
+    -----
+    *Concurrency*: thread-safe; called from the scheduling thread and the I/O loop. Never waits.
+    """
+
+    def __init__(
+        self,
+        queue: SchedulingQueue,
+        live_pod: Callable[[str, str], Pod | None],
+        recorder: EventRecorder,
+        status_writer: PodStatusWriter,
+        metrics: Metrics,
+        clock: Callable[[], float],
+    ) -> None:
+        self._queue = queue
+        self._live_pod = live_pod
+        self._recorder = recorder
+        self._status_writer = status_writer
+        self._metrics = metrics
+        self._clock = clock
+
+    def handle(self, queued: QueuedPod, failure: Failure) -> None:
+        """Requeue the pod, unless it is gone or bound, and report why it was refused.
+
+        A pod whose attempt has ended already stays where it is. That a failure cannot be reported
+        changes nothing of what becomes of the pod.
+        """
+        tried, popped_s = queued.info, queued.popped_s
+        live = self._requeue(queued, failure)
+        try:
+            self._report(tried, live, popped_s, failure)
+        except Exception:
+            log.exception("a failure could not be reported", pod=tried.key)
+
+    def _requeue(self, queued: QueuedPod, failure: Failure) -> Pod | None:
+        """End the attempt; return the live pod if it is tried again, else None."""
+        info = queued.info
+        if self._queue.room_of(info.uid) is not Room.IN_FLIGHT:
+            return None
+        live = self._live_pod(info.namespace, info.name)
+        if live is None or live.metadata.uid != info.uid or live.spec.node_name:
+            self._queue.done(info.uid)
+            return None
+        if live is not info.pod:
+            try:
+                queued.info = PodInfo(live)
+            except MalformedObjectError as error:
+                log.warning("keeping the last readable version", pod=info.key, error=str(error))
+        queued.unschedulable_plugins = failure.unschedulable_plugins
+        queued.pending_plugins = failure.pending_plugins
+        self._queue.add_unschedulable(queued)
+        if failure.nominated_node_name is not None:
+            # Counts from here on, whenever the API server hears of it. No cycle comes between.
+            self._queue.nominator.add(queued.info, failure.nominated_node_name)
+        return live
+
+    def _report(
+        self, info: PodInfo, live: Pod | None, popped_s: float | None, failure: Failure
+    ) -> None:
+        rejected = failure.status.is_rejection
+        result = "unschedulable" if rejected else "error"
+        self._metrics.attempt(
+            failure.profile, result, None if popped_s is None else self._clock() - popped_s
+        )
+        if rejected:
+            log.debug(
+                "pod is unschedulable",
+                pod=info.key,
+                reason=failure.message,
+                policy=failure.policy.text,
+            )
+        elif failure.is_over_budget:
+            log.warning(
+                "attempt broken off",
+                pod=info.key,
+                error=failure.message,
+                policy=failure.policy.text,
+            )
+        else:
+            log.error(
+                "scheduling failed",
+                pod=info.key,
+                error=failure.message,
+                policy=failure.policy.text,
+            )
+        if live is None:
+            return
+        self._recorder.event(
+            live,
+            "Warning",
+            "FailedScheduling",
+            "Scheduling",
+            failure.message,
+            policy=failure.policy,
+        )
+        self._status_writer.unscheduled(
+            live, failure.condition_reason, failure.message, failure.nominated_node_name
+        )

@@ -1,0 +1,184 @@
+"""Pods that a kubelet refused to run, and the nodes that their successors had better avoid.
+
+A kubelet looks at a pod once more before it runs it, and knows more than the API: devices that are
+taken, the NUMA nodes of its CPUs, pods of its own. A pod that it refuses has failed for good; its
+controller makes another one, which would go to the same node again and be refused again, as fast
+as everybody works.
+
+Source: pkg/kubelet/lifecycle/predicate.go and handlers.go, pkg/kubelet/cm (1.36), for the reasons.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cache.objects import Pod
+    from scheduler.api_writes.event_recorder import EventRecorder
+    from scheduler.metrics import Metrics
+
+AVOID_S: Final = 30.0
+MAX_AVOID_S: Final = 600.0
+"""For how long a node is avoided after a first rejection; twice as long after each further one, up
+to the maximum."""
+
+PAUSE_S: Final = 2.0
+MAX_PAUSE_S: Final = 60.0
+"""The same for a successor that has no other node: so long it waits before it goes there."""
+
+MAX_REMEMBERED: Final = 4096
+"""Pairs of an owner and a node. Beyond it those that are over are forgotten, and if that does not
+help all of them."""
+
+_OUT_OF: Final = frozenset({"OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "OutOfpods"})
+_REASONS: Final = _OUT_OF | {
+    "AppArmor",
+    "EmptyPodSharedPoolError",
+    "InitContainerRestartPolicyForbidden",
+    "InvalidNodeInfo",
+    "NodeAffinity",
+    "NodeName",
+    "NodePorts",
+    "NodeShutdown",
+    "PodLevelResourcesNotSupported",
+    "PodOSNotSupported",
+    "PodOSSelectorNodeLabelDoesNotMatch",
+    "SMTAlignmentError",
+    "SupplementalGroupsPolicyNotSupported",
+    "TaintToleration",
+    "TopologyAffinityError",
+    "UnexpectedAdmissionError",
+    "UnexpectedPredicateFailureType",
+    "UnknownReason",
+}
+
+_NOWHERE: Final[Mapping[str, float]] = {}
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rejection:
+    """How often a node has rejected pods of one owner, and what follows."""
+
+    count: int
+    avoided_until_s: float
+    paused_until_s: float
+    forgotten_s: float
+
+
+class KubeletRejections:
+    """Counts and reports rejections, and knows which nodes an owner's pods should avoid.
+
+    Parameters
+    ----------
+    clock
+        Seconds of a monotonic clock.
+
+    Notes
+    -----
+    *Concurrency*: :meth:`see` on the I/O loop, :meth:`avoided` from any thread.
+    """
+
+    def __init__(
+        self, recorder: EventRecorder, metrics: Metrics, clock: Callable[[], float]
+    ) -> None:
+        self._recorder = recorder
+        self._metrics = metrics
+        self._clock = clock
+        # Owner's UID to nodes; what is in it is replaced, never changed.
+        self._by_owner: dict[str, Mapping[str, _Rejection]] = {}
+        self._size = 0
+
+    def see(self, pod: Pod) -> None:
+        """Take in a pod of ours that has ended; nothing happens unless a kubelet rejected it."""
+        reason = _rejection(pod)
+        if not reason:
+            return
+        metadata, node_name = pod.metadata, pod.spec.node_name
+        self._metrics.kubelet_rejected(reason)
+        log.warning(
+            "pod was rejected by its kubelet",
+            pod=f"{metadata.namespace}/{metadata.name}",
+            node=node_name,
+            reason=pod.status.reason,
+        )
+        note = f"Node {node_name} rejected the pod ({pod.status.reason})"
+        self._recorder.event(pod, "Warning", "RejectedByNode", "Scheduling", note)
+        owner = _controller(pod)
+        if owner:
+            self._remember(owner, node_name)
+
+    def avoided(self, pod: Pod) -> Mapping[str, float]:
+        """Return the nodes that a pod should avoid, each with the seconds of its pause.
+
+        It is to wait for so long where no other node will do; 0 when the pause is over. *Cost*: a
+        comparison, as long as no pod was rejected.
+        """
+        if not self._by_owner:
+            return _NOWHERE
+        rejections = self._by_owner.get(_controller(pod))
+        if rejections is None:
+            return _NOWHERE
+        now_s = self._clock()
+        return {
+            name: max(each.paused_until_s - now_s, 0.0)
+            for name, each in rejections.items()
+            if now_s < each.avoided_until_s
+        }
+
+    def __len__(self) -> int:
+        """Return how many pairs of an owner and a node are remembered."""
+        return self._size
+
+    def _remember(self, owner: str, node_name: str) -> None:
+        now_s = self._clock()
+        if self._size >= MAX_REMEMBERED:
+            self._forget(now_s)
+        before = self._by_owner.get(owner, {})
+        count = before[node_name].count + 1 if node_name in before else 1
+        growth = 2.0 ** min(count - 1, 16)
+        avoided_s = min(AVOID_S * growth, MAX_AVOID_S)
+        rejection = _Rejection(
+            count,
+            now_s + avoided_s,
+            now_s + min(PAUSE_S * growth, MAX_PAUSE_S),
+            # Whoever rejects again soon after has not been avoided for long enough.
+            now_s + avoided_s + MAX_AVOID_S,
+        )
+        self._size += node_name not in before
+        self._by_owner[owner] = {**before, node_name: rejection}
+
+    def _forget(self, now_s: float) -> None:
+        kept: dict[str, Mapping[str, _Rejection]] = {}
+        for owner, rejections in self._by_owner.items():
+            left = {name: each for name, each in rejections.items() if now_s < each.forgotten_s}
+            if left:
+                kept[owner] = left
+        self._size = sum(len(each) for each in kept.values())
+        if self._size >= MAX_REMEMBERED:
+            kept, self._size = {}, 0
+        self._by_owner = kept
+
+
+def _rejection(pod: Pod) -> str:
+    """Return why a kubelet rejected a pod, out of a bounded number of reasons; or nothing."""
+    reason = pod.status.reason
+    if pod.status.phase != "Failed" or not pod.spec.node_name:
+        return ""
+    if reason in _REASONS:
+        return reason
+    return "OutOfExtendedResource" if reason.startswith("OutOf") else ""
+
+
+def _controller(pod: Pod) -> str:
+    """Return the UID of the pod's controller; empty where there is none."""
+    for owner in pod.metadata.owner_references:
+        if owner.controller:
+            return owner.uid
+    return ""

@@ -1,0 +1,70 @@
+"""Cycles for a pod that does not exist, before the first one that does.
+
+The first question about selectors takes in all pods that run, the first about a label reads it of
+all nodes, and the numeric library loads parts of itself when they are first asked for. Together
+that is some tenths of a second, which the first pods would have to wait one after another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import structlog
+
+from cache.objects import Pod
+from cache.pod_info import PodInfo
+
+if TYPE_CHECKING:
+    from cache.scheduler_cache import SchedulerCache
+    from scheduler.cycle.scheduling_cycle import SchedulingCycle
+    from scheduler.runtime.profile_map import Profiles
+
+log = structlog.get_logger(__name__)
+
+_POD: Final = b"""{
+  "metadata": {
+    "name": "rehearsal", "namespace": "berth", "uid": "rehearsal", "labels": {"app": "rehearsal"}
+  },
+  "spec": {
+    "containers": [{"name": "one", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}],
+    "affinity": {
+      "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+        {"weight": 1, "podAffinityTerm": {"topologyKey": "topology.kubernetes.io/zone",
+          "labelSelector": {"matchLabels": {"app": "rehearsal"}}}}]},
+      "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "kubernetes.io/hostname",
+          "labelSelector": {"matchLabels": {"app": "rehearsal"}}}]}
+    },
+    "topologySpreadConstraints": [
+      {"maxSkew": 5, "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "rehearsal"}}},
+      {"maxSkew": 3, "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "rehearsal"}}}
+    ]
+  }
+}"""
+
+
+def rehearse(cache: SchedulerCache, cycle: SchedulingCycle, profiles: Profiles) -> None:
+    """Go through the filters and scores of every profile for a demanding and for a plain pod.
+
+    Nothing is chosen, counted, told or asked of anybody else. What fails here fails again, and is
+    told of, when a pod meets it.
+
+    *Concurrency*: scheduling thread. *Cost*: that of the first cycles: 20 000 pods 0.1 s.
+    """
+    demanding = msgspec.json.decode(_POD, type=Pod)
+    plain = msgspec.structs.replace(
+        demanding,
+        spec=msgspec.structs.replace(demanding.spec, affinity=None, topology_spread_constraints=()),
+    )
+    cache.update_snapshot(cycle.snapshot)
+    for framework in profiles:
+        for pod in (demanding, plain):
+            try:
+                cycle.rehearse(framework, PodInfo(pod))
+            except Exception as error:  # noqa: BLE001 - a plugin's failure; scheduling goes on
+                log.debug("rehearsal", profile=framework.profile_name, error=str(error))

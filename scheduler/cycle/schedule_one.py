@@ -1,0 +1,321 @@
+"""The scheduling loop: pop, look, decide, assume, hand over.
+
+Source: pkg/scheduler/schedule_one.go, ScheduleOne (1.36).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+import structlog
+
+from cache.scheduler_cache import CacheConflictError
+from plugins.framework.attempt_budget import AttemptBudget, AttemptBudgetExceededError
+from plugins.framework.cycle_state import CycleState
+from plugins.framework.status import Code, Status, failure
+from scheduler.cycle.binding_cycle import BindingJob
+from scheduler.cycle.cycle_watch import DEFAULT_SLOW_CYCLE_S, CycleWatch
+from scheduler.cycle.failure_handler import Failure
+from scheduler.cycle.rehearsal import rehearse
+from scheduler.runtime.waiting_pods import WaitingPod
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cache.pod_info import PodInfo
+    from cache.snapshot import Snapshot
+    from plugins.framework.cycle_state import Mark
+    from scheduler.cycle.binding_cycle import BindingCycles
+    from scheduler.cycle.failure_handler import FailureHandler
+    from scheduler.cycle.reports import Reports
+    from scheduler.cycle.scheduling_cycle import SchedulingCycle
+    from scheduler.decision.decision import Decision
+    from scheduler.process.ports import Ports
+    from scheduler.queueing import QueuedPod
+    from scheduler.runtime.framework_runner import FrameworkRunner
+    from scheduler.runtime.known_pods import KnownPods
+    from scheduler.runtime.profile_map import Profiles
+
+MAX_CYCLE_S: Final = 300.0
+"""A cycle that takes longer does not come back: then the process had better start again. The
+longest ones that did took seconds."""
+
+log = structlog.get_logger(__name__)
+
+
+class _CycleUnderWay(NamedTuple):
+    """The cycle that the scheduling thread is in: one value, so that any thread may read it."""
+
+    began: float
+    info: PodInfo
+
+
+class DecisionObserver(Protocol):
+    """Looks at decisions once they have been carried out; on the scheduling thread."""
+
+    @property
+    def active(self) -> object | None:
+        """None when nobody wants to look: then the loop pays for one comparison."""
+
+    def observe(self, snapshot: Snapshot, live: FrameworkRunner, decision: Decision) -> None:
+        """Look at a decision and at the snapshot that it was made from; never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Deciders:
+    """Who decides, and who looks on.
+
+    Attributes
+    ----------
+    profiles
+        One decides for each schedulerName.
+    cycle
+        Makes the decision.
+    observer
+        Looks at decisions; None for nobody.
+    """
+
+    profiles: Profiles
+    cycle: SchedulingCycle
+    observer: DecisionObserver | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """What follows from a decision: pods that have a node are bound, all others go back."""
+
+    bindings: BindingCycles
+    failures: FailureHandler
+
+
+class SchedulingLoop:
+    """Runs one scheduling cycle after another on its own thread.
+
+    Parameters
+    ----------
+    ports
+        The outside; attempts are measured by the CPU seconds of its clock.
+    slow_cycle_s
+        A cycle that takes longer is counted and told of with all that was measured; 0 for never.
+
+    Notes
+    -----
+    *Concurrency*: :meth:`run` is the scheduling thread; nothing interleaves inside a cycle.
+    """
+
+    def __init__(
+        self,
+        ports: Ports[object],
+        pods: KnownPods,
+        deciders: Deciders,
+        outcomes: Outcomes,
+        reports: Reports,
+        slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S,
+    ) -> None:
+        self._executor = ports.executor
+        self._clock = ports.clock
+        self._observer = deciders.observer
+        self._watch = CycleWatch(reports.metrics.cycles, slow_cycle_s)
+        self._cache = pods.cache
+        self._queue = pods.queue
+        self._costly_s = pods.queue.costly_s
+        self._profiles = deciders.profiles
+        self._profiles_version = deciders.profiles.version
+        self._cycle = deciders.cycle
+        self._bindings = outcomes.bindings
+        self._waiting_pods = pods.waiting
+        self._failures = outcomes.failures
+        self._recorder = reports.events
+        self._metrics = reports.metrics
+        self._under_way: _CycleUnderWay | None = None
+        # What is to be undone if the cycle fails: nothing, a pod that is assumed, or nothing any
+        # more, for somebody else has it.
+        self._assumed: BindingJob | None = None
+        self._is_handed_over = False
+        self._on_ready: Callable[[], None] | None = None
+        self._thread = ports.executor.thread(self.run, "scheduling")
+
+    def start(self, on_ready: Callable[[], None] | None = None) -> None:
+        """Start the thread.
+
+        Parameters
+        ----------
+        on_ready
+            Called on the loop when the first pod can be decided about.
+        """
+        self._on_ready = on_ready
+        self._thread.start()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the thread, which ends once the queue is closed; return whether it did."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    @property
+    def cycle_under_way_s(self) -> float:
+        """How long the cycle takes that is under way, in seconds; 0 when none is. Any thread."""
+        under_way = self._under_way
+        return perf_counter() - under_way.began if under_way else 0.0
+
+    @property
+    def pod_under_way(self) -> str:
+        """The pod whose cycle is under way, as namespace/name; empty when none is. Any thread."""
+        under_way = self._under_way
+        return under_way.info.key if under_way else ""
+
+    def problem(self) -> str | None:
+        """Return why nothing is scheduled any more; None while all is well. Any thread."""
+        if self._thread.ident is not None and not self._thread.is_alive():
+            return "the scheduling thread has ended"
+        under_way_s = self.cycle_under_way_s
+        if under_way_s > MAX_CYCLE_S:
+            return f"one scheduling cycle has been under way for {under_way_s:.0f} s"
+        return None
+
+    def run(self) -> None:
+        """Schedule pods until the queue is closed. One bad pod never stops the loop."""
+        rehearse(self._cache, self._cycle, self._profiles)
+        if self._on_ready is not None:
+            self._executor.call_on_loop(self._on_ready)
+        while True:
+            queued = self._queue.pop()
+            if queued is None:
+                return
+            self.attempt(queued)
+
+    def attempt(self, queued: QueuedPod) -> None:
+        """Run one cycle, and take back what it did if it ends in the middle.
+
+        Raises
+        ------
+        Exception
+            When it cannot be taken back. What the cache and the queue hold is in doubt then, and
+            the thread ends, and with it the process.
+        """
+        try:
+            self.schedule_one(queued)
+        except (Exception, AttemptBudgetExceededError) as error:
+            # No budget is looked at after the decision; if one is, it is no reason to end.
+            log.exception("scheduling cycle failed", pod=queued.info.key)
+            self._failed(queued, error)
+
+    def _failed(self, queued: QueuedPod, error: BaseException) -> None:
+        """Take back what a cycle did that ended in the middle: by a mistake of ours."""
+        self._under_way = None
+        status = failure(error, "scheduling")
+        if self._is_handed_over:
+            return
+        if self._assumed is not None:
+            self._waiting_pods.remove(queued.info.uid)
+            self._bindings.undo(self._assumed, status)
+        else:
+            name = queued.info.pod.spec.scheduler_name
+            self._failures.handle(queued, Failure.of_status(name, status))
+
+    def schedule_one(self, queued: QueuedPod) -> None:
+        """Run one cycle: the pod ends in exactly one of bound, queued, deleted."""
+        info = queued.info
+        self._assumed, self._is_handed_over = None, False
+        framework = self._profiles.get(info.pod.spec.scheduler_name)
+        if framework is None or self._skip(queued):
+            self._queue.done(info.uid)
+            if framework is None and self._profiles.is_ours(info.pod):
+                # A policy has come since, and found the pod in flight. Out of it, it is not lost.
+                self._queue.add(info)
+            return
+        if self._profiles.version != self._profiles_version:
+            self._profiles_version = self._profiles.version
+            self._cycle.retain_profiles(self._profiles)
+        began = perf_counter()
+        self._under_way = _CycleUnderWay(began, info)
+        update = self._cache.update_snapshot(self._cycle.snapshot)
+        budget = AttemptBudget(queued.allowance_s, self._clock.thread_cpu)
+        state = CycleState(budget)
+        marks: list[Mark] = []
+        state.marks = marks
+        deciding = perf_counter()
+        decision = self._cycle.decide(framework, state, info)
+        committing = perf_counter()
+        self._metrics.decided(decision, update)
+        job: BindingJob | None = None
+        if queued.prepaid_s or decision.is_over_budget or budget.has_used(self._costly_s):
+            self._settle_budget(queued, decision, budget)
+        if self._queue.shares_attempts:
+            self._queue.charge(queued, budget.used_s() or perf_counter() - began)
+        if decision.is_placed:
+            job = self._assume(queued, decision, state, framework)
+        else:
+            self._failures.handle(queued, Failure.of_decision(decision))
+        self._watch.end(decision, marks, began, deciding, committing)
+        log.debug(
+            "cycle",
+            pod=info.key,
+            cycle=decision.cycle,
+            policy=decision.policy.text,
+            node=decision.node_name,
+            duration_s=perf_counter() - began,
+        )
+        # The binding may wait here for others to be bound: that is not the cycle's time.
+        self._under_way = None
+        if job is not None:
+            self._bindings.start(job)
+            self._is_handed_over = True
+        if self._observer is not None and self._observer.active is not None:
+            # The snapshot is still as the decision saw it: the next cycle brings it up to date.
+            self._observer.observe(self._cycle.snapshot, framework, decision)
+
+    def _settle_budget(self, queued: QueuedPod, decision: Decision, budget: AttemptBudget) -> None:
+        """Have the pod's namespace pay for an attempt that was not an ordinary one."""
+        over = decision.is_over_budget
+        self._queue.settle_budget(queued, decision.used_s if over else budget.used_s(), over=over)
+        if over:
+            self._metrics.over_budget(queued.info.namespace)
+
+    def _skip(self, queued: QueuedPod) -> bool:
+        """Tell whether the pod needs no cycle: it is being deleted, or assumed already."""
+        info = queued.info
+        if info.is_terminating:
+            note = f"skip schedule deleting pod: {info.key}"
+            self._recorder.event(info.pod, "Warning", "FailedScheduling", "Scheduling", note)
+            return True
+        return self._cache.is_assumed_pod(info.uid)
+
+    def _assume(
+        self, queued: QueuedPod, decision: Decision, state: CycleState, framework: FrameworkRunner
+    ) -> BindingJob | None:
+        """Take the node for the pod; return what is left to do, None when it came to nothing."""
+        info, node_name = decision.info, decision.node_name
+        try:
+            self._cache.assume_pod(info, node_name)
+        except CacheConflictError as error:
+            log.warning("pod is placed already", pod=info.key, error=str(error))
+            self._queue.done(info.uid)
+            return None
+        job = self._assumed = BindingJob(queued, decision, state, framework)
+        # What is assumed counts on its node already.
+        self._queue.nominator.delete(info.uid)
+        status = framework.run_reserve(state, info, node_name)
+        waits: dict[str, float] = {}
+        if status.is_success and framework.has_permits:
+            status, waits = framework.run_permit(state, info, node_name)
+        if status.code is Code.WAIT:
+            executor, clock = self._executor, self._clock.monotonic
+            job.waiting = WaitingPod(info, node_name, waits, executor.loop, clock, executor.lock)
+            self._waiting_pods.add(job.waiting)
+        elif not status.is_success:
+            self._bindings.undo(job, _as_failure(status))
+            self._assumed = None
+            return None
+        # From here on the state belongs to the binding cycle, which measures for itself.
+        state.marks = None
+        return job
+
+
+def _as_failure(status: Status) -> Status:
+    """Turn a code that has no meaning at Reserve or Permit into an Error."""
+    if status.is_rejection or status.code is Code.ERROR:
+        return status
+    return Status(Code.ERROR, (f"{status.plugin} answered {status.code.title}",), status.plugin)

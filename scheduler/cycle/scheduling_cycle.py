@@ -1,0 +1,391 @@
+"""One pod, one snapshot, one decision.
+
+    pre-filter -> filter -> [post-filter] -> pre-score -> score -> normalise -> select host
+                        extenders                      extenders
+
+Nothing is changed here but the notes of the cycle itself; :mod:`scheduler.cycle.schedule_one`
+carries the decision out.
+
+Source: pkg/scheduler/schedule_one.go, schedulePod and findNodesThatFitPod (1.36).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import structlog
+
+from plugins.framework.attempt_budget import AttemptBudgetExceededError
+from plugins.framework.status import Code, Status, unschedulable
+from scheduler.cycle.signature_reuse import Placement, SignatureReuse
+from scheduler.decision.decision import NO_NODES_AVAILABLE, Decision, Diagnosis
+from scheduler.extenders import Exclusions, ExtenderError
+from scheduler.metrics.cycle_metrics import EXTENDER_FILTER, EXTENDER_PRIORITIZE
+from scheduler.runtime.filter_outcome import PluginError
+from scheduler.runtime.judgement import judge, pre_filter, search
+from scheduler.runtime.measuring import note
+from scheduler.runtime.node_statuses import SearchStatuses
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cache.columns import NodesView
+    from cache.pod_info import PodInfo
+    from cache.snapshot import Snapshot
+    from plugins.framework.cycle_state import CycleState
+    from plugins.framework.results import RowArray
+    from scheduler.cycle.host_selection import HostSelector
+    from scheduler.cycle.kubelet_rejections import KubeletRejections
+    from scheduler.extenders import Consultation
+    from scheduler.runtime.filter_outcome import FilterOutcome
+    from scheduler.runtime.framework_runner import FrameworkRunner
+
+_NAMED: Final = 3
+"""Nodes that a message names."""
+
+_NOWHERE: Final[Mapping[str, float]] = {}
+
+log = structlog.get_logger(__name__)
+
+BROKEN_OFF = "attempt broken off: the pod needs more than its budget"
+"""How the reason of an attempt begins whose budget ran out."""
+
+MIN_FEASIBLE_NODES_TO_FIND = 100
+"""A partial search never stops before this many feasible nodes. Source: schedule_one.go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feasible:
+    """The feasible nodes of one search and how far it went."""
+
+    view: NodesView
+    evaluated: int
+
+
+class SchedulingCycle:
+    """Decides where pods go.
+
+    Parameters
+    ----------
+    snapshot
+        The nodes; brought up to date by the caller before each :meth:`decide`.
+    selector
+        Chooses among equally good nodes.
+    rejections
+        Knows which nodes a pod should avoid; None where that is nobody's matter.
+
+    Notes
+    -----
+    *Concurrency*: confined to the scheduling thread.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        selector: HostSelector,
+        rejections: KubeletRejections | None = None,
+    ) -> None:
+        self._rejections = rejections
+        self.snapshot = snapshot
+        self._selector = selector
+        self._reuse = SignatureReuse(snapshot, selector)
+        self._next_start = 0
+        self._cycle = 0
+        self._began = 0.0
+
+    def retain_profiles(self, frameworks: Iterable[FrameworkRunner]) -> None:
+        """Forget all that is kept for profiles other than these."""
+        self._reuse.retain_profiles(frameworks)
+
+    def decide(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Decision:
+        """Decide where a pod goes. Never raises: a failure is a decision with an Error status.
+
+        So is an attempt whose budget, that of ``state``, runs out. Nothing is known of the pod
+        then, and nothing of what was found out on the way is kept.
+
+        *Cost*: proportional to the nodes, in vector operations; no Python loop over nodes unless
+        no node is feasible and the reasons have to be told, or an extender is interested in the
+        pod: then this waits for its answers.
+        """
+        self._began = perf_counter()
+        self._cycle += 1
+        try:
+            return self._decide(framework, state, info)
+        except PluginError as error:
+            return self._undecided(framework, info, error.status)
+        except ExtenderError as error:
+            status = Status(Code.ERROR, (str(error),), error=error)
+            return self._undecided(framework, info, status)
+        except AttemptBudgetExceededError:
+            return self._broken_off(framework, state, info)
+
+    def _broken_off(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Decision:
+        budget = state.budget
+        why = f"{BROKEN_OFF} of {budget.limit_s:g} s of CPU time, the next one may use more"
+        decision = self._undecided(framework, info, Status(Code.ERROR, (why,)))
+        return replace(
+            decision, budget_s=budget.limit_s, ran_out_at=budget.checks, used_s=budget.used_s()
+        )
+
+    def _undecided(
+        self,
+        framework: FrameworkRunner,
+        info: PodInfo,
+        status: Status,
+        diagnosis: Diagnosis | None = None,
+        nominated: str | None = None,
+        *,
+        post_filtered: bool = False,
+    ) -> Decision:
+        """Return a decision without a node; what failed before a diagnosis nominates nothing."""
+        return Decision(
+            cycle=self._cycle,
+            profile=framework.profile_name,
+            info=info,
+            status=status,
+            evaluated_nodes=0 if diagnosis is None else diagnosis.num_nodes,
+            diagnosis=diagnosis or Diagnosis(len(self.snapshot)),
+            nominated_node_name="" if diagnosis is None else nominated,
+            post_filtered=post_filtered,
+            duration_s=perf_counter() - self._began,
+            policy=framework.policy,
+        )
+
+    def _decide(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Decision:
+        nodes = self.snapshot.all_nodes()
+        if not len(nodes):
+            return self._undecided(framework, info, unschedulable(NO_NODES_AVAILABLE))
+        extenders = framework.extenders
+        consultation = None if extenders is None else extenders.consult(info)
+        own_node = _own_node(framework, info)
+        avoided = _NOWHERE if self._rejections is None else self._rejections.avoided(info.pod)
+        all_count = self._nodes_to_find(framework, len(nodes)) == len(nodes)
+        if consultation is None and not own_node and all_count and not avoided:
+            placement = self._reuse.place(framework, state, info)
+            if placement is not None:
+                return self._placed(framework, info, placement, len(nodes))
+        pre = pre_filter(framework, state, info, nodes)
+        if own_node and own_node not in avoided and pre.status.is_success:
+            own = self._try_own_node(framework, state, info, own_node, consultation)
+            if own is not None:
+                return self._choose(framework, state, info, own, consultation)
+        found = search(framework, state, info, nodes, pre)
+        excluded: Exclusions | None = None
+        if found.outcome is not None:
+            feasible = self._limit(framework, found.nodes, found.outcome, len(avoided))
+            if consultation is not None:
+                feasible, excluded = _ask(consultation, feasible, state)
+            if len(feasible.view):
+                if avoided:
+                    feasible = self._spare(feasible, avoided)
+                return self._choose(framework, state, info, feasible, consultation)
+        diagnosis = found.diagnosis(len(self.snapshot))
+        failure = diagnosis.failure()
+        if failure is not None:
+            # Differs: in kube-scheduler it ends the cycle also where other nodes are feasible; here
+            # they are taken, and what could not be judged is left.
+            raise PluginError(failure)
+        if excluded is not None:
+            rejected = (*diagnosis.rejected, *excluded.rejected)
+            diagnosis = replace(diagnosis, rejected=rejected, by_extenders=True)
+        verdicts = SearchStatuses(nodes, found.pre, found.outcome, excluded)
+        nominated, post = framework.run_post_filter(state, info, nodes, verdicts)
+        if post.code is Code.ERROR:
+            log.error("post-filter failed", pod=info.key, error=post.message)
+        if post.reasons:
+            diagnosis = replace(diagnosis, post_filter_message=post.message)
+        if nominated is None and own_node and own_node not in self.snapshot:
+            nominated = ""
+        refusal, asked = _refusal(diagnosis), framework.has_post_filters
+        return self._undecided(framework, info, refusal, diagnosis, nominated, post_filtered=asked)
+
+    def _placed(
+        self, framework: FrameworkRunner, info: PodInfo, placement: Placement, evaluated: int
+    ) -> Decision:
+        node = self.snapshot.columns.node_infos[placement.row]
+        return Decision(
+            cycle=self._cycle,
+            profile=framework.profile_name,
+            info=info,
+            node_name=node.name,
+            node_uid=node.uid,
+            evaluated_nodes=evaluated,
+            feasible_nodes=placement.feasible_nodes,
+            score=placement.score,
+            duration_s=perf_counter() - self._began,
+            policy=framework.policy,
+        )
+
+    def rehearse(self, framework: FrameworkRunner, info: PodInfo) -> None:
+        """Do what a decision consists of, and decide nothing: see :mod:`scheduler.cycle.rehearsal`.
+
+        Raises
+        ------
+        PluginError
+            When a plugin fails.
+        """
+        judge(framework, self.snapshot, info)
+        self._reuse.warm(framework, info)
+
+    def _try_own_node(
+        self,
+        framework: FrameworkRunner,
+        state: CycleState,
+        info: PodInfo,
+        name: str,
+        consultation: Consultation | None,
+    ) -> Feasible | None:
+        """Return the node that a pod is nominated for if it is feasible now: no other will do.
+
+        A failure on the way only means that all nodes are looked at.
+
+        Source: evaluateNominatedNode, in the same file.
+        """
+        row = self.snapshot.columns.row_of.get(name)
+        if row is None:
+            return None
+        view = self.snapshot.all_nodes().subset(np.array([row], dtype=np.intp))
+        try:
+            outcome = framework.run_filter(state, info, view)
+            if outcome.feasible is not None and not outcome.feasible[0]:
+                return None
+            feasible = Feasible(view, 1)
+            if consultation is not None:
+                feasible, _ = _ask(consultation, feasible, state)
+        except (PluginError, ExtenderError) as error:
+            log.error("nominated node was not judged", pod=info.key, node=name, error=str(error))
+            return None
+        return feasible if len(feasible.view) else None
+
+    def _spare(self, feasible: Feasible, avoided: Mapping[str, float]) -> Feasible:
+        """Leave out the nodes that have rejected pods of the same owner, if any other is feasible.
+
+        # Differs: kube-scheduler knows nothing of it, and sends one successor after the other to a
+        kubelet that refuses them all.
+
+        Raises
+        ------
+        PluginError
+            There is no other, and the pause before another attempt there is not over.
+        """
+        view = feasible.view
+        row_of = self.snapshot.columns.row_of
+        rows = [row_of[name] for name in avoided if name in row_of]
+        ready = [
+            row_of[name] for name, pause_s in avoided.items() if not pause_s and name in row_of
+        ]
+        own = np.arange(len(view)) if view.rows is None else view.rows
+        for kept in (np.flatnonzero(~np.isin(own, rows)), np.flatnonzero(np.isin(own, ready))):
+            if len(kept):
+                return Feasible(view.subset(kept), feasible.evaluated)
+        names = ", ".join(sorted(avoided)[:_NAMED])
+        why = f"no other node is feasible than {names}, which just rejected such a pod"
+        raise PluginError(Status(Code.ERROR, (why,)))
+
+    def _limit(
+        self,
+        framework: FrameworkRunner,
+        nodes: NodesView,
+        outcome: FilterOutcome,
+        more: int = 0,
+    ) -> Feasible:
+        """Return the feasible nodes, or the first of them when the profile wants only a share.
+
+        The search starts where the last one ended and goes round robin over the zones, so that
+        every node has its turn.
+
+        Parameters
+        ----------
+        more
+            How many nodes more than the profile wants.
+        """
+        total = len(nodes)
+        wanted = self._nodes_to_find(framework, total) + more
+        mask = outcome.feasible
+        count = total if mask is None else int(mask.sum())
+        if count <= wanted:
+            if mask is None or count == total:
+                return Feasible(nodes, total)
+            return Feasible(nodes.subset(np.flatnonzero(mask)), total)
+        order = self._visiting_order(nodes)
+        turned = np.roll(order, -(self._next_start % total))
+        good = np.arange(total) if mask is None else np.flatnonzero(mask[turned])
+        evaluated = int(good[wanted - 1]) + 1
+        self._next_start = (self._next_start + evaluated) % len(self.snapshot)
+        return Feasible(nodes.subset(turned[good[:wanted]]), evaluated)
+
+    def _visiting_order(self, nodes: NodesView) -> RowArray:
+        """Return the indices of a view in visiting order."""
+        if nodes.rows is None:
+            return self.snapshot.order()
+        return np.arange(len(nodes), dtype=np.intp)
+
+    def _nodes_to_find(self, framework: FrameworkRunner, total: int) -> int:
+        """Return after how many feasible nodes to stop.
+
+        # Differs: 0 means all nodes, where kube-scheduler takes 50 % falling to 5 %; scoring
+        every node is what berth is for.
+        """
+        extenders = framework.extenders
+        extended = extenders is not None and extenders.wants_all_feasible
+        if not framework.scores_nodes and not extended:
+            return 1
+        percentage = framework.percentage_of_nodes_to_score
+        if percentage in (0, 100) or total < MIN_FEASIBLE_NODES_TO_FIND:
+            return total
+        return max(total * percentage // 100, MIN_FEASIBLE_NODES_TO_FIND)
+
+    def _choose(
+        self,
+        framework: FrameworkRunner,
+        state: CycleState,
+        info: PodInfo,
+        feasible: Feasible,
+        consultation: Consultation | None,
+    ) -> Decision:
+        view = feasible.view
+        score: int | None = None
+        if len(view) == 1:
+            chosen = 0
+        else:
+            total = framework.run_score(state, info, view).total
+            if consultation is not None:
+                total = total + consultation.prioritize(view)
+                note(state, EXTENDER_PRIORITIZE, "", Code.SUCCESS)
+            chosen = self._selector.select(total)
+            score = int(total[chosen])
+        row = chosen if view.rows is None else int(view.rows[chosen])
+        return self._placed(framework, info, Placement(row, score, len(view)), feasible.evaluated)
+
+
+def _ask(
+    consultation: Consultation, feasible: Feasible, state: CycleState
+) -> tuple[Feasible, Exclusions | None]:
+    """Return what extenders leave of the feasible nodes, and what they say of the others."""
+    view = feasible.view
+    asked = consultation.filter(view)
+    note(state, EXTENDER_FILTER, "", Code.SUCCESS)
+    if len(asked.kept) == len(view):
+        return feasible, None
+    return Feasible(view.subset(asked.kept), feasible.evaluated), asked
+
+
+def _own_node(framework: FrameworkRunner, info: PodInfo) -> str:
+    """Return the node that a pod is nominated for, or the empty string.
+
+    # Differs: kube-scheduler believes the pod's status, which lags behind: a nomination that was
+    given up here a moment ago would be tried, one that was just made would not.
+    """
+    if framework.nominated is None:
+        return info.pod.status.nominated_node_name
+    return framework.nominated.node_of(info) or ""
+
+
+def _refusal(diagnosis: Diagnosis) -> Status:
+    """Return one status for the whole pod: what its rejections have in common."""
+    if diagnosis.pre_filter is not None:
+        return diagnosis.pre_filter
+    return unschedulable(*sorted(diagnosis.histogram()))

@@ -1,0 +1,96 @@
+"""Carries changes of all kinds but pods and nodes into what is known of the cluster and the queue.
+
+Source: pkg/scheduler/eventhandlers.go, addAllEventHandlers (1.36).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from cache.quantity import QuantityError, exact_value
+from plugins.framework.cluster_events import Action, ClusterEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cache.known import Known
+    from plugins.framework.cluster_events import Resource
+    from scheduler.informers import Delta
+    from scheduler.kinds import WatchedKind
+    from scheduler.metrics import Metrics
+    from scheduler.queueing import SchedulingQueue
+
+log = structlog.get_logger(__name__)
+
+
+class OtherObjects:
+    """Takes over the changes of all kinds but pods and nodes, as :mod:`scheduler.kinds` says.
+
+    Notes
+    -----
+    *Concurrency*: handlers are called from the I/O loop, one change after another.
+    """
+
+    def __init__(self, known: Known, queue: SchedulingQueue, metrics: Metrics) -> None:
+        self._known = known
+        self._queue = queue
+        self._metrics = metrics
+
+    def handler(self, kind: WatchedKind[Any]) -> Callable[[Delta[Any]], None]:
+        """Return what takes over one change of a kind, but none that leaves an object unreadable.
+
+        Raises
+        ------
+        ValueError
+            When the kind is that of pods or nodes.
+        """
+        if kind.goes_to is None:
+            raise ValueError(f"{kind.name} are for EventHandlers")
+        take, wake = kind.goes_to(self._known), self._wake(kind.event)
+
+        def on_delta(delta: Delta[Any]) -> None:
+            old, new = delta.old, delta.new
+            if new is not None and not self._is_readable(kind, new):
+                return
+            if kind.is_assumed and delta.restored:
+                take(old, new, restored=True)
+            else:
+                take(old, new)
+            if wake is not None:
+                wake(old, new)
+
+        return on_delta
+
+    def _wake(self, resource: Resource | None) -> Callable[[Any, Any], None] | None:
+        """Return what wakes the pods that wait for a change of a resource; None if none do."""
+        if resource is None:
+            return None
+        added = ClusterEvent(resource, Action.ADD, f"{resource.value}Add")
+        updated = ClusterEvent(resource, Action.UPDATE, f"{resource.value}Update")
+        deleted = ClusterEvent(resource, Action.DELETE, f"{resource.value}Delete")
+
+        def wake(old: Any, new: Any) -> None:
+            event = added if old is None else deleted if new is None else updated
+            self._queue.move_all(event, old, new)
+
+        return wake
+
+    def _is_readable(self, kind: WatchedKind[Any], changed: Any) -> bool:
+        """Tell whether all amounts that scheduling compares are amounts."""
+        try:
+            for amount in kind.amounts(changed):
+                if amount is not None:
+                    exact_value(amount)
+        except QuantityError as error:
+            self._metrics.malformed(kind.name)
+            log.warning(
+                "object cannot be read and is left as it was known",
+                resource=kind.name,
+                namespace=changed.metadata.namespace,
+                name=changed.metadata.name,
+                error=str(error),
+            )
+            return False
+        return True

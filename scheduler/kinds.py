@@ -1,0 +1,263 @@
+"""The kinds of objects that are read from the API server, with the table of those that are watched.
+
+Whatever differs from one kind to another stands here, once: how its objects are decoded, where
+they go, which cluster event a change means, and whether berth can do without it. The watches, their
+metrics and the search for lost events, the rights that are asked for at the start, the role in the
+chart, and what ``berth explain`` lists all follow :data:`WATCHED`.
+
+Concurrency: immutable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+import msgspec
+
+from cache.device_classes import DeviceClass
+from cache.objects import (
+    Namespace,
+    Node,
+    Pod,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+from cache.storage_objects import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from plugins.framework.cluster_events import Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from cache.known import Known
+    from cache.objects import Quantity
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceKind(Generic[T]):
+    """A kind of object that is listed and watched.
+
+    Attributes
+    ----------
+    name
+        The resource's name in paths, permissions and metrics: ``pods``.
+    path
+        Of the list over all namespaces: ``/api/v1/pods``.
+    struct
+        What its objects are decoded to.
+    """
+
+    name: str
+    path: str
+    struct: type[T]
+
+    @property
+    def group(self) -> str:
+        """The API group; empty for the core group."""
+        parts = self.path.split("/")
+        return "" if parts[1] == "api" else parts[2]
+
+    @property
+    def group_version(self) -> str:
+        """The API group with its version: ``apps/v1``, or ``v1`` for the core group."""
+        return "/".join(self.path.split("/")[2:-1])
+
+
+def _no_amounts(_: object) -> Iterable[Quantity | None]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedKind(ResourceKind[T]):
+    """A kind that is watched whatever the profiles are: a row of the table.
+
+    Attributes
+    ----------
+    goes_to
+        Returns the method that takes over a change, called with the old and the new object, of
+        which one may be None. None for pods and nodes: what a change of theirs means is not the
+        same for each, and :mod:`scheduler.event_handlers.pods_and_nodes` finds out.
+    event
+        What plugins register for to hear of changes; None where a change makes no pod schedulable.
+    amounts
+        Returns the quantities of an object that scheduling compares. An object with one that
+        cannot be read is not taken over.
+    is_assumed
+        Whether berth assumes its own writes of such objects, so that only a newer version is taken
+        over: ``goes_to`` has to hear of a restored etcd.
+    without
+        What follows where the kind is not watched. Empty for a kind that berth cannot do without;
+        any other is watched where the cluster serves it and berth has the rights.
+    """
+
+    goes_to: Callable[[Known], Callable[..., None]] | None
+    event: Resource | None = None
+    amounts: Callable[[T], Iterable[Quantity | None]] = _no_amounts
+    is_assumed: bool = False
+    without: str = ""
+
+    @property
+    def kind(self) -> str:
+        """What manifests call it, and its struct is named after: ``Pod``."""
+        return self.struct.__name__
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether berth can do without it."""
+        return bool(self.without)
+
+
+# --- nodes, pods, and what decisions depend on besides ----------------------------------------
+
+NAMESPACES: Final = WatchedKind(
+    "namespaces",
+    "/api/v1/namespaces",
+    Namespace,
+    goes_to=lambda known: known.namespaces.changed,
+)
+NODES: Final = WatchedKind(
+    "nodes",
+    "/api/v1/nodes",
+    Node,
+    goes_to=None,
+    event=Resource.NODE,
+)
+PODS: Final = WatchedKind(
+    "pods",
+    "/api/v1/pods",
+    Pod,
+    goes_to=None,
+    event=Resource.POD,
+)
+POD_DISRUPTION_BUDGETS: Final = WatchedKind(
+    "poddisruptionbudgets",
+    "/apis/policy/v1/poddisruptionbudgets",
+    PodDisruptionBudget,
+    goes_to=lambda known: known.disruption_budgets.budget_changed,
+)
+DEVICE_CLASSES: Final = WatchedKind(
+    "deviceclasses",
+    "/apis/resource.k8s.io/v1/deviceclasses",
+    DeviceClass,
+    goes_to=lambda known: known.device_classes.changed,
+    # Roles that were written for an earlier version lack the rights.
+    without="devices count as ordinary extended resources",
+)
+
+# --- what pods spread with by default ---------------------------------------------------------
+
+SERVICES: Final = WatchedKind(
+    "services",
+    "/api/v1/services",
+    Service,
+    goes_to=lambda known: known.workloads.service_changed,
+)
+REPLICATION_CONTROLLERS: Final = WatchedKind(
+    "replicationcontrollers",
+    "/api/v1/replicationcontrollers",
+    ReplicationController,
+    goes_to=lambda known: known.workloads.replication_controller_changed,
+)
+REPLICA_SETS: Final = WatchedKind(
+    "replicasets",
+    "/apis/apps/v1/replicasets",
+    ReplicaSet,
+    goes_to=lambda known: known.workloads.replica_set_changed,
+)
+STATEFUL_SETS: Final = WatchedKind(
+    "statefulsets",
+    "/apis/apps/v1/statefulsets",
+    StatefulSet,
+    goes_to=lambda known: known.workloads.stateful_set_changed,
+)
+
+# --- where pods with volumes can go -----------------------------------------------------------
+
+PERSISTENT_VOLUMES: Final = WatchedKind(
+    "persistentvolumes",
+    "/api/v1/persistentvolumes",
+    PersistentVolume,
+    goes_to=lambda known: known.storage.volume_changed,
+    event=Resource.PERSISTENT_VOLUME,
+    amounts=lambda volume: (volume.spec.capacity.get("storage"),),
+    is_assumed=True,
+)
+PERSISTENT_VOLUME_CLAIMS: Final = WatchedKind(
+    "persistentvolumeclaims",
+    "/api/v1/persistentvolumeclaims",
+    PersistentVolumeClaim,
+    goes_to=lambda known: known.storage.claim_changed,
+    event=Resource.PERSISTENT_VOLUME_CLAIM,
+    amounts=lambda claim: (claim.spec.resources.requests.get("storage"),),
+    is_assumed=True,
+)
+STORAGE_CLASSES: Final = WatchedKind(
+    "storageclasses",
+    "/apis/storage.k8s.io/v1/storageclasses",
+    StorageClass,
+    goes_to=lambda known: known.storage.storage_class_changed,
+    event=Resource.STORAGE_CLASS,
+)
+CSI_NODES: Final = WatchedKind(
+    "csinodes",
+    "/apis/storage.k8s.io/v1/csinodes",
+    CSINode,
+    goes_to=lambda known: known.storage.csi_node_changed,
+    event=Resource.CSI_NODE,
+)
+CSI_DRIVERS: Final = WatchedKind(
+    "csidrivers",
+    "/apis/storage.k8s.io/v1/csidrivers",
+    CSIDriver,
+    goes_to=lambda known: known.storage.csi_driver_changed,
+    event=Resource.CSI_DRIVER,
+)
+CSI_STORAGE_CAPACITIES: Final = WatchedKind(
+    "csistoragecapacities",
+    "/apis/storage.k8s.io/v1/csistoragecapacities",
+    CSIStorageCapacity,
+    goes_to=lambda known: known.storage.capacity_changed,
+    event=Resource.CSI_STORAGE_CAPACITY,
+    amounts=lambda capacity: (capacity.capacity, capacity.maximum_volume_size),
+)
+VOLUME_ATTACHMENTS: Final = WatchedKind(
+    "volumeattachments",
+    "/apis/storage.k8s.io/v1/volumeattachments",
+    VolumeAttachment,
+    goes_to=lambda known: known.storage.attachment_changed,
+    event=Resource.VOLUME_ATTACHMENT,
+)
+
+WATCHED: Final[tuple[WatchedKind[Any], ...]] = (
+    NAMESPACES,
+    NODES,
+    PODS,
+    SERVICES,
+    REPLICATION_CONTROLLERS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    POD_DISRUPTION_BUDGETS,
+    PERSISTENT_VOLUMES,
+    PERSISTENT_VOLUME_CLAIMS,
+    STORAGE_CLASSES,
+    CSI_NODES,
+    CSI_DRIVERS,
+    CSI_STORAGE_CAPACITIES,
+    VOLUME_ATTACHMENTS,
+    DEVICE_CLASSES,
+)
+"""All kinds that are watched, in the order in which ``berth explain`` lists them: nodes before the
+pods on them."""

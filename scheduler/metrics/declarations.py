@@ -1,0 +1,275 @@
+"""The names, help texts, labels and buckets of metrics: what is counted, then what is asked for.
+
+Source: pkg/scheduler/metrics/metrics.go (1.36) for all that begin with ``scheduler_``.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from scheduler.metrics.instruments import Kind, exponential
+
+State: TypeAlias = tuple[Kind, str, str, tuple[str, ...]]
+"""Of a metric that is asked for at each scrape: kind, name, help text and labels."""
+
+# --- what happens: name, help text, a histogram's bounds, labels ------------------------------
+
+ATTEMPTS_TOTAL: Final = (
+    "scheduler_schedule_attempts_total",
+    "Attempts to schedule pods, by result: scheduled, unschedulable (no node would do) or "
+    "error (a failure of the scheduler's own).",
+    "profile",
+    "result",
+)
+ATTEMPT_DURATION: Final = (
+    "scheduler_scheduling_attempt_duration_seconds",
+    "Duration of an attempt to schedule a pod: the decision and the binding.",
+    exponential(0.001, 2, 15),
+    "profile",
+    "result",
+)
+ALGORITHM_DURATION: Final = (
+    "scheduler_scheduling_algorithm_duration_seconds",
+    "Duration of the decision alone.",
+    exponential(0.001, 2, 15),
+)
+POD_ATTEMPTS: Final = (
+    "scheduler_pod_scheduling_attempts",
+    "Attempts that it took to schedule a pod.",
+    exponential(1, 2, 5),
+)
+SLI_DURATION: Final = (
+    "scheduler_pod_scheduling_sli_duration_seconds",
+    "Time from a pod's first attempt to its binding, over all its attempts.",
+    exponential(0.01, 2, 20),
+    "attempts",
+)
+AFTER_FLUSH: Final = (
+    "scheduler_pod_scheduled_after_flush_total",
+    "Pods scheduled after a flush of the unschedulable ones: no event had woken them.",
+)
+INCOMING: Final = (
+    "scheduler_queue_incoming_pods_total",
+    "Pods put into a queue, by the queue and the event that brought them there.",
+    "queue",
+    "event",
+)
+PERMIT_WAIT: Final = (
+    "scheduler_permit_wait_duration_seconds",
+    "Duration of waiting on permit, by what came of it.",
+    exponential(0.001, 2, 15),
+    "result",
+)
+BIND_CONFLICTS: Final = (
+    "berth_bind_conflicts_total",
+    "Pods that another scheduler bound before us.",
+)
+ABANDONED: Final = (
+    "berth_bindings_abandoned_total",
+    "Bindings given up although their pod is still there and has no node, by reason; the "
+    "pod is tried again after its backoff.",
+    "reason",
+)
+KUBELET_REJECTIONS: Final = (
+    "berth_kubelet_rejections_total",
+    "Pods that were bound and then rejected by the kubelet of their node, by reason.",
+    "reason",
+)
+EXPIRED: Final = (
+    "berth_assumed_pods_expired_total",
+    "Assumed pods whose binding was never confirmed in time, by what became of them.",
+    "outcome",
+)
+MALFORMED: Final = (
+    "berth_malformed_objects_total",
+    "Versions of objects of the API that could not be read.",
+    "resource",
+)
+LOST_EVENTS: Final = (
+    "berth_lost_events_repaired_total",
+    "Changes that a watch never told, found in the API and made up for.",
+    "resource",
+    "kind",
+)
+CONFIG_RELOADS: Final = (
+    "berth_config_reloads_total",
+    "Times that the configuration was read again: applied, unchanged or refused.",
+    "result",
+)
+CHANGED_NODES: Final = (
+    "berth_snapshot_changed_nodes",
+    "Nodes that had changed since the scheduling cycle before.",
+    [0, *exponential(1, 4, 8)],
+)
+OVER_BUDGET: Final = (
+    "berth_attempts_over_budget_total",
+    "Attempts that were broken off because the pod needed more CPU time than its budget, "
+    'by namespace: the first 50, then "other".',
+    "namespace",
+)
+PREEMPTION_ATTEMPTS: Final = (
+    "scheduler_preemption_attempts_total",
+    "Attempts to preempt, with or without success.",
+)
+PREEMPTION_VICTIMS: Final = (
+    "scheduler_preemption_victims",
+    "Victims chosen for one preemption.",
+    exponential(1, 2, 7),
+)
+PREEMPTION_DURATION: Final = (
+    "scheduler_preemption_goroutines_duration_seconds",
+    "Time that it took to evict the victims of one preemption.",
+    exponential(0.01, 2, 20),
+    "result",
+)
+PREEMPTIONS: Final = (
+    "scheduler_preemption_goroutines_execution_total",
+    "Preemptions carried out, by result: success or error.",
+    "result",
+)
+EVENT_HANDLING: Final = (
+    "scheduler_event_handling_duration_seconds",
+    "Duration of taking in what a watch tells, by what has happened.",
+    exponential(0.0001, 2, 12),
+    "event",
+)
+LOOP_LAG: Final = (
+    "berth_loop_lag_seconds",
+    "By how much a timer of the I/O loop that is due every 0.1 s is called too late.",
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+)
+
+# --- what is -----------------------------------------------------------------------------------
+
+PENDING_PODS: Final[State] = (
+    "gauge",
+    "scheduler_pending_pods",
+    "Pods that wait, by queue.",
+    ("queue",),
+)
+CACHE_SIZE: Final[State] = (
+    "gauge",
+    "scheduler_cache_size",
+    "Nodes, pods and assumed pods in the cache.",
+    ("type",),
+)
+WATCH_STALENESS: Final[State] = (
+    "gauge",
+    "berth_watch_staleness_seconds",
+    "Time since a watch last delivered anything, bookmarks included.",
+    ("resource",),
+)
+WATCH_RELISTS: Final[State] = (
+    "counter",
+    "berth_watch_relists_total",
+    "Lists that were needed because a watch could not be resumed.",
+    ("resource",),
+)
+UNREADABLE: Final[State] = (
+    "gauge",
+    "berth_unreadable_objects",
+    "Objects of the API that cannot be read as they are now.",
+    ("resource",),
+)
+RESTORES: Final[State] = (
+    "counter",
+    "berth_restores_total",
+    "Lists that were older than what was known and were believed: etcd was restored.",
+    ("resource",),
+)
+INFLIGHT_EVENTS: Final[State] = (
+    "gauge",
+    "scheduler_inflight_events",
+    "Events that are kept for pods in flight, and these pods.",
+    ("event",),
+)
+TASKS: Final[State] = (
+    "gauge",
+    "scheduler_goroutines",
+    "Tasks under way, by what they do.",
+    ("operation",),
+)
+MISMATCHES: Final[State] = (
+    "gauge",
+    "berth_cache_mismatches",
+    "What the last comparison of the cache with the watches found to be different.",
+    (),
+)
+COMPARISONS: Final[State] = (
+    "counter",
+    "berth_cache_comparisons_total",
+    "Comparisons of the cache with the watches.",
+    (),
+)
+CYCLE_UNDER_WAY: Final[State] = (
+    "gauge",
+    "berth_cycle_under_way_seconds",
+    "Duration so far of the scheduling cycle that is under way; 0 when none is.",
+    (),
+)
+WAKE_UP_BACKLOG: Final[State] = (
+    "gauge",
+    "berth_wake_up_backlog",
+    "Events about which waiting pods have not been asked yet.",
+    (),
+)
+OLDEST_ACTIVE_POD: Final[State] = (
+    "gauge",
+    "berth_oldest_active_pod_seconds",
+    "Time since the pod that waits longest in the active queue entered it; 0 for no pod.",
+    (),
+)
+MASTER_STATUS: Final[State] = (
+    "gauge",
+    "leader_election_master_status",
+    "Whether this process holds the lease (1) or not (0), by the lease's name.",
+    ("name",),
+)
+LEADER: Final[State] = (
+    "gauge",
+    "berth_leader",
+    "Whether this process schedules (1) or stands by (0).",
+    (),
+)
+EVENTS_SENT: Final[State] = (
+    "counter",
+    "berth_events_sent_total",
+    "Events written, counts of series included.",
+    (),
+)
+EVENTS_DROPPED: Final[State] = (
+    "counter",
+    "berth_events_dropped_total",
+    "Events dropped: too many waited.",
+    (),
+)
+EVENTS_FAILED: Final[State] = (
+    "counter",
+    "berth_events_failed_total",
+    "Events that could not be written.",
+    (),
+)
+STATUSES_SENT: Final[State] = (
+    "counter",
+    "berth_status_patches_sent_total",
+    "Statuses written into pods.",
+    (),
+)
+STATUSES_DROPPED: Final[State] = (
+    "counter",
+    "berth_status_patches_dropped_total",
+    "Statuses of pods dropped: too many waited.",
+    (),
+)
+STATUSES_FAILED: Final[State] = (
+    "counter",
+    "berth_status_patches_failed_total",
+    "Statuses of pods that could not be written.",
+    (),
+)
+UNSCHEDULABLE_PODS: Final[State] = (
+    "gauge",
+    "scheduler_unschedulable_pods",
+    "Pods that were refused, by plugin: a pod counts for each that refused it.",
+    ("plugin", "profile"),
+)

@@ -1,0 +1,65 @@
+"""The objects of a running cluster, listed once."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from scheduler.client.api import Api
+from scheduler.client.credential_search import load_credentials
+from scheduler.client.errors import ApiError
+from scheduler.client.limiter import InFlightLimiter
+from scheduler.client.transport import Transport
+from scheduler.event_handlers.available_kinds import served_kinds
+from scheduler.process.version import VERSION
+
+if TYPE_CHECKING:
+    import msgspec
+
+    from scheduler.kinds import WatchedKind
+
+_REQUESTS_IN_FLIGHT: Final = 4
+
+
+async def list_cluster(kubeconfig: str | None) -> list[tuple[msgspec.Raw, str]]:
+    """Return every object that a cycle may look at, with its kind.
+
+    Raises
+    ------
+    ClientConfigError
+        When there is no way to the API server.
+    ApiError
+        When it cannot be reached or refuses.
+    """
+    credentials = await load_credentials(kubeconfig)
+    transport = Transport(
+        credentials,
+        user_agent=f"berth/{VERSION} (explain)",
+        limiter=InFlightLimiter(_REQUESTS_IN_FLIGHT),
+    )
+    try:
+        api = Api(transport)
+        await api.check_server()
+        objects: list[tuple[msgspec.Raw, str]] = []
+        for kind in await served_kinds(api):
+            objects += await _list(api, kind)
+        return objects
+    finally:
+        await transport.close()
+
+
+async def _list(api: Api, kind: WatchedKind[Any]) -> list[tuple[msgspec.Raw, str]]:
+    """Return every object of a kind; none of an optional kind that whoever asks may not list."""
+    found: list[tuple[msgspec.Raw, str]] = []
+    token = ""
+    while True:
+        try:
+            page = await api.list_page(kind, continue_=token)
+        except ApiError as error:
+            if kind.is_optional and error.status == HTTPStatus.FORBIDDEN:
+                return []
+            raise
+        found += [(raw, kind.kind) for raw in page.items or ()]
+        token = page.metadata.continue_
+        if not token:
+            return found

@@ -1,0 +1,138 @@
+"""Profiles that decide about a cluster and never act on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plugins.framework.node_metrics import NoMetrics
+from plugins.framework.status import Code, Status
+from plugins.registry import PLUGINS
+from scheduler.runtime.nominated_nodes import NominatedNodes
+from scheduler.runtime.profile_builder import build_framework
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from cache.node_info import NodeInfo
+    from cache.objects import Node, Pod
+    from cache.pod_info import PodInfo
+    from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
+    from plugins.framework.handle import Preemption, WaitingPod
+    from plugins.framework.interfaces import Plugin
+    from plugins.framework.node_metrics import NodeMetrics
+    from plugins.framework.victims import Victims
+    from scheduler.config import EffectiveProfile
+    from scheduler.offline.cluster import Cluster
+    from scheduler.runtime.framework_runner import FrameworkRunner
+
+
+class ReadOnlyError(Exception):
+    """Somebody wanted to change a cluster that is only looked at."""
+
+
+class NoPreemption:
+    """Evicts nobody. See :class:`plugins.framework.handle.Preemption`."""
+
+    asks_extenders = False
+
+    def is_running(self, uid: str) -> bool:
+        """Return False: nothing is under way here."""
+        return False
+
+    def start(self, info: PodInfo, node_name: str, victims: Victims, plugin: str) -> Status:
+        """Refuse."""
+        return Status(Code.ERROR, ("nobody is evicted while explaining",))
+
+    def ask_extenders(
+        self, info: PodInfo, candidates: Mapping[str, Victims], nodes: Mapping[str, NodeInfo]
+    ) -> Mapping[str, Victims]:
+        """Return all candidates: extenders are not asked."""
+        return candidates
+
+
+class NoStorageWriter:
+    """Writes nothing. See :class:`plugins.framework.handle.StorageWriter`."""
+
+    async def claim_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Refuse."""
+        raise ReadOnlyError("no volume is written while explaining")
+
+    async def annotate_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Refuse."""
+        raise ReadOnlyError("no claim is written while explaining")
+
+
+class OfflineServices:
+    """The services that plugins get where nothing may be changed.
+
+    Parameters
+    ----------
+    cluster
+        What there is.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, known = cluster, cluster.known
+        self.namespaces = known.namespaces
+        self.workloads = known.workloads
+        self.storage = known.storage
+        self.device_classes = known.device_classes
+        self.storage_writer = NoStorageWriter()
+        self.disruption_budgets = known.disruption_budgets
+        self.preemption: Preemption = NoPreemption()
+        self.node_metrics: NodeMetrics = NoMetrics()
+
+    def live_pod(self, namespace: str, name: str) -> Pod | None:
+        """Return a pod of the cluster, or None."""
+        return self._cluster.pods.get(f"{namespace}/{name}")
+
+    def live_node(self, name: str) -> Node | None:
+        """Return a node of the cluster, or None."""
+        return self._cluster.nodes.get(name)
+
+    def cached_node(self, name: str) -> None:
+        """Return None: hints are answered without regard to a cluster."""
+
+    def nominated_pods(self, node_name: str) -> Sequence[PodInfo]:
+        """Return the pods that are nominated for a node."""
+        return self._cluster.nominator.nominated_pods_for_node(node_name)
+
+    def nominated_node_names(self) -> Sequence[str]:
+        """Return the nodes that pods are nominated for."""
+        return self._cluster.nominator.node_names()
+
+    def waiting_pod(self, uid: str) -> None:
+        """Return None: nothing is held here."""
+
+    def waiting_pods(self) -> Sequence[WaitingPod]:
+        """Return nothing: nothing is held here."""
+        return ()
+
+    def activate_pods(self, uids: Iterable[str]) -> None:
+        """Do nothing: nobody waits here."""
+
+    async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
+        """Refuse: whoever explains does not bind."""
+        return Status(Code.ERROR, ("nothing is bound while explaining",))
+
+
+def offline_framework(
+    profiles: Sequence[EffectiveProfile],
+    cluster: Cluster,
+    scheduler_name: str = "",
+    plugins: Mapping[str, type[Plugin]] = PLUGINS,
+) -> FrameworkRunner:
+    """Make the profile that serves a schedulerName, the first one where none does.
+
+    Its plugins are new and know of nothing but this cluster; ``plugins`` are those that exist.
+
+    Raises
+    ------
+    ConfigError
+        When a plugin's arguments cannot be used.
+    """
+    names = [profile.scheduler_name for profile in profiles]
+    index = names.index(scheduler_name) if scheduler_name in names else 0
+    framework = build_framework(profiles[index], index, plugins, OfflineServices(cluster))
+    framework.nominated = NominatedNodes(cluster.nominator)
+    return framework

@@ -1,8 +1,0 @@
-"""Tries plugins before they are used: in a child process, against what every plugin must keep to.
-
-Imported by that child, which has to start quickly: so there is little here.
-"""
-
-from scheduler.plugin_trial.trial import ClusterCopy, TrialLimits, TrialReport, try_source
-
-__all__ = ["ClusterCopy", "TrialLimits", "TrialReport", "try_source"]

@@ -1,0 +1,140 @@
+"""The plugins of users that this process has, found, tried and guarded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from plugins.registry import PLUGINS
+from scheduler.config import ConfigError
+from scheduler.profiles.python_profiles import PythonProfiles
+from scheduler.user_plugins.catalogue import PluginCatalogue
+from scheduler.user_plugins.containment import (
+    Containment,
+    ContainmentMetrics,
+    ContainmentOptions,
+    StateDirError,
+)
+from scheduler.user_plugins.directory_watch import DirectoryWatch
+from scheduler.user_plugins.finding import Found, entry_points
+from scheduler.user_plugins.plugin_trial.trial import copy_of
+from scheduler.user_plugins.profile_of_directory import usable_as_they_are, with_plugins
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from cache.objects import Node, Pod
+    from plugins.framework.interfaces import Plugin
+    from scheduler.config import SchedulerConfig
+    from scheduler.metrics import Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class SupplyOptions:
+    """Where users' plugins may come from.
+
+    Parameters
+    ----------
+    directory
+        Its ``*.py`` files are plugins; None for none.
+    installed
+        Whether installed ones are looked for.
+    allow_python, namespace
+        Whether SchedulingProfiles may bring some in ConfigMaps, and of which namespace.
+    """
+
+    directory: Path | None = None
+    installed: bool = False
+    allow_python: bool = False
+    namespace: str = ""
+    containment: ContainmentOptions = field(default_factory=ContainmentOptions)
+
+
+def known_plugins(supply: PluginSupply | None) -> Mapping[str, type[Plugin]]:
+    """Return every plugin that profiles may name: berth's own only where there is no supply."""
+    return PLUGINS if supply is None else supply.plugins()
+
+
+class PluginSupply:
+    """All plugins that profiles may name, and what keeps those of users in bounds.
+
+    Parameters
+    ----------
+    options
+        Where to look.
+
+    Raises
+    ------
+    ConfigError
+        When the folder for notes cannot be used.
+
+    Attributes
+    ----------
+    catalogue
+        The plugins.
+    load_python
+        Makes plugins of what SchedulingProfiles bring.
+
+    Notes
+    -----
+    *Concurrency*: made, started and stopped by one thread.
+
+    *Cost*: a second for each file of the directory, which is tried in a process of its own.
+    """
+
+    def __init__(self, options: SupplyOptions) -> None:
+        self._options = options
+        try:
+            self.containment = Containment(options.containment)
+        except StateDirError as error:
+            raise ConfigError("--state-dir", str(error)) from error
+        self.catalogue = PluginCatalogue(self.containment.admit, self.containment.guard_for)
+        self.load_python = PythonProfiles(
+            self.catalogue, allowed=options.allow_python, namespace=options.namespace
+        )
+        if options.installed:
+            self.catalogue.replace("entry-point", Found(entry_points()))
+        self._watch: DirectoryWatch | None = None
+        if options.directory is not None:
+            self._watch = DirectoryWatch(options.directory, self.catalogue)
+            self._watch.look()
+
+    def plugins(self) -> Mapping[str, type[Plugin]]:
+        """Return every plugin that there is at the moment, by name. Immutable."""
+        return self.catalogue.plugins
+
+    def enabled_in(self, config: SchedulerConfig) -> SchedulerConfig:
+        """Return a configuration without a file with the plugins of the directory enabled.
+
+        Those that need arguments are left out, which the log tells.
+        """
+        names = self.catalogue.names_from("directory")
+        return with_plugins(config, usable_as_they_are(names, self.plugins()))
+
+    def lend(
+        self,
+        metrics: Metrics,
+        nodes: Callable[[], Iterable[Node]],
+        pods: Callable[[], Iterable[Pod]],
+    ) -> None:
+        """Have plugins measured, and new ones tried in a copy of the cluster, from now on."""
+        ContainmentMetrics(self.containment).add_to(metrics)
+        self.containment.lend_cluster(lambda: copy_of(nodes(), pods()))
+
+    def start(
+        self,
+        on_change: Callable[[frozenset[str]], None],
+        on_trouble: Callable[[Mapping[str, str]], None],
+    ) -> None:
+        """Begin to watch; both are called from threads of ours and must not wait."""
+        self.catalogue.subscribe(on_change)
+        self.containment.subscribe(on_trouble)
+        if self._watch is not None:
+            self._watch.start()
+
+    def stop(self) -> None:
+        """End all of it."""
+        if self._watch is not None:
+            self._watch.stop()
+        self.containment.stop()

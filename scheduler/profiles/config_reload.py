@@ -1,0 +1,170 @@
+"""The configuration file, read again when its content changes.
+
+# Differs: kube-scheduler reads its file once, at the start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import structlog
+
+from scheduler.config import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from scheduler.config import SchedulerConfig
+    from scheduler.profiles.known_profiles import Policies
+
+log = structlog.get_logger(__name__)
+
+_LIVE: Final = frozenset({"profiles", "extenders", "percentage_of_nodes_to_score"})
+"""Fields of a configuration that take effect while berth runs."""
+
+_ABOUT_THE_FILE: Final = frozenset({"given", "replaced", "source", "api_version", "kind"})
+
+APPLIED: Final = "applied"
+REFUSED: Final = "refused"
+UNCHANGED: Final = "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSource:
+    """Where the configuration comes from.
+
+    Parameters
+    ----------
+    read
+        Reads and checks it. Raises ConfigError.
+    path
+        The file that is watched; None where there is none.
+    """
+
+    read: Callable[[], SchedulerConfig]
+    path: Path | None = None
+
+
+class ConfigReload:
+    """Takes a configuration over again.
+
+    The content counts, not the file's times: a mounted ConfigMap is a symlink that is swapped. A
+    file that has changed is read once it has stayed the same from one look to the next, so that
+    half of one is not taken for a whole.
+
+    Parameters
+    ----------
+    started_with
+        The configuration that this process was started with: what needs a restart is held
+        against it.
+    count
+        Is told how each reload ended: ``applied``, ``refused`` or ``unchanged``.
+
+    Attributes
+    ----------
+    problem
+        Why the present file is not the one that is in force; empty if it is.
+    needs_restart
+        Fields of the file that only another start takes over.
+
+    Notes
+    -----
+    *Concurrency*: confined to one thread, which is neither the scheduling thread nor the I/O loop;
+    the attributes may be read from any.
+    """
+
+    def __init__(
+        self,
+        source: ConfigSource,
+        policies: Policies,
+        started_with: SchedulerConfig,
+        count: Callable[[str], None],
+    ) -> None:
+        self._source = source
+        self._policies = policies
+        self._started_with = started_with
+        self._count = count
+        self._taken = self._content()
+        self._seen = self._taken
+        self.problem = ""
+        self.needs_restart: tuple[str, ...] = ()
+
+    def look(self) -> bool:
+        """Reload if the content has changed and then stayed; return whether it was reloaded."""
+        content = self._content()
+        settled, self._seen = content == self._seen, content
+        if content == self._taken or not settled:
+            return False
+        self._taken = content
+        self.reload()
+        return True
+
+    def reload(self) -> None:
+        """Read the configuration and take over what can be; a bad one changes nothing."""
+        try:
+            config = self._source.read()
+        except ConfigError as error:
+            self._refuse(error)
+            return
+        before = self._policies.config
+        mistakes = self._policies.set_file(config)
+        if mistakes:
+            self._refuse(ConfigError.of(mistakes, config.source))
+            return
+        self.problem = ""
+        self.needs_restart = restart_fields(self._started_with, config)
+        if self.needs_restart:
+            log.warning(
+                "configuration needs a restart for some fields", fields=list(self.needs_restart)
+            )
+        result = UNCHANGED if config == before else APPLIED
+        self._count(result)
+        log.info("configuration reloaded", source=config.source, result=result)
+
+    def plugins_changed(self) -> None:
+        """Take over plugins that have been replaced.
+
+        What a configuration without a file enables are others now as well. Where the
+        configuration cannot be used any more, SchedulingProfiles still get the new ones.
+        """
+        self.reload()
+        if self.problem:
+            self._policies.plugins_changed()
+
+    def _refuse(self, error: ConfigError) -> None:
+        self.problem = str(error)
+        self._count(REFUSED)
+        log.error("configuration cannot be used, the last good one goes on", error=str(error))
+
+    def _content(self) -> bytes | None:
+        """Return the bytes of the file; None if it cannot be read, or there is none."""
+        path = self._source.path
+        if path is None:
+            return None
+        try:
+            return path.read_bytes()
+        except OSError:
+            return None
+
+
+def restart_fields(started_with: SchedulerConfig, config: SchedulerConfig) -> tuple[str, ...]:
+    """Return the fields that differ and only count at the start, as paths of the file."""
+    found: list[str] = []
+    for field in msgspec.structs.fields(type(config)):
+        if field.name in _LIVE | _ABOUT_THE_FILE:
+            continue
+        before, after = getattr(started_with, field.name), getattr(config, field.name)
+        if before == after:
+            continue
+        if isinstance(after, msgspec.Struct):
+            found += (
+                f"{field.encode_name}.{below.encode_name}"
+                for below in msgspec.structs.fields(type(after))
+                if getattr(before, below.name) != getattr(after, below.name)
+            )
+        else:
+            found.append(field.encode_name)
+    return tuple(found)

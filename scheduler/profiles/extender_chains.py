@@ -1,0 +1,155 @@
+"""The extenders of all policies: made for one, kept as long as a binding may still ask them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Final
+
+from scheduler.client.errors import ClientConfigError
+from scheduler.config import ConfigError
+from scheduler.extenders import ExtenderChain
+from scheduler.extenders.whole_objects import WHOLE_NODES, ApiWholeObjects, own_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from cache.locks import MakeLock
+    from cache.pod_info import PodInfo
+    from plugins.framework.status import Status
+    from scheduler.client.api import Api
+    from scheduler.config import Extender
+    from scheduler.extenders.whole_objects import WholeObject
+    from scheduler.informers import Informer, InformerFactory
+
+FIRST_LIST_S: Final = 30.0
+"""For the first list of whole nodes, where the first extender that wants them comes late."""
+
+CLOSE_AFTER_S: Final = 60.0
+"""After so long nobody asks a chain any more that has no policy, unless a request is under way, for
+which it is waited. A binding that a plugin holds for longer opens its connections anew."""
+
+
+class ExtenderChains:
+    """Makes chains of extenders.
+
+    Parameters
+    ----------
+    whole_objects
+        Where the watch of whole nodes lives, once an extender wants to see any.
+    settle, write_fence
+        As for :class:`~scheduler.extenders.ExtenderChain`.
+    make_lock
+        Makes its lock.
+
+    Notes
+    -----
+    *Concurrency*: :meth:`make`, :meth:`release` and the property from any thread; where the loop
+    runs already, :meth:`make` from any other. :meth:`close` on the loop.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        api: Api,
+        whole_objects: InformerFactory,
+        settle: Callable[[PodInfo, str], Awaitable[Status | None]],
+        write_fence: Callable[[float], float] | None = None,
+        make_lock: MakeLock = threading.Lock,
+    ) -> None:
+        self._loop = loop
+        self._api = api
+        self._whole_objects = whole_objects
+        self._settle = settle
+        self._write_fence = write_fence
+        self._lock = make_lock()
+        self._open: set[ExtenderChain] = set()
+
+    @property
+    def binds_in_flight(self) -> int:
+        """How many bindings have been sent to extenders and are not answered yet."""
+        with self._lock:
+            return sum(each.binds_in_flight for each in self._open)
+
+    def make(self, extenders: tuple[Extender, ...], path: str) -> ExtenderChain | None:
+        """Return a chain, None where there are no extenders.
+
+        Waits for a first list of nodes if an extender is the first that wants to see whole ones.
+
+        Raises
+        ------
+        ConfigError
+            When a TLS configuration cannot be used, or there is no list in time.
+        """
+        if not extenders:
+            return None
+        whole_nodes = self._whole_nodes(path) if _wants_whole_nodes(extenders) else None
+        objects = ApiWholeObjects(self._api, whole_nodes)
+        try:
+            chain = ExtenderChain(extenders, objects, self._loop, self._settle, self._write_fence)
+        except ClientConfigError as error:
+            raise ConfigError(path, str(error)) from error
+        with self._lock:
+            self._open.add(chain)
+        return chain
+
+    def release(self, chain: ExtenderChain | None) -> None:
+        """Close a chain that no policy has any more, once nobody asks it."""
+        if chain is None:
+            return
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and all is closed
+            self._loop.call_soon_threadsafe(self._close_later, chain)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            chains, self._open = self._open, set()
+        for chain in chains:
+            await chain.close()
+
+    def _close_later(self, chain: ExtenderChain) -> None:
+        self._loop.call_later(CLOSE_AFTER_S, self._close_unless_asked, chain)
+
+    def _close_unless_asked(self, chain: ExtenderChain) -> None:
+        if chain.requests_in_flight:
+            self._close_later(chain)
+            return
+        with self._lock:
+            if chain not in self._open:
+                return
+            self._open.discard(chain)
+        self._closing = self._loop.create_task(chain.close(), name="extenders-close")
+
+    def _whole_nodes(self, path: str) -> Informer[WholeObject]:
+        if _is_running(self._loop):
+            return self._informer()
+        try:
+            made = asyncio.run_coroutine_threadsafe(self._synced_informer(), self._loop)
+            return made.result(FIRST_LIST_S)
+        except TimeoutError as error:
+            made.cancel()
+            raise ConfigError(path, f"nodes could not be listed in {FIRST_LIST_S:g} s") from error
+
+    async def _synced_informer(self) -> Informer[WholeObject]:
+        informer = self._informer()
+        await informer.wait_synced()
+        return informer
+
+    def _informer(self) -> Informer[WholeObject]:
+        return self._whole_objects.informer(WHOLE_NODES, transform=own_bytes)
+
+
+def _wants_whole_nodes(extenders: tuple[Extender, ...]) -> bool:
+    return any(
+        (each.filter_verb or each.prioritize_verb) and not each.node_cache_capable
+        for each in extenders
+    )
+
+
+def _is_running(loop: asyncio.AbstractEventLoop) -> bool:
+    """Tell whether this is the loop's own thread: at the start, when lists are waited for later."""
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False

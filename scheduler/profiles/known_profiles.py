@@ -1,0 +1,339 @@
+"""All policies: those of the configuration file, and those of SchedulingProfiles.
+
+A change is compiled; then it is settled who decides for which schedulerName; then all profiles are
+swapped at once, and who has subscribed hears whose status is another one.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from scheduler.config import ConfigError, Mistake
+from scheduler.config.config_error import item
+from scheduler.config.effective_profile import check_queue_sort
+from scheduler.decision.profile_origin import (
+    DEFAULT_ORIGIN,
+    FROM_DEFAULT,
+    FROM_FILE,
+    PolicyOrigin,
+)
+from scheduler.profiles.profile_compiler import SPEC
+from scheduler.profiles.profile_spec import Mode
+from scheduler.profiles.profile_status import PolicyOutcome
+from scheduler.profiles.profile_versions import Resource, Running, winners
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from scheduler.config import SchedulerConfig
+    from scheduler.profiles.profile_compiler import ProfileCompiler
+    from scheduler.profiles.profile_spec import PolicySpec, ShadowOptions
+    from scheduler.profiles.profile_status import PolicyStatus
+    from scheduler.runtime.framework_runner import FrameworkRunner
+
+log = structlog.get_logger(__name__)
+
+
+class Shadows(Protocol):
+    """Runs profiles in the shadow of the live ones. Called from any thread."""
+
+    def install(self, name: str, framework: FrameworkRunner, options: ShadowOptions) -> None:
+        """Hold a profile against the one that decides over the same pods; replaces ``name``'s."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """End what ``name`` has installed; nothing happens if there is nothing."""
+        ...
+
+
+class Policies:
+    """Decides which profiles run, compiles them and swaps them in.
+
+    A SchedulingProfile replaces the file's profile of the same schedulerName, or adds one. Of two
+    for one schedulerName the older (by creation, then by name) counts. One that cannot be used
+    leaves its last good generation running. One that is removed gives way to the file's profile.
+    A profile that a change leaves as it was goes on as it is.
+
+    Parameters
+    ----------
+    compiler
+        Makes profiles.
+    shadows
+        Runs those of mode Shadow; None where nobody does.
+
+    Notes
+    -----
+    *Concurrency*: thread-safe by one lock, which is held while a change is compiled and swapped
+    in. So changes come neither from the scheduling thread nor, once :meth:`go_live` was called,
+    from the I/O loop. :meth:`status`, :meth:`statuses` and :attr:`config` never wait.
+    """
+
+    def __init__(self, compiler: ProfileCompiler, shadows: Shadows | None = None) -> None:
+        self._compiler = compiler
+        self._shadows = shadows
+        self._lock = threading.RLock()
+        self._swap: Callable[[Sequence[FrameworkRunner]], None] | None = None
+        self._config: SchedulerConfig | None = None
+        self._file_generation = 0
+        self._of_file: dict[str, Running] = {}
+        self._resources: dict[str, Resource] = {}
+        self._running: dict[str, FrameworkRunner] = {}
+        self._held: frozenset[FrameworkRunner] = frozenset()
+        self._shadowed: dict[str, tuple[FrameworkRunner, ShadowOptions]] = {}
+        self._troubles: Mapping[str, str] = MappingProxyType({})
+        self._statuses: Mapping[str, PolicyStatus] = MappingProxyType({})
+        self._callbacks: list[Callable[[frozenset[str]], None]] = []
+
+    # --- what can be asked --------------------------------------------------------------------
+
+    @property
+    def config(self) -> SchedulerConfig:
+        """The configuration whose profiles were taken over last.
+
+        Raises
+        ------
+        ValueError
+            None was yet.
+        """
+        if self._config is None:
+            raise ValueError("there is no configuration yet")
+        return self._config
+
+    @property
+    def troubles(self) -> Mapping[str, str]:
+        """The plugins that fail, by name, and what is wrong with them. Immutable."""
+        return self._troubles
+
+    def frameworks(self) -> tuple[FrameworkRunner, ...]:
+        """Return the profiles that decide, those of the file first."""
+        with self._lock:
+            return tuple(self._running.values())
+
+    def status(self, name: str) -> PolicyStatus | None:
+        """Return the state of a SchedulingProfile, or None if it is not known."""
+        return self._statuses.get(name)
+
+    def statuses(self) -> Mapping[str, PolicyStatus]:
+        """Return the states of all SchedulingProfiles by name. Immutable."""
+        return self._statuses
+
+    def subscribe(self, callback: Callable[[frozenset[str]], None]) -> None:
+        """Have ``callback`` told the names whose status changed; in whichever thread changed it.
+
+        It is called without the lock, must be quick and must not raise.
+        """
+        with self._lock:
+            self._callbacks.append(callback)
+
+    # --- changes ------------------------------------------------------------------------------
+
+    def go_live(self, swap: Callable[[Sequence[FrameworkRunner]], None]) -> None:
+        """Hand each change over from now on; what runs at this moment is taken for known.
+
+        Parameters
+        ----------
+        swap
+            Has all profiles in place of those before it when it returns.
+        """
+        with self._lock:
+            self._swap = swap
+
+    def set_file(self, config: SchedulerConfig) -> list[Mistake]:
+        """Take over the profiles of a configuration; return why not, or nothing.
+
+        What cannot be used changes nothing.
+        """
+        with self._lock:
+            try:
+                made = self._compile_file(config)
+            except ConfigError as error:
+                return list(error.mistakes)
+            self._config, self._of_file = config, made
+            for resource in self._resources.values():
+                self._compile(resource)
+            told = self._settle()
+        self._tell(told)
+        return []
+
+    def put(self, spec: PolicySpec) -> PolicyOutcome:
+        """Take over a new version of a SchedulingProfile. The same one once more is no change.
+
+        After a restart a last good version may be put before the present one, which then falls
+        back to it.
+        """
+        with self._lock:
+            resource = self._resources.get(spec.name)
+            if resource is None or resource.spec.uid != spec.uid:
+                self._end_shadow(spec.name)
+                resource = self._resources[spec.name] = Resource(spec)
+            elif resource.spec == spec:
+                return PolicyOutcome(self._statuses.get(spec.name), resource.mistakes)
+            resource.spec = spec
+            self._compile(resource)
+            before = dict(self._running)
+            told = self._settle()
+            swapped = before != self._running
+            outcome = PolicyOutcome(self._statuses[spec.name], resource.mistakes, swapped)
+        self._tell(told)
+        return outcome
+
+    def remove(self, name: str) -> PolicyOutcome:
+        """Forget a SchedulingProfile. One that is not known is no mistake."""
+        with self._lock:
+            if self._resources.pop(name, None) is None:
+                return PolicyOutcome(None)
+            before = dict(self._running)
+            told = self._settle()
+            swapped = before != self._running
+            self._end_shadow(name)
+        self._tell(told)
+        return PolicyOutcome(None, swapped=swapped)
+
+    def plugins_changed(self) -> list[Mistake]:
+        """Compile anew what uses plugins that have been replaced since.
+
+        A profile that cannot be made of the new plugins goes on with the old ones.
+
+        Returns
+        -------
+        What is wrong with the file's profiles; SchedulingProfiles tell it in their status.
+        """
+        mistakes: list[Mistake] = []
+        with self._lock:
+            try:
+                self._of_file = self._compile_file(self.config)
+            except ConfigError as error:
+                mistakes += error.mistakes
+            for resource in self._resources.values():
+                self._compile(resource)
+            told = self._settle()
+        self._tell(told)
+        return mistakes
+
+    def plugin_trouble(self, troubles: Mapping[str, str]) -> None:
+        """Take note of the plugins that fail: by name, what is wrong, for people.
+
+        Replaces what was said before. Profiles that run one of them are Degraded.
+        """
+        with self._lock:
+            self._troubles = MappingProxyType(dict(troubles))
+            told = self._restate()
+        self._tell(told)
+
+    # --- compiling ----------------------------------------------------------------------------
+
+    def _compile_file(self, config: SchedulerConfig) -> dict[str, Running]:
+        profiles = self._compiler.of_file(config)
+        first = next(iter(self._of_file.values()), None)
+        if first is not None:
+            path = item("profiles", 0)
+            for mistake in check_queue_sort(profiles[0], first.effective, path):
+                why = "cannot change without a restart: the pods stand in one queue already"
+                raise ConfigError(mistake.path, why, source=config.source)
+        source = FROM_FILE if config.source else FROM_DEFAULT
+        origin = PolicyOrigin(source, self._file_generation + 1)
+        if origin == DEFAULT_ORIGIN:
+            origin = DEFAULT_ORIGIN
+        made: dict[str, Running] = {}
+        try:
+            for index, effective in enumerate(profiles):
+                name = effective.scheduler_name
+                known = self._of_file.get(name)
+                if known is None or known.effective != effective or known.origin.source != source:
+                    framework = self._compiler.build(effective, item("profiles", index), origin)
+                    known = Running(effective, framework)
+                made[name] = known
+        except ConfigError:
+            for framework in {each.framework for each in made.values()} - self._held:
+                self._compiler.release(framework)
+            raise
+        if any(each.origin is origin for each in made.values()):
+            self._file_generation += 1
+        return made
+
+    def _compile(self, resource: Resource) -> None:
+        """Make a profile of the newest version; what is good already stays if that fails."""
+        spec, good = resource.spec, resource.good
+        first = next(iter(self._of_file.values())).effective
+        origin = PolicyOrigin.of_resource(spec.name, spec.generation, spec.uid)
+        try:
+            if spec.mistakes:
+                raise ConfigError.of(spec.mistakes)
+            effective = self._compiler.of_resource(spec, self.config, first)
+            if good is None or good.effective != effective or good.origin != origin:
+                framework = self._compiler.build(effective, SPEC, origin)
+                resource.good = Running(effective, framework)
+        except ConfigError as error:
+            resource.mistakes = error.mistakes
+            log.warning("policy cannot be used", policy=origin.text, error=str(error))
+            return
+        except Exception as error:
+            # A mistake of ours about one of them, which shall not cost the others.
+            resource.mistakes = (Mistake(SPEC, f"could not be compiled: {error!r}"),)
+            log.exception("policy could not be compiled", policy=origin.text)
+            return
+        resource.mistakes = ()
+        resource.good_mode = spec.mode
+        if spec.mode is Mode.SHADOW:
+            self._shadow(resource)
+        else:
+            self._end_shadow(spec.name)
+
+    def _shadow(self, resource: Resource) -> None:
+        """Compare it with who decides; what is compared already goes on."""
+        if self._shadows is None or resource.good is None:
+            return
+        name, wanted = resource.spec.name, (resource.good.framework, resource.spec.shadow)
+        if self._shadowed.get(name) != wanted:
+            self._shadowed[name] = wanted
+            self._shadows.install(name, *wanted)
+
+    def _end_shadow(self, name: str) -> None:
+        if self._shadowed.pop(name, None) is not None and self._shadows is not None:
+            self._shadows.remove(name)
+
+    # --- who decides --------------------------------------------------------------------------
+
+    def _settle(self) -> frozenset[str]:
+        """Work out who decides, swap that in, and return whose status is another one."""
+        running = {name: each.framework for name, each in self._of_file.items()}
+        for name, winner in winners(self._resources.values()).items():
+            if winner.good is not None:
+                running[name] = winner.good.framework
+        if running != self._running:
+            if self._swap is not None:
+                self._swap(tuple(running.values()))
+            self._running = running
+            log.info("policies", running={n: each.policy.text for n, each in running.items()})
+        self._let_go()
+        return self._restate()
+
+    def _let_go(self) -> None:
+        """Release what was made and is neither the file's any more nor good for any resource.
+
+        That may never have decided: it stood in the shadow, or in the way of an older one.
+        """
+        goods = (each.good for each in self._resources.values())
+        known = (*self._of_file.values(), *(good for good in goods if good is not None))
+        before, self._held = self._held, frozenset(each.framework for each in known)
+        for framework in before - self._held:
+            self._compiler.release(framework)
+
+    def _restate(self) -> frozenset[str]:
+        """Make all statuses anew and return the names of those that changed."""
+        decides = winners(self._resources.values())
+        statuses = {
+            name: resource.status(decides, self._of_file.keys(), self._troubles)
+            for name, resource in self._resources.items()
+        }
+        before, self._statuses = self._statuses, MappingProxyType(statuses)
+        names = before.keys() | statuses.keys()
+        return frozenset(name for name in names if before.get(name) != statuses.get(name))
+
+    def _tell(self, names: frozenset[str]) -> None:
+        for callback in tuple(self._callbacks) if names else ():
+            callback(names)

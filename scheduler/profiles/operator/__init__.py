@@ -1,0 +1,19 @@
+r"""SchedulingProfiles: policies as objects of the API, taken over while berth runs.
+
+    API server --watch--> kopf, on a thread of its own --\
+    API server --list, now and then--> the I/O loop -------> intake, on the policies thread
+                                                               |  decoded, given to Policies
+    API server <--status, by the leader-- the I/O loop <-------/
+
+kopf makes it quick and may fail: a supervisor starts it again, and the lists find what it missed.
+Whatever happens to any of this, the policies that run go on running.
+
+Whoever only wants the command line or the options does not import kopf: it takes a third of a
+second and 60 MB.
+"""
+
+from scheduler.profiles.operator.crd_operator import CrdOperator
+from scheduler.profiles.operator.flags import add_operator_flags, operator_options
+from scheduler.profiles.operator.options import OperatorOptions
+
+__all__ = ["CrdOperator", "OperatorOptions", "add_operator_flags", "operator_options"]

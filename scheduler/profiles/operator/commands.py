@@ -1,0 +1,211 @@
+"""``berth profiles`` and ``berth rollback``: SchedulingProfiles for people."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from scheduler.client.credential_search import load_credentials
+from scheduler.client.errors import ApiError
+from scheduler.client.paths import segment
+from scheduler.client.transport import Transport
+from scheduler.process.version import VERSION
+from scheduler.profiles.operator.history import entries_of_raw
+from scheduler.profiles.operator.profile_table import details, table
+from scheduler.profiles.operator.scheduling_profile import KIND, PATH
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+_JSON_PATCH: Final = "application/json-patch+json"
+_TRIES: Final = 5
+_WAIT_S: Final = 5.0
+_POLL_S: Final = 0.1
+
+
+class ProfileError(Exception):
+    """It cannot be done; the message is one sentence for a person."""
+
+
+def add_profile_commands(commands: Any) -> None:
+    """Add ``profiles`` and ``rollback`` to what ``add_subparsers`` returned."""
+    profiles = commands.add_parser(
+        "profiles", help="list the SchedulingProfiles of a cluster, or tell of one"
+    )
+    profiles.set_defaults(command=_profiles)
+    profiles.add_argument("name", metavar="NAME", nargs="?", help="one of them, with its history")
+    profiles.add_argument("--kubeconfig", metavar="F", help="how to reach the API server")
+    profiles.add_argument("-o", "--output", choices=("text", "json"), default="text")
+
+    rollback = commands.add_parser(
+        "rollback", help="return a SchedulingProfile to its last good generation"
+    )
+    rollback.set_defaults(command=_rollback)
+    rollback.add_argument("name", metavar="NAME", help="the SchedulingProfile")
+    rollback.add_argument(
+        "--to",
+        metavar="GENERATION",
+        type=int,
+        help="that one; without it the last good one before the present, as `berth profiles NAME` "
+        "lists them",
+    )
+    rollback.add_argument("--kubeconfig", metavar="F", help="how to reach the API server")
+
+
+def _profiles(options: argparse.Namespace) -> int:
+    async def read(transport: Transport) -> list[dict[str, Any]]:
+        if options.name is not None:
+            return [await _get(transport, options.name)]
+        return await _list(transport)
+
+    found = _ask(options.kubeconfig, options.name, read)
+    if options.output == "json":
+        sys.stdout.write(json.dumps(found, indent=2) + "\n")
+    elif options.name is not None:
+        sys.stdout.write(details(found[0], time.time()))
+    elif found:
+        sys.stdout.write(table(found, time.time()))
+    else:
+        sys.stderr.write("berth: there are no SchedulingProfiles\n")
+    return 0
+
+
+def _rollback(options: argparse.Namespace) -> int:
+    async def change(transport: Transport) -> str:
+        return await roll_back(transport, options.name, options.to)
+
+    sys.stdout.write(_ask(options.kubeconfig, options.name, change) + "\n")
+    return 0
+
+
+async def roll_back(transport: Transport, name: str, generation: int | None) -> str:
+    """Give a SchedulingProfile a good spec that it had before; return what to tell a person.
+
+    Parameters
+    ----------
+    generation
+        Which one; None for the last good one before the present.
+
+    Raises
+    ------
+    ProfileError
+        There is no such generation, or it is what the profile has.
+    ApiError
+        The API server refuses.
+    """
+    for _ in range(_TRIES):
+        found = await _get(transport, name)
+        entry = _entry(found, generation)
+        patch = [
+            # Nobody's change of the meantime is lost: it is looked at first.
+            {
+                "op": "test",
+                "path": "/metadata/resourceVersion",
+                "value": found["metadata"]["resourceVersion"],
+            },
+            {"op": "replace", "path": "/spec", "value": entry["spec"]},
+        ]
+        try:
+            answer = await transport.request(
+                "PATCH",
+                f"{PATH}/{segment(name)}",
+                query=[("fieldManager", "berth-rollback")],
+                body=msgspec.json.encode(patch),
+                content_type=_JSON_PATCH,
+            )
+        except ApiError as error:
+            if error.status in (409, 422) and await _has_changed(transport, found):
+                continue
+            raise
+        new = int(msgspec.json.decode(answer.body)["metadata"]["generation"])
+        before = f"generation {entry['generation']} of {name} is generation {new} now"
+        return f"{before}, {await _outcome(transport, name, new)}"
+    raise ProfileError(f"{KIND} {name} keeps changing; try again")
+
+
+def _entry(found: Mapping[str, Any], generation: int | None) -> Mapping[str, Any]:
+    """Return the entry of the history to go back to."""
+    name, present = found["metadata"]["name"], found["metadata"]["generation"]
+    entries = entries_of_raw(found)
+    known = ", ".join(str(each["generation"]) for each in entries) or "none"
+    if generation is None:
+        before = [each for each in entries if each["generation"] != present]
+        if not before:
+            raise ProfileError(f"{KIND} {name} has no good generation before {present}")
+        entry = before[0]
+    else:
+        matching = [each for each in entries if each["generation"] == generation]
+        if not matching:
+            raise ProfileError(
+                f"generation {generation} of {KIND} {name} is not kept; the good ones are: {known}"
+            )
+        entry = matching[0]
+    if entry["spec"] == found.get("spec"):
+        raise ProfileError(f"{KIND} {name} has the spec of generation {entry['generation']} now")
+    return entry
+
+
+async def _has_changed(transport: Transport, found: Mapping[str, Any]) -> bool:
+    now = await _get(transport, found["metadata"]["name"])
+    return bool(now["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"])
+
+
+async def _outcome(transport: Transport, name: str, generation: int) -> str:
+    """Wait until berth says what became of a generation, for a while."""
+    until_s = time.monotonic() + _WAIT_S
+    while time.monotonic() < until_s:
+        found = await _get(transport, name)
+        status = found.get("status") or {}
+        if status.get("activeGeneration") == generation:
+            return "and decides"
+        if status.get("observedGeneration") == generation:
+            conditions = {each["type"]: each for each in status.get("conditions") or ()}
+            return f"and does not decide: {conditions.get('Degraded', {}).get('message', '')}"
+        await asyncio.sleep(_POLL_S)
+    return f"and no berth has taken it over within {_WAIT_S:.0f} s"
+
+
+# --- the cluster ------------------------------------------------------------------------------
+
+
+def _ask(
+    kubeconfig: str | None, name: str | None, question: Callable[[Transport], Awaitable[Any]]
+) -> Any:
+    async def ask() -> Any:
+        credentials = await load_credentials(kubeconfig)
+        transport = Transport(credentials, user_agent=f"berth/{VERSION} (profiles)")
+        try:
+            return await question(transport)
+        finally:
+            await transport.close()
+
+    try:
+        return asyncio.run(ask())
+    except ApiError as error:
+        raise ProfileError(_why(error, name)) from error
+
+
+def _why(error: ApiError, name: str | None) -> str:
+    if error.status != 404:
+        return f"the API server says: {error.message}" if error.status else str(error)
+    if name is not None and error.reason == "NotFound" and name in error.message:
+        return f"there is no {KIND} {name}"
+    return f"the cluster has no {KIND}s: their CustomResourceDefinition is missing"
+
+
+async def _get(transport: Transport, name: str) -> dict[str, Any]:
+    answer = await transport.request("GET", f"{PATH}/{segment(name)}")
+    found: dict[str, Any] = msgspec.json.decode(answer.body)
+    return found
+
+
+async def _list(transport: Transport) -> list[dict[str, Any]]:
+    answer = await transport.request("GET", PATH)
+    found: Sequence[dict[str, Any]] = msgspec.json.decode(answer.body)["items"]
+    return sorted(found, key=lambda each: str(each["metadata"]["name"]))

@@ -1,0 +1,165 @@
+"""The operator as the app sees it: made, started, waited for at the start, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from scheduler.client.api import MERGE_PATCH
+from scheduler.client.credential_search import load_credentials
+from scheduler.client.errors import ApiError
+from scheduler.client.paths import segment
+from scheduler.profiles.operator.operator_metrics import add_operator_metrics
+from scheduler.profiles.operator.profile_watch import ProfileWatch
+from scheduler.profiles.operator.reconciler import ProfileIntake
+from scheduler.profiles.operator.scheduling_profile import PATH
+from scheduler.profiles.operator.status_writer import ProfileStatusWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from scheduler.client.transport import Transport
+    from scheduler.leader_election import Leadership
+    from scheduler.metrics import Metrics
+    from scheduler.profiles.live_profiles import LivePolicies
+    from scheduler.profiles.operator.options import OperatorOptions
+
+FIRST_LIST_S: Final = 5.0
+"""How long pods wait at the start for the policies of the cluster; then the file's place them."""
+
+_READ_S: Final = 10.0
+"""How long a ConfigMap is waited for."""
+
+_WRITE_S: Final = 10.0
+
+
+class CrdOperator:
+    """Takes SchedulingProfiles over, and writes into them what became of them.
+
+    Parameters
+    ----------
+    loop
+        The I/O loop.
+    transport
+        The way to the API server for lists and statuses, behind its write fence.
+    kubeconfig
+        How to reach it; None for the usual places. kopf has connections of its own.
+    live
+        Who compiles and swaps, and the thread on which that happens.
+    leadership
+        Only the leader writes status; None where every replica schedules.
+    shadow_report
+        What the shadow run of a SchedulingProfile has found so far, as plain data for its status;
+        None when there is nothing. Asked from the loop, must be quick.
+
+    Notes
+    -----
+    *Concurrency*: loop-confined.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        transport: Transport,
+        kubeconfig: str | None,
+        live: LivePolicies,
+        options: OperatorOptions,
+        metrics: Metrics,
+        leadership: Leadership | None = None,
+        shadow_report: Callable[[str], Mapping[str, object] | None] = lambda _: None,
+    ) -> None:
+        self._loop = loop
+        self._transport = transport
+        self._options = options
+        policies = live.policies
+        self.writer = ProfileStatusWriter(
+            loop,
+            self._write,
+            policies.status,
+            lambda: leadership is None or leadership.is_leading,
+            shadow_report,
+        )
+        self.intake = ProfileIntake(policies, options, self._config_map, self.writer.take)
+        self.watch = ProfileWatch(
+            transport,
+            lambda: load_credentials(options.kopf_kubeconfig or kubeconfig),
+            self.intake,
+            live.thread.do,
+            random.Random(),
+        )
+        policies.subscribe(self.writer.changed)
+        add_operator_metrics(
+            metrics,
+            kopf_is_up=lambda: self.watch.kopf_is_up,
+            kopf_restarts=lambda: self.watch.restarts,
+            statuses=lambda: policies.statuses().values(),
+            status_writes=lambda: {"written": self.writer.written, "failed": self.writer.failed},
+        )
+
+    def start(self) -> None:
+        """Begin to list, to watch and to write. The thread of the policies runs already."""
+        self.writer.start()
+        self.watch.start()
+
+    async def wait_first_list(self, timeout_s: float = FIRST_LIST_S) -> bool:
+        """Wait until the SchedulingProfiles that are there have been given to the policies.
+
+        Return False when time is up first: then they come later, while pods are being scheduled.
+        True as well where there is no list to be had at the first attempt.
+        """
+        try:
+            await asyncio.wait_for(self.watch.first_list.wait(), timeout_s)
+        except TimeoutError:
+            return False
+        return True
+
+    async def stop(self) -> None:
+        """End all of it; what runs goes on running."""
+        await self.watch.stop()
+        await self.writer.stop()
+
+    # --- the API server -----------------------------------------------------------------------
+
+    async def _write(self, name: str, subresource: str, patch: Mapping[str, Any]) -> None:
+        below = f"/{subresource}" if subresource else ""
+        await self._transport.request(
+            "PATCH",
+            f"{PATH}/{segment(name)}{below}",
+            body=msgspec.json.encode(patch),
+            content_type=MERGE_PATCH,
+            timeout_s=_WRITE_S,
+            discard_body=True,
+        )
+
+    def _config_map(self, name: str) -> Mapping[str, str] | None:
+        """Ask for a ConfigMap, from the thread of the policies."""
+        asked = asyncio.run_coroutine_threadsafe(self._get_config_map(name), self._loop)
+        try:
+            return asked.result(_READ_S)
+        finally:
+            asked.cancel()
+
+    async def _get_config_map(self, name: str) -> Mapping[str, str] | None:
+        namespace = segment(self._options.namespace)
+        path = f"/api/v1/namespaces/{namespace}/configmaps/{segment(name)}"
+        try:
+            answer = await self._transport.request("GET", path, timeout_s=_READ_S)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        try:
+            return _CONFIG_MAP.decode(answer.body).data or {}
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ApiError(None, "BadResponse", f"this is no ConfigMap: {error}") from error
+
+
+class _ConfigMap(msgspec.Struct, frozen=True):
+    data: dict[str, str] | None = None
+
+
+_CONFIG_MAP: Final = msgspec.json.Decoder(_ConfigMap)

@@ -1,0 +1,116 @@
+"""``status`` of a SchedulingProfile: what it should say, and the patch that makes it say so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from scheduler.profiles.operator.history import entries_of, present_entry, seal_of, with_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scheduler.profiles import Condition, PolicyStatus
+    from scheduler.profiles.operator.scheduling_profile import ProfileObject
+
+_MAX_MESSAGE: Final = 4096
+"""Characters of a condition's message; the API takes eight times as many, nobody reads them."""
+
+
+def wanted_status(
+    found: ProfileObject,
+    policy: PolicyStatus | None,
+    shadow_report: Mapping[str, object] | None,
+    now: str,
+) -> dict[str, Any] | None:
+    """Return the whole status, or None while nothing can be said.
+
+    Parameters
+    ----------
+    found
+        The newest version, with the status that it shows.
+    policy
+        What the policies say of it; None where they do not know it.
+    shadow_report
+        What its shadow run found, if there is any.
+    now
+        For what has changed just now, as the API writes times.
+    """
+    if policy is None or (policy.uid, policy.observed_generation) != (found.uid, found.generation):
+        return None
+    conditions = {
+        "Accepted": policy.accepted,
+        "Active": policy.active,
+        "Degraded": policy.degraded,
+    }
+    active = policy.active_generation
+    history: Sequence[Mapping[str, Any]] = entries_of(found.status, found.seals)
+    if active == found.generation:
+        present = present_entry(found)
+        since = now if present is None else str(present.get("activeSince", now))
+        history = with_entry(history, found.generation, found.spec, since)
+    status: dict[str, Any] = {
+        "observedGeneration": found.generation,
+        "conditions": _rendered(conditions, found.status, found.generation, now),
+        "history": list(history),
+    }
+    if active is not None:
+        status["activeGeneration"] = active
+        status["runningPlugins"] = list(policy.running_plugins)
+    if shadow_report is not None:
+        status["shadow"] = dict(shadow_report)
+    return status
+
+
+def wanted_seals(found: ProfileObject, status: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what the annotation of an object should say beside a status that it should have.
+
+    It changes only with a new good generation: what the status has lost since leaves it as it is.
+    """
+    history = status["history"]
+    if not history or history[0]["generation"] != found.generation:
+        return found.seals
+    return tuple(map(seal_of, history))
+
+
+def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON merge patch that makes ``new`` of ``old``; empty if they are equal.
+
+    Source: RFC 7396: objects are merged, all else is replaced, null removes.
+    """
+    patch: dict[str, Any] = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            inner = merge_patch(before, value)
+            if inner:
+                patch[key] = inner
+        elif key not in old or before != value:
+            patch[key] = value
+    return patch
+
+
+def _rendered(
+    conditions: Mapping[str, Condition], shown: Mapping[str, Any], generation: int, now: str
+) -> list[dict[str, Any]]:
+    found = shown.get("conditions")
+    before = {
+        each.get("type"): each
+        for each in (found if isinstance(found, list) else [])
+        if isinstance(each, dict)
+    }
+    rendered = []
+    for kind, condition in conditions.items():
+        status = "True" if condition.status else "False"
+        old = before.get(kind, {})
+        since = old.get("lastTransitionTime") if old.get("status") == status else None
+        rendered.append(
+            {
+                "type": kind,
+                "status": status,
+                "reason": condition.reason,
+                "message": condition.message[:_MAX_MESSAGE],
+                "observedGeneration": generation,
+                "lastTransitionTime": since or now,
+            }
+        )
+    return rendered

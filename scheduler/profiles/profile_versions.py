@@ -1,0 +1,168 @@
+"""One SchedulingProfile as the policies know it: its newest version, and the last good one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from scheduler.profiles import profile_status as words
+from scheduler.profiles.profile_spec import Mode
+from scheduler.profiles.profile_status import Condition, PolicyStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from scheduler.config import EffectiveProfile, Mistake
+    from scheduler.decision.profile_origin import PolicyOrigin
+    from scheduler.profiles.profile_spec import PolicySpec
+    from scheduler.runtime.framework_runner import FrameworkRunner
+
+_MAX_TOLD: Final = 10
+"""Mistakes that a condition's message lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A profile that can decide, and what it was made of."""
+
+    effective: EffectiveProfile
+    framework: FrameworkRunner
+
+    @property
+    def origin(self) -> PolicyOrigin:
+        """Where it comes from."""
+        return self.framework.policy
+
+
+class Resource:
+    """A SchedulingProfile.
+
+    Attributes
+    ----------
+    spec
+        The newest version.
+    mistakes
+        What is wrong with it; empty where it is good.
+    good
+        What was made of the newest version, or of the last one before it that was good.
+    good_mode
+        The mode of that version.
+
+    Notes
+    -----
+    *Concurrency*: belongs to the policies and their lock.
+    """
+
+    def __init__(self, spec: PolicySpec) -> None:
+        self.spec = spec
+        self.mistakes: tuple[Mistake, ...] = ()
+        self.good: Running | None = None
+        self.good_mode = Mode.ACTIVE
+
+    @property
+    def wants(self) -> str | None:
+        """The schedulerName that it could decide for; None if it cannot, or only in the shadow."""
+        if self.good is None or self.good_mode is Mode.SHADOW:
+            return None
+        return self.good.effective.scheduler_name
+
+    def status(
+        self,
+        decides: Mapping[str, Resource],
+        of_file: Collection[str],
+        troubles: Mapping[str, str],
+    ) -> PolicyStatus:
+        """Return what became of it.
+
+        Parameters
+        ----------
+        decides
+            Who decides, by schedulerName.
+        of_file
+            The schedulerNames of the configuration file.
+        troubles
+            The plugins that fail, and what is wrong with them.
+        """
+        spec = self.spec
+        name = self.wants
+        winner = None if name is None else decides.get(name)
+        is_active = winner is self
+        good = self.good if is_active else None
+        return PolicyStatus(
+            name=spec.name,
+            uid=spec.uid,
+            scheduler_name=spec.profile.scheduler_name,
+            observed_generation=spec.generation,
+            accepted=self._accepted(winner),
+            active=self._active(winner),
+            degraded=self._degraded(is_active, of_file, troubles),
+            active_generation=None if good is None else good.origin.generation,
+            running_plugins=()
+            if good is None
+            else tuple(plugin.name for plugin in good.framework.plugins),
+        )
+
+    def _accepted(self, winner: Resource | None) -> Condition:
+        if self.mistakes:
+            return Condition(False, words.INVALID, _list(self.mistakes))
+        if winner is not None and winner is not self:
+            return Condition(False, words.CONFLICT, _conflict(winner))
+        return Condition(True, words.VALID)
+
+    def _active(self, winner: Resource | None) -> Condition:
+        good = self.good
+        if good is None:
+            return Condition(False, words.NOT_ACCEPTED)
+        if winner is self:
+            name, generation = good.effective.scheduler_name, good.origin.generation
+            text = f"generation {generation} decides over pods of schedulerName {name!r}"
+            return Condition(True, words.RUNNING, text)
+        if winner is not None:
+            return Condition(False, words.CONFLICT, _conflict(winner))
+        return Condition(False, words.SHADOWING, "is compared with the policy that decides")
+
+    def _degraded(
+        self, is_active: bool, of_file: Collection[str], troubles: Mapping[str, str]
+    ) -> Condition:
+        good, spec = self.good, self.spec
+        if self.mistakes and is_active and good is not None:
+            text = (
+                f"generation {spec.generation} cannot be used, generation "
+                f"{good.origin.generation} goes on: {_list(self.mistakes)}"
+            )
+            return Condition(True, words.LAST_GOOD, text)
+        if self.mistakes:
+            name = spec.profile.scheduler_name
+            instead = "the configuration file's profile decides" if name in of_file else "pods wait"
+            text = f"generation {spec.generation} cannot be used, {instead}: {_list(self.mistakes)}"
+            return Condition(True, words.NOT_RUNNING, text)
+        running = () if good is None else good.framework.plugins
+        failing = [
+            f"{plugin.name}: {troubles[plugin.name]}"
+            for plugin in running
+            if plugin.name in troubles
+        ]
+        if failing:
+            return Condition(True, words.PLUGIN_FAILING, "; ".join(failing))
+        return Condition(False, words.AS_EXPECTED)
+
+
+def winners(resources: Iterable[Resource]) -> dict[str, Resource]:
+    """Return who decides for each schedulerName: the oldest of those that can."""
+    found: dict[str, Resource] = {}
+    for each in sorted(resources, key=lambda resource: (resource.spec.created, resource.spec.name)):
+        name = each.wants
+        if name is not None:
+            found.setdefault(name, each)
+    return found
+
+
+def _conflict(winner: Resource) -> str:
+    name = winner.spec.profile.scheduler_name
+    return f"SchedulingProfile {winner.spec.name}, which is older, has schedulerName {name!r}"
+
+
+def _list(mistakes: tuple[Mistake, ...]) -> str:
+    told = "; ".join(str(each) for each in mistakes[:_MAX_TOLD])
+    more = len(mistakes) - _MAX_TOLD
+    return f"{told}; and {more} more" if more > 0 else told

@@ -1,0 +1,85 @@
+"""What anybody may ask the queue: counts, ages, and all that it holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scheduler.queueing.budget_accounts import BudgetAccounts
+    from scheduler.queueing.pending_pods import PendingPods, QueueCounts
+    from scheduler.queueing.pods_by_state import PodRooms
+    from scheduler.queueing.queue_states import Room
+    from scheduler.queueing.reporting_lock import ReportingLock
+    from scheduler.queueing.requeue_scan import Judging
+
+
+class QueueQuestions:
+    """The part of the queue that changes nothing.
+
+    Notes
+    -----
+    *Concurrency*: thread-safe, by the queue's lock.
+    """
+
+    _clock: Callable[[], float]
+    _lock: ReportingLock
+    _rooms: PodRooms
+    _judging: Judging
+    _accounts: BudgetAccounts
+
+    @property
+    def costly_s(self) -> float:
+        """From how many CPU seconds on an attempt is settled with its namespace."""
+        return self._accounts.costly_s
+
+    def room_of(self, uid: str) -> Room:
+        """Return where a pod is."""
+        with self._lock:
+            return self._rooms.room_of(uid)
+
+    def counts(self) -> QueueCounts:
+        """Return how many pods are in each room."""
+        with self._lock:
+            return self._rooms.counts()
+
+    def pending(self) -> PendingPods:
+        """Return what is in the queue at this moment. *Cost*: O(n log n); for people."""
+        with self._lock:
+            return self._rooms.pending()
+
+    def refusals(self) -> dict[tuple[str, ...], float]:
+        """Return how many pods wait that a plugin refused, by plugin and profile.
+
+        From a failed attempt to the next one a pod counts for each plugin that refused it.
+
+        *Source*: pkg/scheduler/metrics/metrics.go, UnschedulableReason (1.36).
+        """
+        with self._lock:
+            counts = self._rooms.refusals.items()
+            return {(plugin, profile): count for (plugin, profile), count in counts}
+
+    def backlog(self) -> int:
+        """Return how many events wait to be judged."""
+        with self._lock:
+            return len(self._judging.backlog)
+
+    def oldest_active_s(self) -> float:
+        """Return for how long the active pod that waits longest has been active; 0 for no pod.
+
+        *Cost*: the number of active pods; the lock is held for a small part of it.
+        """
+        with self._lock:
+            active, now_s = list(self._rooms.active), self._clock()
+        return max((now_s - queued.active_since_s for queued in active), default=0.0)
+
+    def in_flight_events(self) -> dict[str, float]:
+        """Return what is kept for pods in flight, by the label of the event; pods are one too.
+
+        *Source*: pkg/scheduler/metrics/metrics.go, InFlightEvents (1.36).
+        """
+        with self._lock:
+            happenings, pods = self._rooms.in_flight.events(), len(self._rooms.in_flight)
+        return {**Counter(event.label for event in happenings), "PodPopped": pods}

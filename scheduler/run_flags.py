@@ -1,0 +1,191 @@
+"""The flags of ``berth run``, and what they come to."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from plugins.registry import PLUGINS
+from scheduler.config import (
+    ConfigError,
+    SchedulerConfig,
+    default_config,
+    load_config,
+    with_election,
+)
+from scheduler.node_metrics import NodeMetricsConfig
+from scheduler.node_metrics.configuration import load_node_metrics
+from scheduler.options import Options
+from scheduler.profiles.available_plugins import PluginSupply, SupplyOptions
+from scheduler.profiles.operator import OperatorOptions, add_operator_flags, operator_options
+from scheduler.serving.flags import add_serving_flags, serving_options
+from scheduler.user_plugins.containment import add_containment_flags, containment_options
+from scheduler.user_plugins.for_commands import add_kept_annotations
+
+if TYPE_CHECKING:
+    from scheduler.profiles.config_reload import ConfigSource
+
+_DEFAULTS: Final = Options()
+
+_DURATIONS: Final = (
+    (
+        "--assumed-pod-ttl",
+        _DEFAULTS.ttl_s,
+        "how long a bound pod may stay unconfirmed by the watch before the API is asked "
+        "(%(default)s; 0: for ever)",
+    ),
+    (
+        "--slow-cycle-threshold",
+        _DEFAULTS.slow_cycle_s,
+        "a scheduling cycle that takes longer is logged with what it consisted of "
+        "(%(default)s; 0: none)",
+    ),
+    (
+        "--attempt-budget",
+        _DEFAULTS.attempt_budget_s,
+        "CPU time that an attempt to place a pod may use; one that needs more is broken off "
+        "and tried again later with twice as much (%(default)s; 0: no limit)",
+    ),
+    (
+        "--cache-comparison-period",
+        _DEFAULTS.comparison_period_s,
+        "how often the cache is held against what the watches know (%(default)s; 0: only "
+        "when asked to)",
+    ),
+    (
+        "--api-comparison-period",
+        _DEFAULTS.api_comparison_period_s,
+        "how often, give or take a sixth, the leader holds what the watches know against a "
+        "list of metadata, and makes up for events that were lost (%(default)s; 0: never)",
+    ),
+)
+"""In seconds: the flag, what holds without it, and its help text."""
+
+
+def add_run_flags(run: argparse.ArgumentParser) -> None:
+    """Add the flags, but for those of the log."""
+    run.add_argument("--kubeconfig", metavar="F", help="how to reach the API server")
+    run.add_argument("--config", metavar="F", help="a KubeSchedulerConfiguration")
+    run.add_argument(
+        "--scheduler-name", metavar="N", help="the one profile's schedulerName, without --config"
+    )
+    run.add_argument(
+        "--leader-elect",
+        metavar="BOOL",
+        type=_bool,
+        help="whether replicas agree on one that schedules; without it what the configuration "
+        "says, and that is true if it says nothing",
+    )
+    for flag, default, text in _DURATIONS:
+        run.add_argument(flag, metavar="SECONDS", type=float, default=default, help=text)
+    run.add_argument("--seed", type=int, help="makes the choice among equal nodes repeatable")
+    run.add_argument(
+        "--node-metrics",
+        metavar="F",
+        type=Path,
+        help="a NodeMetricsConfiguration: what to ask Prometheus about nodes, for plugins that "
+        "look at what they really do",
+    )
+    add_kept_annotations(run)
+    run.add_argument_group("plugins of your own").add_argument(
+        "--plugin-dir",
+        metavar="DIR",
+        type=Path,
+        help="a folder of Python files with plugins, read again when they change; without --config "
+        "all of them are enabled",
+    )
+    add_containment_flags(run)
+    add_operator_flags(run)
+    add_serving_flags(run)
+
+
+def run_options(
+    flags: argparse.Namespace,
+    supply: PluginSupply | None,
+    operator: OperatorOptions,
+    source: ConfigSource | None,
+) -> Options:
+    """Return what the flags add to the configuration.
+
+    Parameters
+    ----------
+    supply, operator
+        What :func:`plugin_supply` returned.
+    source
+        Reads the configuration again; None where it does not change.
+
+    Raises
+    ------
+    ConfigError
+        When the file with node metrics cannot be used.
+    """
+    measured = flags.node_metrics
+    return Options(
+        kubeconfig=flags.kubeconfig,
+        serving=serving_options(flags),
+        operator=operator,
+        node_metrics=NodeMetricsConfig() if measured is None else load_node_metrics(measured),
+        supply=supply,
+        source=source,
+        seed=flags.seed,
+        ttl_s=flags.assumed_pod_ttl,
+        slow_cycle_s=flags.slow_cycle_threshold,
+        attempt_budget_s=flags.attempt_budget,
+        comparison_period_s=flags.cache_comparison_period,
+        api_comparison_period_s=flags.api_comparison_period,
+    )
+
+
+def plugin_supply(options: argparse.Namespace) -> tuple[PluginSupply | None, OperatorOptions]:
+    """Return the plugins of users, None where there can be none, and what of the operator is said.
+
+    Raises
+    ------
+    ConfigError
+        When a folder cannot be used.
+    """
+    operator, containment = operator_options(options), containment_options(options)
+    installed = operator.enabled or options.config is not None
+    if options.plugin_dir is None and not installed:
+        return None, operator
+    supply = PluginSupply(
+        SupplyOptions(
+            directory=options.plugin_dir,
+            installed=installed,
+            allow_python=operator.allow_python,
+            namespace=operator.namespace,
+            containment=containment,
+        )
+    )
+    return supply, operator
+
+
+def run_config(options: argparse.Namespace, supply: PluginSupply | None) -> SchedulerConfig:
+    """Return the configuration of the file, or the default one, with what the flags change of it.
+
+    Raises
+    ------
+    ConfigError
+        When the file cannot be used, or contradicts a flag.
+    """
+    config = _file_config(options, supply)
+    return config if options.leader_elect is None else with_election(config, options.leader_elect)
+
+
+def _file_config(options: argparse.Namespace, supply: PluginSupply | None) -> SchedulerConfig:
+    if options.config is None:
+        config = default_config(options.scheduler_name or "berth")
+        return config if supply is None else supply.enabled_in(config)
+    if options.scheduler_name is not None:
+        raise ConfigError("--scheduler-name", "contradicts --config, which names its profiles")
+    return load_config(Path(options.config), PLUGINS if supply is None else supply.plugins())
+
+
+def _bool(text: str) -> bool:
+    """Read what Go takes for a boolean."""
+    if text in ("1", "t", "T", "true", "TRUE", "True"):
+        return True
+    if text in ("0", "f", "F", "false", "FALSE", "False"):
+        return False
+    raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")

@@ -1,0 +1,397 @@
+"""Runs the plugins of one profile at each extension point, and contains their failures.
+
+An exception out of a plugin becomes an ``Error`` status that carries the plugin's name; it ends
+this pod's cycle and nothing else.
+
+Source: pkg/scheduler/framework/runtime/framework.go (1.36); RunFilterPluginsWithNominatedPods for
+what is said of nominated pods.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from plugins.framework.interfaces import (
+    BindPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from plugins.framework.status import SUCCESS, Code, Status, failure
+from scheduler.decision.decision import Scores
+from scheduler.decision.profile_origin import DEFAULT_ORIGIN
+from scheduler.runtime.filter_outcome import FilterOutcome
+from scheduler.runtime.measuring import measured, measured_point, note
+from scheduler.runtime.nominated_pods_filter import CrowdedFilter
+from scheduler.runtime.plugin_set import PluginSet, PreFilterOutcome
+from scheduler.runtime.pre_bind_runner import run_pre_binds, run_pre_flights
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cache.columns import NodesView
+    from cache.node_info import NodeInfo
+    from cache.objects import Pod
+    from cache.pod_info import PodInfo
+    from plugins.framework.cluster_events import EventRegistration
+    from plugins.framework.cycle_state import CycleState
+    from plugins.framework.handle import WhatIf
+    from plugins.framework.node_statuses import NodeStatuses
+    from plugins.framework.results import IntArray
+    from scheduler.decision.profile_origin import PolicyOrigin
+    from scheduler.extenders import ExtenderChain
+    from scheduler.runtime.nominated_nodes import NominatedNodes
+
+P = TypeVar("P", bound=Plugin)
+
+MAX_PERMIT_WAIT_S = 15 * 60.0
+"""How long a Permit plugin may hold a pod at most, whatever it asks for. Source: maxTimeout,
+pkg/scheduler/framework/runtime/framework.go (1.36)."""
+
+
+class FrameworkRunner:
+    """One profile: its plugins at each extension point, in order.
+
+    Parameters
+    ----------
+    profile_name
+        The ``schedulerName`` that it serves.
+    points
+        Plugins by extension point, in the order in which they run.
+    score_weights
+        The weight of each scoring plugin.
+    percentage_of_nodes_to_score
+        1-99 to stop looking once that share of the nodes (at least 100) is feasible; 0 and 100
+        look at all.
+    policy
+        Where it comes from.
+    extenders
+        Asked beside its plugins; None where there are none.
+
+    Notes
+    -----
+    *Concurrency*: what is not ``async`` belongs to the scheduling thread, but for ``pre_enqueue``,
+    ``sort_key`` and ``event_registrations``, which only read.
+    """
+
+    def __init__(
+        self,
+        profile_name: str,
+        points: Mapping[str, Sequence[Plugin]],
+        score_weights: Mapping[str, int],
+        percentage_of_nodes_to_score: int = 0,
+        policy: PolicyOrigin = DEFAULT_ORIGIN,
+        extenders: ExtenderChain | None = None,
+    ) -> None:
+        self.profile_name = profile_name
+        self.policy = policy
+        self.extenders = extenders
+        self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        self.points = points
+        self.score_weights = score_weights
+        self.nominated: NominatedNodes | None = None
+        """The pods that are nominated for nodes; None where nobody nominates."""
+        self.what_if: WhatIf | None = None
+        """Its filters as its own plugins see them; whoever builds the profile puts it here."""
+
+        def at(point: str, kind: type[P]) -> tuple[P, ...]:
+            return tuple(p for p in points.get(point, ()) if isinstance(p, kind))
+
+        self._pre_enqueue = at("preEnqueue", PreEnqueuePlugin)
+        self._queue_sort = at("queueSort", QueueSortPlugin)
+        self._reserve = at("reserve", ReservePlugin)
+        self._pre_bind = at("preBind", PreBindPlugin)
+        self._bind = at("bind", BindPlugin)
+        self._post_bind = at("postBind", PostBindPlugin)
+        if len(self._queue_sort) != 1:
+            raise ValueError(
+                f"profile {profile_name} needs exactly one queueSort plugin, "
+                f"it has {len(self._queue_sort)}"
+            )
+        if not self._bind:
+            raise ValueError(f"profile {profile_name} needs a bind plugin")
+        scorers = {plugin.name for plugin in at("score", ScorePlugin)}
+        unweighted = scorers - {name for name, weight in score_weights.items() if weight > 0}
+        if unweighted:
+            raise ValueError(f"profile {profile_name}: no weight for {sorted(unweighted)}")
+        self.judges = PluginSet(points, score_weights)
+        """The plugins that judge nodes, for whoever has no cycle to be measured."""
+        self._judges = PluginSet(points, score_weights, measured)
+        self._post_filters = tuple(
+            (p, measured("PostFilter", p, p.post_filter))
+            for p in at("postFilter", PostFilterPlugin)
+        )
+        self._reserves = tuple((p, measured("Reserve", p, p.reserve)) for p in self._reserve)
+        self._permits = tuple(
+            (p, measured("Permit", p, p.permit)) for p in at("permit", PermitPlugin)
+        )
+
+    @property
+    def plugins(self) -> tuple[Plugin, ...]:
+        """Every plugin of the profile once, in order of first use."""
+        unique: dict[str, Plugin] = {}
+        for listed in self.points.values():
+            for plugin in listed:
+                unique.setdefault(plugin.name, plugin)
+        return tuple(unique.values())
+
+    @property
+    def scores_nodes(self) -> bool:
+        """Whether any plugin scores."""
+        return bool(self.judges.scorers)
+
+    @property
+    def has_post_filters(self) -> bool:
+        """Whether any plugin looks for a way out when no node is feasible."""
+        return bool(self._post_filters)
+
+    @property
+    def has_permits(self) -> bool:
+        """Whether any plugin may hold a pod back before it is bound."""
+        return bool(self._permits)
+
+    def event_registrations(self) -> dict[str, tuple[EventRegistration, ...]]:
+        """Return what each plugin wants to hear of."""
+        return {plugin.name: tuple(plugin.events_to_register()) for plugin in self.plugins}
+
+    # --- before the cycle ---------------------------------------------------------------------
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Return the first plugin's refusal to let the pod become active, or Success."""
+        for plugin in self._pre_enqueue:
+            try:
+                status = plugin.pre_enqueue(pod)
+            except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
+                status = failure(error, f'running PreEnqueue plugin "{plugin.name}"')
+            if not status.is_success:
+                return status.by(plugin.name)
+        return SUCCESS
+
+    def sort_key(self, pod: Pod, since_s: float) -> tuple[float, ...]:
+        """Return the pod's place in the active queue: the smallest key goes first."""
+        return self._queue_sort[0].sort_key(pod, since_s)
+
+    def account(self, pod: Pod) -> tuple[str, float] | None:
+        """Return who is charged with the pod's attempts, and by which weight, if anybody is."""
+        return self._queue_sort[0].account(pod)
+
+    @property
+    def shares_attempts(self) -> bool:
+        """Whether attempts are shared between accounts."""
+        return type(self._queue_sort[0]).account is not QueueSortPlugin.account
+
+    # --- filtering ----------------------------------------------------------------------------
+
+    @measured_point("PreFilter")
+    def run_pre_filter(
+        self, state: CycleState, info: PodInfo, nodes: NodesView
+    ) -> PreFilterOutcome:
+        """Run all PreFilters: see :class:`~scheduler.runtime.plugin_set.PluginSet`."""
+        return self._judges.run_pre_filters(state, info, nodes)
+
+    @measured_point("Filter")
+    def run_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> FilterOutcome:
+        """Run the filters over all nodes of a view, with nominated pods and without.
+
+        A node that pods of the same or a higher priority are nominated for is feasible if it is
+        with these pods on it and as it is now.
+
+        Raises
+        ------
+        PluginError
+            When a filter fails.
+        """
+        if self.nominated is not None:
+            crowds = self.nominated.crowded(info, nodes)
+            if crowds:
+                # Each filter runs twice there: what it takes is not comparable.
+                return CrowdedFilter(state, info, nodes, crowds).run(self.judges)
+        outcome = FilterOutcome(nodes)
+        self._judges.run_filters(state, info, nodes, outcome)
+        return outcome
+
+    def run_filter_one_with_nominated(
+        self, state: CycleState, info: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Run the scalar filters with the pods nominated for the node, and then without them.
+
+        ``state`` and ``node_info`` stay as they are.
+        """
+        yielded_to = () if self.nominated is None else self.nominated.ahead_of(info, node_info.name)
+        if yielded_to:
+            crowded, beside = node_info.clone(), state.copy()
+            for each in yielded_to:
+                if each.uid in crowded.pods:
+                    continue
+                state.budget.check()
+                crowded.add_pod(each)
+                status = self.judges.add_pod(beside, info, each, crowded)
+                if not status.is_success:
+                    return Status(Code.ERROR, status.reasons, status.plugin, status.error)
+            status = self.judges.filter_one(beside, info, crowded)
+            if not status.is_success:
+                return status
+        return self.judges.filter_one(state, info, node_info)
+
+    @measured_point("PostFilter")
+    def run_post_filter(
+        self, state: CycleState, info: PodInfo, nodes: NodesView, verdicts: NodeStatuses
+    ) -> tuple[str | None, Status]:
+        """Ask the PostFilters for a way out.
+
+        Returns
+        -------
+        nominated
+            The node to nominate; the empty string takes a nomination away, None leaves it. In a
+            profile without PostFilters it is taken away.
+        status
+            Of the first plugin that answered Success, UnschedulableAndUnresolvable or an error;
+            otherwise Unschedulable with the reasons of all.
+        """
+        found: str | None = None if self._post_filters else ""
+        reasons: list[str] = []
+        for plugin, post_filter in self._post_filters:
+            state.budget.check()
+            try:
+                nominated, status = post_filter(state, info, nodes, verdicts)
+            except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
+                return None, failure(error, f'running "{plugin.name}" post filter').by(plugin.name)
+            if status.is_success or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return nominated, status.by(plugin.name)
+            if not status.is_rejection:
+                why = f'running "{plugin.name}" post filter: {status.message}'
+                return None, Status(Code.ERROR, (why,), plugin.name, status.error)
+            found = found if nominated is None else nominated
+            reasons += status.reasons
+        first = self._post_filters[0][0].name if self._post_filters else ""
+        return found, Status(Code.UNSCHEDULABLE, tuple(reasons), first)
+
+    # --- scoring ------------------------------------------------------------------------------
+
+    def run_score(
+        self, state: CycleState, info: PodInfo, nodes: NodesView, *, keep: bool = False
+    ) -> Scores:
+        """Run PreScore, Score and normalisation over feasible nodes.
+
+        Parameters
+        ----------
+        keep
+            Whether each plugin's weighted scores are kept beside their sum.
+
+        Raises
+        ------
+        PluginError
+            When a plugin fails or a normalised score is not within 0..100.
+        """
+        self._run_pre_score(state, info, nodes)
+        return self._run_score(state, info, nodes, keep=keep)
+
+    @measured_point("PreScore")
+    def _run_pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> None:
+        self._judges.run_pre_scores(state, info, nodes)
+
+    @measured_point("Score")
+    def _run_score(
+        self, state: CycleState, info: PodInfo, nodes: NodesView, *, keep: bool
+    ) -> Scores:
+        total = np.zeros(len(nodes), dtype=np.int64)
+        kept: dict[str, IntArray] = {}
+        self._judges.add_scores(total, state, info, nodes, kept if keep else None)
+        rows = np.arange(len(nodes)) if nodes.rows is None else nodes.rows
+        return Scores(rows, kept, total)
+
+    # --- after the choice ---------------------------------------------------------------------
+
+    @measured_point("Reserve")
+    def run_reserve(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
+        """Let every plugin note where the pod goes; the first "no" ends it."""
+        for plugin, reserve in self._reserves:
+            try:
+                status = reserve(state, info, node_name)
+            except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
+                status = failure(error, f'running Reserve plugin "{plugin.name}"')
+            if not status.is_success:
+                return status.by(plugin.name)
+        return SUCCESS
+
+    @measured_point("Unreserve")
+    def run_unreserve(self, state: CycleState, info: PodInfo, node_name: str) -> list[Status]:
+        """Undo every reservation in reverse order, and return what failed while doing so."""
+        failed = []
+        for plugin in reversed(self._reserve):
+            try:
+                plugin.unreserve(state, info, node_name)
+            except Exception as error:  # noqa: BLE001 - the others must be undone all the same
+                failed.append(failure(error, f'unreserving "{plugin.name}"').by(plugin.name))
+        return failed
+
+    @measured_point("Permit")
+    def run_permit(
+        self, state: CycleState, info: PodInfo, node_name: str
+    ) -> tuple[Status, dict[str, float]]:
+        """Ask whether the pod may bind now.
+
+        Returns
+        -------
+        Success, Wait or a rejection, and the time-out in seconds of each plugin that waits: at
+        most :data:`MAX_PERMIT_WAIT_S`.
+        """
+        waits: dict[str, float] = {}
+        for plugin, permit in self._permits:
+            try:
+                status, timeout_s = permit(state, info, node_name)
+            except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
+                return failure(error, f'running Permit plugin "{plugin.name}"').by(plugin.name), {}
+            if status.code is Code.WAIT:
+                waits[plugin.name] = min(timeout_s, MAX_PERMIT_WAIT_S)
+            elif not status.is_success:
+                return status.by(plugin.name), {}
+        return (Status(Code.WAIT) if waits else SUCCESS), waits
+
+    @measured_point("PreBindPreFlight")
+    def run_pre_bind_pre_flights(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
+        """Ask every PreBind whether it has something to do, before the pod waits on Permit.
+
+        See :func:`~scheduler.runtime.pre_bind_runner.run_pre_flights`.
+        """
+        return run_pre_flights(self._pre_bind, state, info, node_name)
+
+    async def run_pre_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
+        """Let the plugins prepare the binding; :meth:`run_pre_bind_pre_flights` comes before."""
+        status = await run_pre_binds(self._pre_bind, state, info, node_name)
+        note(state, "PreBind", "", status.code)
+        return status
+
+    async def run_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
+        """Let the first plugin that does not skip bind the pod."""
+        answer = Status(Code.ERROR, ("every bind plugin skipped the pod",))
+        for plugin in self._bind:
+            try:
+                status = await plugin.bind(state, info, node_name)
+            except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
+                status = failure(error, f'running Bind plugin "{plugin.name}"')
+            note(state, "Bind", plugin.name, status.code)
+            if status.code is not Code.SKIP:
+                answer = status.by(plugin.name)
+                break
+        note(state, "Bind", "", answer.code)
+        return answer
+
+    @measured_point("PostBind")
+    def run_post_bind(self, state: CycleState, info: PodInfo, node_name: str) -> list[Status]:
+        """Tell the plugins that the pod is bound, and return what failed while doing so."""
+        failed = []
+        for plugin in self._post_bind:
+            try:
+                plugin.post_bind(state, info, node_name)
+            except Exception as error:  # noqa: BLE001 - the pod is bound, whatever a plugin says
+                failed.append(failure(error, f'PostBind of "{plugin.name}"').by(plugin.name))
+        return failed

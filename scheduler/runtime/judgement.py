@@ -1,0 +1,179 @@
+"""A profile's whole verdict on one pod: every node filtered, the feasible nodes scored.
+
+A decision, a rehearsal, an explanation and a shadow judge with the same parts, so they cannot tell
+different stories. Nothing is changed but what plugins note in the cycle state. PostFilter is not
+asked, for it may evict; nor are extenders, which may note what they are asked.
+
+Source: pkg/scheduler/schedule_one.go, findNodesThatFitPod (1.36).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plugins.framework.cycle_state import CycleState
+from plugins.framework.status import Code, unresolvable
+from scheduler.decision.decision import Diagnosis
+from scheduler.runtime.filter_outcome import PluginError
+from scheduler.runtime.node_statuses import SearchStatuses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cache.columns import NodesView
+    from cache.pod_info import PodInfo
+    from cache.snapshot import Snapshot
+    from plugins.framework.results import BoolArray, RowArray
+    from plugins.framework.status import Status
+    from scheduler.decision.decision import Scores
+    from scheduler.runtime.filter_outcome import FilterOutcome
+    from scheduler.runtime.framework_runner import FrameworkRunner
+    from scheduler.runtime.plugin_set import PreFilterOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What PreFilters and filters said of a pod.
+
+    ``nodes`` are those that the filters were asked about; ``outcome`` is None when a PreFilter
+    rejected the pod before that.
+    """
+
+    nodes: NodesView
+    pre: PreFilterOutcome
+    outcome: FilterOutcome | None
+
+    def feasible(self) -> NodesView:
+        """Return the feasible nodes."""
+        if self.outcome is None:
+            return self.nodes.subset(np.zeros(0, dtype=np.intp))
+        mask = self.outcome.feasible
+        return self.nodes if mask is None else self.nodes.subset(np.flatnonzero(mask))
+
+    def diagnosis(self, num_nodes: int) -> Diagnosis:
+        """Return why no node was feasible of all that there are."""
+        pre, absent = self.pre, None
+        narrowing = pre.narrowing_plugins
+        if not pre.status.is_success:
+            return Diagnosis(num_nodes, pre_filter=pre.status, narrowing_plugins=narrowing)
+        if pre.node_names is not None:
+            names = " ".join(sorted(narrowing))
+            absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
+        rejected = () if self.outcome is None else self.outcome.rejected()
+        return Diagnosis(num_nodes, absent=absent, rejected=rejected, narrowing_plugins=narrowing)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a profile says of every node of a snapshot. Good until the snapshot changes.
+
+    Parameters
+    ----------
+    view
+        The feasible nodes.
+    feasible
+        bool, shape (n_nodes,).
+    scores
+        Of the feasible nodes, in the order of their rows; None where nobody scores them.
+    seconds
+        What it took.
+    """
+
+    snapshot: Snapshot
+    search: Search
+    view: NodesView
+    feasible: BoolArray
+    scores: Scores | None
+    seconds: float
+
+    @property
+    def count(self) -> int:
+        """How many nodes are feasible."""
+        return len(self.view)
+
+    def best_rows(self) -> RowArray:
+        """Return the rows of the nodes that nothing is better than, intp, ascending."""
+        if self.scores is None:
+            return np.flatnonzero(self.feasible)
+        total = self.scores.total
+        best: RowArray = self.scores.rows[total == total.max()]
+        return best
+
+    def status_of(self, row: int) -> Status:
+        """Return why a node is not feasible.
+
+        *Cost*: asks the filters for their reasons.
+        """
+        verdicts = SearchStatuses(self.snapshot.all_nodes(), self.search.pre, self.search.outcome)
+        return verdicts.status_of(self.snapshot.columns.node_infos[row].name)
+
+
+def judge(
+    framework: FrameworkRunner,
+    snapshot: Snapshot,
+    info: PodInfo,
+    state: CycleState | None = None,
+    *,
+    scored_from: int = 1,
+    clock: Callable[[], float] = perf_counter,
+) -> Judgement:
+    """Ask the filters of a profile about all nodes, and its scores about those that are feasible.
+
+    Parameters
+    ----------
+    snapshot
+        At least one node.
+    state
+        For the plugins' notes; None for one of its own.
+    scored_from
+        How many nodes must be feasible for them to be scored.
+    clock
+        Seconds; measures.
+
+    Raises
+    ------
+    PluginError
+        When a plugin fails.
+    """
+    began = clock()
+    state = CycleState() if state is None else state
+    nodes = snapshot.all_nodes()
+    found = search(framework, state, info, nodes, pre_filter(framework, state, info, nodes))
+    view = found.feasible()
+    feasible: BoolArray = np.zeros(len(snapshot), dtype=np.bool_)
+    feasible[slice(None) if view.rows is None else view.rows] = True
+    scores = None
+    if len(view) >= scored_from and framework.scores_nodes:
+        scores = framework.run_score(state, info, view, keep=True)
+    return Judgement(snapshot, found, view, feasible, scores, clock() - began)
+
+
+def pre_filter(
+    framework: FrameworkRunner, state: CycleState, info: PodInfo, nodes: NodesView
+) -> PreFilterOutcome:
+    """Run the PreFilters over all nodes; raises PluginError when one fails."""
+    pre = framework.run_pre_filter(state, info, nodes)
+    if pre.status.code is Code.ERROR:
+        raise PluginError(pre.status)
+    return pre
+
+
+def search(
+    framework: FrameworkRunner,
+    state: CycleState,
+    info: PodInfo,
+    nodes: NodesView,
+    pre: PreFilterOutcome,
+) -> Search:
+    """Run the filters over the nodes that PreFilters left; raises PluginError when one fails."""
+    if not pre.status.is_success:
+        return Search(nodes, pre, None)
+    if pre.node_names is not None:
+        row_of = nodes.columns.row_of
+        rows = sorted(row_of[name] for name in pre.node_names if name in row_of)
+        nodes = nodes.subset(np.array(rows, dtype=np.intp))
+    return Search(nodes, pre, framework.run_filter(state, info, nodes))

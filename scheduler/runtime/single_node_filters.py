@@ -1,0 +1,97 @@
+"""The filters that judge a node by itself, asked about many nodes that may not exist so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plugins.framework.interfaces import FilterPlugin
+from scheduler.runtime.filter_outcome import FilterOutcome, PluginError
+from scheduler.runtime.plugin_set import Mask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cache.columns import NodesView
+    from cache.pod_info import PodInfo
+    from plugins.framework.cycle_state import CycleState
+    from plugins.framework.interfaces import Plugin
+    from plugins.framework.results import BoolArray
+    from plugins.framework.status import Status
+    from scheduler.runtime.plugin_set import PluginSet
+
+
+class LoneOutcome:
+    """See :class:`plugins.framework.handle.LoneVerdicts`."""
+
+    __slots__ = ("_outcome",)
+
+    def __init__(self, outcome: FilterOutcome) -> None:
+        self._outcome = outcome
+
+    @property
+    def feasible(self) -> BoolArray | None:
+        """Bool (n_nodes,), or None when every node passes."""
+        return self._outcome.feasible
+
+    def rejections(self) -> Iterable[tuple[Status, int]]:
+        """Yield each distinct rejection with the number of nodes that got it first."""
+        for group in self._outcome.rejected():
+            yield group.status, len(group.node_names)
+
+
+class LoneFilters:
+    """Those filters of a profile that judge a node by itself.
+
+    Parameters
+    ----------
+    plugins
+        All plugins of the profile.
+    """
+
+    def __init__(self, plugins: PluginSet) -> None:
+        self._lone = plugins.where(_judges_nodes_alone)
+        self._others = plugins.where(lambda each: not _judges_nodes_alone(each))
+
+    def settle(
+        self, state: CycleState, info: PodInfo, nodes: NodesView
+    ) -> tuple[CycleState, BoolArray] | None:
+        """Leave these filters as the only ones that have a say.
+
+        See :meth:`plugins.framework.handle.WhatIf.settle`.
+        """
+        others = [each for each in self._others.filters if each.name not in state.skip_filter]
+        if not all(each.is_eased_by_removals for each in others):
+            return None
+        settled = _Settled(np.ones(len(nodes), dtype=np.bool_))
+        if not others:
+            return state, settled.feasible
+        try:
+            self._others.run_filters(state, info, nodes, settled)
+        except PluginError:
+            # A dry run on each node tells which of them it cannot judge.
+            return None
+        state = state.copy()
+        state.skip_filter.update(each.name for each in others)
+        return state, settled.feasible
+
+    def run(self, state: CycleState, info: PodInfo, nodes: NodesView) -> LoneOutcome:
+        """Ask them about all nodes of a view; raises PluginError when one fails."""
+        outcome = FilterOutcome(nodes)
+        self._lone.run_filters(state, info, nodes, outcome)
+        return LoneOutcome(outcome)
+
+
+class _Settled(Mask):
+    """The nodes that pass all filters; one may fail on those that do not count any more."""
+
+    __slots__ = ()
+
+    def counting(self) -> BoolArray:
+        """Return the nodes that are left."""
+        return self.feasible
+
+
+def _judges_nodes_alone(plugin: Plugin) -> bool:
+    return isinstance(plugin, FilterPlugin) and plugin.judges_nodes_alone

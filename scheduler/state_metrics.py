@@ -1,0 +1,71 @@
+"""The gauges: what is asked for when somebody scrapes."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from scheduler.informers import relists, restores, staleness_s
+from scheduler.metrics import declarations
+from scheduler.metrics.instruments import Pulled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scheduler.assembly import Assembly
+    from scheduler.debug.cache_debugger import CacheDebugger
+    from scheduler.event_handlers.watches import Watches
+    from scheduler.informers import Informer, InformerFactory
+    from scheduler.metrics import Metrics
+
+
+def watch_state(
+    metrics: Metrics,
+    parts: Assembly[Watches],
+    whole_objects: InformerFactory,
+    debugger: CacheDebugger,
+    clock: Callable[[], float],
+) -> None:
+    """Have the state of all parts exposed.
+
+    Parameters
+    ----------
+    whole_objects
+        The watches that only extenders need.
+    clock
+        Seconds of the watches' monotonic clock.
+    """
+    cache, queue = parts.known.pods.cache, parts.known.pods.queue
+    acting, loop = parts.acting, parts.deciding.loop
+
+    def watches() -> tuple[Informer[Any], ...]:
+        return (*parts.known.watched.all, *whole_objects.all)
+
+    metrics.watch_profiles(parts.deciding.profiles.names)
+    for state, read_each in (
+        (declarations.PENDING_PODS, lambda: queue.counts().waiting()),
+        (declarations.CACHE_SIZE, lambda: dataclasses.asdict(cache.counts())),
+        (declarations.WATCH_STALENESS, lambda: staleness_s(watches(), clock())),
+        (declarations.WATCH_RELISTS, lambda: relists(watches())),
+        (declarations.UNREADABLE, parts.known.handlers.unreadable),
+        (declarations.RESTORES, lambda: restores(watches())),
+        (declarations.INFLIGHT_EVENTS, queue.in_flight_events),
+        (declarations.TASKS, lambda: {"binding": acting.bindings.in_flight}),
+    ):
+        metrics.watch_each(state, read_each)
+    metrics.pull(Pulled(*declarations.UNSCHEDULABLE_PODS, queue.refusals))
+    events, statuses = acting.reports.events.statistics, acting.reports.statuses.statistics
+    for state, read in (
+        (declarations.WAKE_UP_BACKLOG, queue.backlog),
+        (declarations.OLDEST_ACTIVE_POD, queue.oldest_active_s),
+        (declarations.MISMATCHES, lambda: debugger.mismatches),
+        (declarations.COMPARISONS, lambda: float(debugger.comparisons)),
+        (declarations.CYCLE_UNDER_WAY, lambda: loop.cycle_under_way_s),
+        (declarations.EVENTS_SENT, lambda: events().sent),
+        (declarations.EVENTS_DROPPED, lambda: events().dropped),
+        (declarations.EVENTS_FAILED, lambda: events().failed),
+        (declarations.STATUSES_SENT, lambda: statuses().written),
+        (declarations.STATUSES_DROPPED, lambda: statuses().dropped),
+        (declarations.STATUSES_FAILED, lambda: statuses().failed),
+    ):
+        metrics.watch(state, read)

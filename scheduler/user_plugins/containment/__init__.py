@@ -1,0 +1,35 @@
+"""Keeps users' plugins from harming the scheduler: see docs/plugin-containment.md.
+
+Breakers, budgets, limits of memory and the watchdog. Finding and loading plugins belongs to
+:mod:`scheduler.user_plugins`.
+"""
+
+from scheduler.user_plugins.containment.circuit_breaker import BreakerRules
+from scheduler.user_plugins.containment.containment import Containment
+from scheduler.user_plugins.containment.containment_metrics import ContainmentMetrics
+from scheduler.user_plugins.containment.crash_note import StateDirError
+from scheduler.user_plugins.containment.guard import (
+    BreakerReport,
+    ContainedGuard,
+    PluginFailedError,
+)
+from scheduler.user_plugins.containment.options import (
+    ContainmentOptions,
+    add_containment_flags,
+    containment_options,
+)
+from scheduler.user_plugins.containment.plugin_code import PluginCode
+
+__all__ = [
+    "BreakerReport",
+    "BreakerRules",
+    "ContainedGuard",
+    "Containment",
+    "ContainmentMetrics",
+    "ContainmentOptions",
+    "PluginCode",
+    "PluginFailedError",
+    "StateDirError",
+    "add_containment_flags",
+    "containment_options",
+]

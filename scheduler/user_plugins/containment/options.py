@@ -1,0 +1,87 @@
+"""How much users' plugins may take, and where it is noted what became of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from scheduler.user_plugins.containment.circuit_breaker import BreakerRules
+from scheduler.user_plugins.containment.guard import DEFAULT_BUDGET_S
+from scheduler.user_plugins.containment.watchdog import DEFAULT_TIMEOUT_S
+from scheduler.user_plugins.plugin_trial import TrialLimits
+
+if TYPE_CHECKING:
+    import argparse
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainmentOptions:
+    """What the command line says of users' plugins.
+
+    Parameters
+    ----------
+    timeout_s
+        A call that takes longer ends the process; 0 for never.
+    budget_s
+        What a call may take on average.
+    state_dir
+        Where it is noted which plugin is at work, for the next process. None for nowhere: then a
+        plugin that ends the process will end the next one as well.
+    """
+
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    budget_s: float = DEFAULT_BUDGET_S
+    state_dir: Path | None = None
+    breaker: BreakerRules = field(default_factory=BreakerRules)
+    trial: TrialLimits = field(default_factory=TrialLimits)
+
+
+def add_containment_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that :func:`containment_options` reads."""
+    defaults = ContainmentOptions()
+    parser.add_argument(
+        "--plugin-timeout",
+        metavar="SECONDS",
+        type=float,
+        default=defaults.timeout_s,
+        help="a call into a user's plugin that takes longer ends the process; the next one leaves "
+        "the plugin out (%(default)s; 0: never)",
+    )
+    parser.add_argument(
+        "--plugin-budget",
+        metavar="SECONDS",
+        type=float,
+        default=defaults.budget_s,
+        help="what a call into a user's plugin may take on average, before the plugin is passed "
+        "over for a while (%(default)s)",
+    )
+    parser.add_argument(
+        "--plugin-memory",
+        metavar="MIB",
+        type=int,
+        help="has no effect any more, and will be refused by the next version: the memory limit "
+        "of the container is the bound",
+    )
+    parser.add_argument(
+        "--state-dir",
+        metavar="DIR",
+        type=Path,
+        help="a folder of this process's own, where it notes which user's plugin is at work: so "
+        "that the next process knows which one ended this",
+    )
+
+
+def containment_options(options: argparse.Namespace) -> ContainmentOptions:
+    """Return what the flags say; warn of one that says nothing any more."""
+    if options.plugin_memory is not None:
+        log.warning("flag has no effect and will be removed", flag="--plugin-memory")
+    return ContainmentOptions(
+        timeout_s=options.plugin_timeout,
+        budget_s=options.plugin_budget,
+        state_dir=options.state_dir,
+    )

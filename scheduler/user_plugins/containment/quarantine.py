@@ -1,0 +1,139 @@
+"""Code that is not run any more, because the process ended while it was at work.
+
+Kept in a file of the state folder, so that the next process knows. What counts is the plugin and
+the digest of its source: a file that was changed is other code and gets another chance.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import structlog
+
+from scheduler.user_plugins.containment.crash_note import StateDirError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from scheduler.user_plugins.containment.crash_note import AtWork
+    from scheduler.user_plugins.containment.plugin_code import PluginCode
+
+MAX_SUSPICIONS: Final = 2
+"""So many deaths of the process in the middle of a plugin's calls are no accident: out of memory,
+most likely. One may be anything, such as the machine's end."""
+
+log = structlog.get_logger(__name__)
+
+
+class Entry(msgspec.Struct, rename="camel"):
+    """What is held against one version of a plugin."""
+
+    plugin: str
+    digest: str
+    why: str = ""
+    """For people."""
+    deaths: int = 0
+    """How often the process ended in the middle of a call, for no known reason."""
+    left_out: bool = False
+
+
+_DECODER: Final = msgspec.json.Decoder(list[Entry])
+
+
+class LeftOut:
+    """What is left out, and what is suspected.
+
+    Parameters
+    ----------
+    path
+        The file; None to forget it with the process.
+
+    Raises
+    ------
+    StateDirError
+        When the file cannot be read. One that makes no sense is told of and begun anew.
+
+    Notes
+    -----
+    *Concurrency*: immutable after the start, but for :meth:`acquit`; readable from any thread.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        entries = [] if path is None else _read(path)
+        self._entries = {(entry.plugin, entry.digest): entry for entry in entries}
+
+    def why(self, code: PluginCode) -> str:
+        """Return why code is left out; empty if it is not."""
+        entry = self._entries.get((code.name, code.digest))
+        return entry.why if entry is not None and entry.left_out else ""
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Return what is held against code."""
+        return tuple(self._entries.values())
+
+    def judge(self, last: AtWork, *, held_the_lock: bool, timeout_s: float) -> Entry | None:
+        """Draw the consequence of the process before having ended in the middle of a call.
+
+        Parameters
+        ----------
+        last
+            The call.
+        held_the_lock
+            Whether it was ended by the clock in C: see
+            :mod:`scheduler.user_plugins.containment.watchdog`.
+
+        Returns
+        -------
+        What is held against the code afterwards; None where it is not known which it was.
+        """
+        if not last.digest:
+            return None
+        entry = self._entries.setdefault(
+            (last.plugin, last.digest), Entry(last.plugin, last.digest)
+        )
+        if last.hung or held_the_lock:
+            entry.left_out = True
+            entry.why = f"{last.point} did not come back within {timeout_s:g} s"
+        else:
+            entry.deaths += 1
+            entry.left_out = entry.deaths >= MAX_SUSPICIONS
+            entry.why = (
+                f"the process was killed {entry.deaths} times in the middle of {last.point}: "
+                "out of memory, perhaps"
+                if entry.deaths > 1
+                else f"the process was killed in the middle of {last.point}"
+            )
+        self._write()
+        return entry
+
+    def acquit(self, code: PluginCode) -> None:
+        """Drop a suspicion: the code has run for long enough without a death."""
+        key = (code.name, code.digest)
+        entry = self._entries.get(key)
+        if entry is not None and not entry.left_out:
+            del self._entries[key]
+            self._write()
+
+    def _write(self) -> None:
+        if self._path is None:
+            return
+        fresh = self._path.with_suffix(".new")
+        try:
+            fresh.write_bytes(msgspec.json.format(msgspec.json.encode(self.entries())))
+            fresh.replace(self._path)
+        except OSError as error:
+            log.error("cannot note which plugins are left out", path=str(fresh), error=str(error))
+
+
+def _read(path: Path) -> list[Entry]:
+    try:
+        return _DECODER.decode(path.read_bytes())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StateDirError(f"{path}: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        log.error("cannot read which plugins are left out", path=str(path), error=str(error))
+        return []

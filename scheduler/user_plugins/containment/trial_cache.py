@@ -1,0 +1,138 @@
+"""Trials of new code, each source once."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import structlog
+
+from scheduler.process.version import VERSION
+from scheduler.user_plugins.loading import GROUP
+from scheduler.user_plugins.plugin_trial import TrialReport, try_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scheduler.user_plugins.plugin_source import PluginSource
+    from scheduler.user_plugins.plugin_trial import ClusterCopy, TrialLimits
+
+MAX_KEPT: Final = 256
+_OWN_DISTRIBUTION: Final = "berth"
+
+_MIN_BYTES: Final = 64 << 20
+"""Below this the allocator's own appetite (arenas of threads) would look like a plugin's."""
+
+_CGROUP_FILES: Final = (
+    ("memory.max", "memory.current"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+)
+
+log = structlog.get_logger(__name__)
+
+
+class _Tried(msgspec.Struct):
+    """Sources that may be used, as this version of ours found."""
+
+    version: str = VERSION
+    accepted: list[str] = []
+
+
+class Trials:
+    """Tries sources, and remembers by digest which may be used.
+
+    Parameters
+    ----------
+    limits
+        Of the process that tries.
+    path
+        A file that tells the next process what was accepted; None for no such file.
+
+    Attributes
+    ----------
+    cluster
+        Makes a copy of the cluster to try plugins in; None where there is none yet.
+
+    Notes
+    -----
+    *Concurrency*: thread-safe; two threads may try the same source at one time.
+    """
+
+    def __init__(self, limits: TrialLimits, path: Path | None = None) -> None:
+        self.cluster: Callable[[], ClusterCopy] | None = None
+        self._limits = limits
+        self._path = path
+        self._lock = threading.Lock()
+        self._accepted = _read(path)
+        self._own = _own_entry_points()
+
+    def report(self, source: PluginSource) -> TrialReport:
+        """Return what came of a source's trial; try it if it was not accepted before.
+
+        What berth itself brings has been tried before it was released.
+        """
+        if source.kind == "entry-point" and source.name in self._own:
+            return TrialReport()
+        with self._lock:
+            if source.digest in self._accepted:
+                return TrialReport()
+        copy = None if self.cluster is None else self.cluster()
+        # The kernel may end all of a container for what one process in it takes.
+        limits = replace(self._limits, memory_bytes=_within_room(self._limits.memory_bytes))
+        report = try_source(source, limits, cluster=copy)
+        if report.accepted:
+            log.info("plugin code tried", source=str(source), plugins=report.plugins)
+            self._accept(source.digest)
+        else:
+            log.error("plugin code refused", source=str(source), why=report.problems)
+        return report
+
+    def _accept(self, digest: str) -> None:
+        with self._lock:
+            self._accepted = [*self._accepted[-MAX_KEPT:], digest]
+            raw = msgspec.json.encode(_Tried(accepted=self._accepted))
+        if self._path is None:
+            return
+        try:
+            self._path.write_bytes(raw)
+        except OSError as error:
+            log.error("cannot note which plugins were tried", error=str(error))
+
+
+def _read(path: Path | None) -> list[str]:
+    if path is None:
+        return []
+    try:
+        tried = msgspec.json.decode(path.read_bytes(), type=_Tried)
+    except (OSError, msgspec.DecodeError):
+        return []  # to try once more costs a second
+    return tried.accepted if tried.version == VERSION else []
+
+
+def cgroup_room_bytes(root: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Return how much more the container may take, None where nobody limits it."""
+    for limit, used in _CGROUP_FILES:
+        with contextlib.suppress(OSError, ValueError):
+            return max(int((root / limit).read_text()) - int((root / used).read_text()), 0)
+    return None
+
+
+def _within_room(wanted_bytes: int) -> int:
+    """Return an allowance of memory that leaves at least as much to the rest of the container."""
+    room = cgroup_room_bytes()
+    if room is None:
+        return wanted_bytes
+    return max(min(wanted_bytes, room // 2), min(_MIN_BYTES, wanted_bytes))
+
+
+def _own_entry_points() -> frozenset[str]:
+    return frozenset(
+        each.name
+        for each in metadata.entry_points(group=GROUP)
+        if each.dist is not None and each.dist.name == _OWN_DISTRIBUTION
+    )

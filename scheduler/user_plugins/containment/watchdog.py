@@ -1,0 +1,155 @@
+"""Ends the process when a plugin does not come back.
+
+A thread of Python cannot be stopped from outside, so the one way out of a call that never ends is
+the end of the process; the next one leaves that plugin out. Two kinds of such calls:
+
+- One that lets other threads run (it sleeps, or loops in Python) is found by a thread of ours that
+  looks once a second which call is under way.
+- One that does not (a loop in C that keeps the interpreter's lock) stops that thread too. So the
+  thread winds up a clock that Python's ``faulthandler`` keeps in a C thread, over and over: when
+  nobody does, it writes the tracebacks and ends the process. The clock runs only while plugins
+  are being called, so that a process that somebody stopped and let go on is left alone.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TextIO
+
+    from scheduler.user_plugins.containment.crash_note import Note
+
+log = structlog.get_logger(__name__)
+
+DEFAULT_TIMEOUT_S: Final = 10.0
+TICK_S: Final = 1.0
+STOP_S: Final = 5.0
+EXIT_STATUS: Final = 1
+"""Of a process that was ended because of a plugin: faulthandler knows no other."""
+
+
+class Watchdog:
+    """Looks once a second whether a call is still under way.
+
+    Parameters
+    ----------
+    note
+        Says which call is under way.
+    timeout_s
+        What takes longer ends the process; 0 for nothing.
+    evidence
+        A file that is left empty unless the process is ended by the clock in C: whoever starts next
+        knows by it. None for standard error.
+    duties
+        What else is to be done once a second on this thread.
+
+    Attributes
+    ----------
+    armed
+        Whether the clock in C runs.
+
+    Notes
+    -----
+    *Concurrency*: :meth:`arm` on the scheduling thread; it costs some 80 us, once after a second
+    without calls.
+    """
+
+    def __init__(
+        self,
+        note: Note,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        evidence: TextIO | None = None,
+        duties: Sequence[Callable[[], None]] = (),
+        tick_s: float = TICK_S,
+    ) -> None:
+        self._note = note
+        self._timeout_s = timeout_s
+        self._evidence = evidence
+        self._duties = tuple(duties)
+        self._tick_s = tick_s
+        self._wake = threading.Event()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="containment", daemon=True)
+        self.armed = False
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and stop the clock; a call that is under way is not watched any more."""
+        self._stopped = True
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(STOP_S)
+        faulthandler.cancel_dump_traceback_later()
+        self.armed = False
+
+    def look(self) -> None:
+        """Have the thread do its round now. From any thread, at the cost of an Event."""
+        self._wake.set()
+
+    def arm(self) -> None:
+        """Wind up the clock in C, if anything ends the process at all."""
+        if not self._timeout_s or self._stopped:
+            return
+        faulthandler.dump_traceback_later(
+            self._timeout_s + self._tick_s, exit=True, file=self._evidence or sys.stderr
+        )
+        self.armed = True
+
+    def _run(self) -> None:
+        seen = -1
+        # Whoever has called by now has wound up the clock.
+        calls = self._note.calls()
+        under_way_s = 0.0
+        last = time.monotonic()
+        while not self._stopped:
+            self._wake.wait(self._tick_s)
+            self._wake.clear()
+            at_work = self._note.at_work()
+            now = time.monotonic()
+            # A process that was stopped meanwhile has not spent that time in the call.
+            passed_s, last = min(now - last, 2 * self._tick_s), now
+            if at_work is None or at_work.number != seen:
+                seen = -1 if at_work is None else at_work.number
+                under_way_s = 0.0
+            else:
+                under_way_s += passed_s
+                if 0 < self._timeout_s <= under_way_s:
+                    self._end_process(under_way_s)
+            made = self._note.calls()
+            if at_work is not None or made != calls:
+                calls = made
+                self.arm()
+            elif self.armed:
+                faulthandler.cancel_dump_traceback_later()
+                self.armed = False
+            for duty in self._duties:
+                try:
+                    duty()
+                except Exception:
+                    log.exception("containment failed")
+
+    def _end_process(self, under_way_s: float) -> NoReturn:
+        """End the process because of the call under way, and tell whoever can be told."""
+        self._note.give_up()
+        at_work = self._note.at_work()
+        log.critical(
+            "plugin does not come back, ending the process",
+            plugin="" if at_work is None else at_work.plugin,
+            point="" if at_work is None else at_work.point,
+            seconds=round(under_way_s, 1),
+        )
+        faulthandler.dump_traceback(sys.stderr)
+        sys.stderr.flush()
+        os._exit(EXIT_STATUS)

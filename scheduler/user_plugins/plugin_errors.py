@@ -1,0 +1,46 @@
+"""What to say of an exception out of a user's code."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import PurePath
+
+from plugins.authoring.checked_results import PolicyAnswerError
+
+
+def told(error: BaseException, file: str) -> str:
+    """Return what is wrong, and in which line of the user's file.
+
+    Parameters
+    ----------
+    file
+        The user's, as tracebacks name it; empty if that is not known.
+    """
+    return _what(error) + _where(error, file)
+
+
+def kind_of(error: BaseException) -> str:
+    """Return the kind of a failure, for metrics: ``raised``, ``memory`` or that of the answer."""
+    if isinstance(error, PolicyAnswerError):
+        return error.kind
+    return "memory" if isinstance(error, MemoryError) else "raised"
+
+
+def _what(error: BaseException) -> str:
+    if isinstance(error, PolicyAnswerError):
+        return str(error)
+    text = str(error)
+    if isinstance(error, MemoryError):
+        return text or "it allocates more memory than a call may"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _where(error: BaseException, file: str) -> str:
+    if not file:
+        return ""
+    name = file if file.startswith("<") else PurePath(file).name
+    line = 0
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename == file:
+            line = number
+    return f" ({name}, line {line})" if line else f" ({name})"

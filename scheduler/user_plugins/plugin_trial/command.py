@@ -1,0 +1,168 @@
+"""``berth plugin check`` and ``berth plugin bench``: a plugin as its author should see it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import msgspec
+
+from scheduler.config import ConfigError
+from scheduler.user_plugins.finding import Found, entry_points, files_of
+from scheduler.user_plugins.plugin_trial.trial import TrialLimits, TrialReport, try_source
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from scheduler.user_plugins.plugin_source import PluginSource
+    from scheduler.user_plugins.plugin_trial.trial_messages import Suite
+
+CHECK_SIZES: Final = (0, 1, 40, 300)
+"""No node at all, because a pod's own node may be gone; and more than a person would try."""
+
+_AUTHORS_LIMITS: Final = TrialLimits(memory_bytes=2 << 30, cpu_s=120, wall_s=180.0)
+"""Someone is watching, and the whole suite takes longer than a trial."""
+
+
+def add_trial_commands(verbs: Any) -> None:
+    """Add ``check`` and ``bench`` to the verbs of ``berth plugin``."""
+    check = verbs.add_parser(
+        "check",
+        help="whether plugins keep what every plugin promises",
+        description="Asks the plugins of a file, of a folder or of an installed entry point about "
+        "made-up clusters, in a process with limits of its own. Status 1 if a promise is broken.",
+    )
+    check.set_defaults(command=_check)
+    bench = verbs.add_parser(
+        "bench",
+        help="what plugins cost in a large cluster",
+        description="Measures each method over all nodes, with a pod that leaves a node between "
+        "two calls.",
+    )
+    bench.set_defaults(command=_bench)
+    bench.add_argument("--nodes", metavar="N", type=int, default=5000, help="(%(default)s)")
+    for verb in (check, bench):
+        verb.add_argument("path", metavar="PATH", help="a file, a folder, or an entry point")
+        verb.add_argument(
+            "--args",
+            metavar="JSON",
+            help="the plugin's arguments, as its pluginConfig has them; of several plugins those "
+            "of the one named before a colon: NAME:JSON",
+            action="append",
+            default=[],
+        )
+
+
+def _check(options: argparse.Namespace) -> int:
+    broken = 0
+    for source in _sources(options.path):
+        report = _tried(source, "all", CHECK_SIZES, options.args)
+        sys.stdout.write(check_text(source, report))
+        broken += not report.accepted
+    return 1 if broken else 0
+
+
+def _bench(options: argparse.Namespace) -> int:
+    failed = 0
+    for source in _sources(options.path):
+        report = _tried(source, "bench", (options.nodes,), options.args)
+        sys.stdout.write(bench_text(source, report))
+        failed += not report.accepted
+    return 1 if failed else 0
+
+
+def check_text(source: PluginSource, report: TrialReport) -> str:
+    """Return what came of the checks, for people."""
+    lines = [source.name]
+    for plugin in report.plugins:
+        lines.append(f"  {plugin}")
+        promises: dict[str, str] = {}
+        for verdict in report.verdicts:
+            if verdict.plugin == plugin:
+                why = f"{verdict.broken}; with {verdict.world}" if verdict.broken else ""
+                promises[verdict.promise] = promises.get(verdict.promise) or why
+        for promise, why in promises.items():
+            lines.append(f"    {'FAILED' if why else 'ok    '}  {promise}")
+            if why:
+                lines.append(f"            {why}")
+        if not promises:
+            lines.append("    not checked: it has arguments without defaults (--args)")
+    lines += _rest(report)
+    return "\n".join(lines) + "\n"
+
+
+def bench_text(source: PluginSource, report: TrialReport) -> str:
+    """Return what was measured, for people."""
+    lines = [source.name]
+    if report.costs:
+        lines.append(
+            f"  {'':<40}{'nodes':>8}{'first':>12}{'median':>12}{'p99':>12}  (milliseconds)"
+        )
+    for cost in report.costs:
+        times = "".join(
+            f"{seconds * 1e3:12.3f}" for seconds in (cost.first_s, cost.median_s, cost.p99_s)
+        )
+        lines.append(f"  {f'{cost.plugin} {cost.point}':<40}{cost.num_nodes:>8}{times}")
+    lines += _rest(report)
+    return "\n".join(lines) + "\n"
+
+
+def _rest(report: TrialReport) -> list[str]:
+    told = {
+        f"{verdict.plugin}: {verdict.broken}; with {verdict.world}" for verdict in report.verdicts
+    }
+    lines = [f"  FAILED  {problem}" for problem in report.problems if problem not in told]
+    if report.printed.strip():
+        lines.append("  it printed:")
+        lines += [f"    {line}" for line in report.printed.strip().splitlines()]
+    return lines
+
+
+def _tried(
+    source: PluginSource, suite: Suite, sizes: tuple[int, ...], args: Sequence[str]
+) -> TrialReport:
+    return try_source(source, _AUTHORS_LIMITS, suite=suite, sizes=sizes, args=_args(args))
+
+
+def _args(given: Sequence[str]) -> dict[str, dict[str, object]]:
+    """Return arguments by plugin; those without a name are for whichever plugin there is."""
+    found: dict[str, dict[str, object]] = {}
+    for text in given:
+        name, _, raw = ("", "", text) if text.lstrip().startswith("{") else text.partition(":")
+        try:
+            value = msgspec.json.decode(raw.encode())
+        except msgspec.DecodeError as error:
+            raise ConfigError("--args", f"is no JSON: {error}") from error
+        if not isinstance(value, dict):
+            raise ConfigError("--args", "must be a JSON object")
+        found[name] = cast("dict[str, object]", value)
+    return found
+
+
+def _sources(path: str) -> tuple[PluginSource, ...]:
+    """Return the sources that a path, or the name of an entry point, stands for.
+
+    Raises
+    ------
+    ConfigError
+        When there is no such thing, or it cannot be read.
+    """
+    given = Path(path)
+    if given.is_dir():
+        found = files_of(given)
+    elif given.exists():
+        listed = files_of(given.parent)
+        found = Found(tuple(each for each in listed.sources if Path(each.name) == given))
+        if not found.sources:
+            raise ConfigError(path, listed.problems.get(str(given), "is no Python file"))
+    else:
+        found = Found(tuple(each for each in entry_points() if each.name == path))
+        if not found.sources:
+            raise ConfigError(path, "there is no such file, folder or entry point")
+    for name, why in found.problems.items():
+        raise ConfigError(name, why)
+    if not found.sources:
+        raise ConfigError(path, "holds no plugin: a *.py file that does not begin with . or _")
+    return found.sources

@@ -1,0 +1,268 @@
+"""New plugin code is first run where it can do no harm: in a child process with limits.
+
+The child has the rights of this process all the same: it keeps mistakes away, not attackers.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from scheduler.user_plugins.plugin_trial.trial_messages import Cost, Job, Line, Suite, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from cache.objects import Node, Pod
+    from scheduler.user_plugins.plugin_source import PluginSource
+
+_MIB: Final = 1 << 20
+_CHILD: Final = "from scheduler.user_plugins.plugin_trial.trial_process import main; main()"
+_STARTING: Final = "starting"
+_LINES: Final = msgspec.json.Decoder(Line)
+
+MAX_TOLD_PRINTS: Final = 4096
+"""Bytes of what the child printed that are kept: its last words."""
+
+MAX_NODES: Final = 300
+MAX_PODS: Final = 1500
+"""Enough to meet every kind of node that there is, and quick to copy."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+_SECRETS: Final = ("KUBERNETES_", "KUBECONFIG")
+"""What begins so in the environment is none of the child's business."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialLimits:
+    """What a plugin on trial may take.
+
+    Parameters
+    ----------
+    memory_bytes
+        By how much the child may grow beyond what it is without the plugin.
+    cpu_s
+        Time on a processor, of the whole trial.
+    wall_s
+        Time by the clock, of the whole trial.
+    """
+
+    memory_bytes: int = 512 * _MIB
+    cpu_s: int = 10
+    wall_s: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCopy:
+    """Nodes and pods as JSON, as many as a trial needs."""
+
+    nodes: Sequence[bytes] = ()
+    pods: Sequence[bytes] = ()
+
+
+def copy_of(nodes: Iterable[Node], pods: Iterable[Pod]) -> ClusterCopy:
+    """Return a copy of some nodes, and of some of the pods on them.
+
+    *Cost*: some 10 us for each object that is copied, and a look at every other.
+    """
+    some = list(islice(nodes, MAX_NODES))
+    names = {node.metadata.name for node in some}
+    on_them = (pod for pod in pods if pod.spec.node_name in names)
+    return ClusterCopy(
+        tuple(map(_encode, some)), tuple(_encode(pod) for pod in islice(on_them, MAX_PODS))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TrialReport:
+    """What a trial came to. Immutable.
+
+    Parameters
+    ----------
+    plugins
+        The names of the plugins that the source brings.
+    problems
+        Why the code is not to be used, for people; empty if it may.
+    verdicts
+        What came of each check, in order.
+    costs
+        What was measured.
+    printed
+        The last of what the code printed.
+    """
+
+    plugins: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    costs: tuple[Cost, ...] = ()
+    printed: str = ""
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the code may be used."""
+        return not self.problems
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What the child has told so far."""
+
+    doing: str = _STARTING
+    plugins: tuple[str, ...] = ()
+    problems: list[str] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    costs: list[Cost] = field(default_factory=list)
+    ended: bool = False
+
+    def take(self, output: bytes) -> None:
+        for raw in output.splitlines():
+            try:
+                line = _LINES.decode(raw)
+            except msgspec.DecodeError:
+                continue
+            self.doing = line.doing or self.doing
+            self.plugins = tuple(line.plugins) or self.plugins
+            self.ended = self.ended or line.ended
+            if line.refused:
+                self.problems.append(line.refused)
+            if line.verdict is not None:
+                self.verdicts.append(line.verdict)
+                if line.verdict.broken:
+                    self.problems.append(_sentence(line.verdict))
+            if line.cost is not None:
+                self.costs.append(line.cost)
+
+
+def try_source(
+    source: PluginSource,
+    limits: TrialLimits | None = None,
+    *,
+    suite: Suite = "use",
+    args: Mapping[str, dict[str, object]] | None = None,
+    cluster: ClusterCopy | None = None,
+    sizes: Sequence[int] = (1, 40),
+) -> TrialReport:
+    """Run the plugins of a source in a child process: in made-up clusters, then in a copy of yours.
+
+    Parameters
+    ----------
+    args
+        By the plugin's name, its arguments as a profile has them; the defaults where there are
+        none.
+    cluster
+        The copy; None for none.
+    sizes
+        The numbers of nodes of the made-up clusters.
+
+    Notes
+    -----
+    *Concurrency*: from any thread but the scheduling thread and the I/O thread: it waits.
+
+    *Cost*: about a second, most of it for the child to start.
+    """
+    limits = limits or TrialLimits()
+    copy = cluster or ClusterCopy()
+    job = Job(
+        kind=source.kind,
+        name=source.name,
+        digest=source.digest,
+        text=source.text,
+        suite=suite,
+        args=dict(args or {}),
+        sizes=tuple(sizes),
+        nodes=[msgspec.Raw(each) for each in copy.nodes],
+        pods=[msgspec.Raw(each) for each in copy.pods],
+        memory_bytes=limits.memory_bytes,
+        cpu_s=limits.cpu_s,
+    )
+    report = _run(job, limits)
+    if report is None:
+        # The machine is so busy that the child did not even get to the plugin: once more.
+        report = _run(job, limits)
+    return report or TrialReport(problems=(f"no trial was possible within {limits.wall_s:g} s",))
+
+
+def _run(job: Job, limits: TrialLimits) -> TrialReport | None:
+    """Return what a child found; None when time was up before it began."""
+    heard = _Heard()
+    # In memory: a container's file system may be read-only.
+    with os.fdopen(os.memfd_create("prints"), "w+b") as prints:
+        try:
+            child = subprocess.Popen(  # noqa: S603 - our own interpreter, our own code
+                [sys.executable, "-c", _CHILD],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=prints,
+                env=_environment(),
+                start_new_session=True,
+            )
+        except OSError as error:
+            return TrialReport(problems=(f"it cannot be tried: {error.strerror}",))
+        try:
+            output, _ = child.communicate(msgspec.json.encode(job), limits.wall_s)
+            late = False
+        except subprocess.TimeoutExpired:
+            late = True
+            _kill(child)
+            output, _ = child.communicate()
+        finally:
+            _kill(child)
+            if child.stdin is not None:
+                # Where time was up before the job was written, it is open still.
+                child.stdin.close()
+        heard.take(output)
+        size = prints.seek(0, os.SEEK_END)
+        prints.seek(max(size - MAX_TOLD_PRINTS, 0))
+        printed = prints.read().decode(errors="replace")
+    if late and heard.doing == _STARTING:
+        return None
+    if not heard.ended:
+        heard.problems.append(_end_of(child.returncode, heard.doing, limits, late=late))
+    return TrialReport(
+        heard.plugins,
+        tuple(heard.problems),
+        tuple(heard.verdicts),
+        tuple(heard.costs),
+        printed,
+    )
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_SECRETS)}
+    # One thread of a numeric library is enough, and quicker to start.
+    threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    # However the child ends, what it has printed by then is not in a buffer that ends with it.
+    prints = {"PYTHONUNBUFFERED": "1"}
+    return kept | threads | prints | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    """End the child, and whatever it has started."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _sentence(verdict: Verdict) -> str:
+    return f"{verdict.plugin}: {verdict.broken}; with {verdict.world}"
+
+
+def _end_of(status: int, doing: str, limits: TrialLimits, *, late: bool) -> str:
+    if late:
+        return f"it did not come back within {limits.wall_s:g} s ({doing})"
+    if status == -signal.SIGXCPU:
+        return f"it used more than {limits.cpu_s} s of processor time ({doing})"
+    if status == -signal.SIGKILL:
+        return f"it was killed, perhaps because memory ran out ({doing})"
+    if status < 0:
+        return f"it crashed with {signal.Signals(-status).name} ({doing})"
+    return f"it ended the process with status {status} ({doing})"

@@ -1,0 +1,144 @@
+"""A cluster at rest, about which a plugin on trial is asked."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+import msgspec
+
+from cache.disruption_budgets import DisruptionBudgets
+from cache.namespaces import Namespaces
+from cache.objects import Node, Pod
+from cache.pod_info import PodInfo
+from cache.resources import MalformedObjectError
+from cache.scheduler_cache import SchedulerCache
+from cache.snapshot import Snapshot
+from cache.storage import Storage
+from cache.workloads import Workloads
+from plugins.framework.node_metrics import MetricReading, NoMetrics
+from scheduler.client.codec import Decoder
+from scheduler.user_plugins.plugin_trial import sample_cluster as made_up
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cache.columns import NodesView
+    from plugins.framework.handle import Handle
+    from plugins.framework.node_metrics import NodeMetrics
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+_KNOWN: Final = 0.9
+"""The share of nodes of which there is a reading."""
+
+_NODES: Final = Decoder(Node)
+_PODS: Final = Decoder(Pod)
+
+
+class MadeUpMetrics:
+    """Has a reading of whatever it is asked for, for most nodes."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+        self._readings: dict[str, MetricReading] = {}
+
+    def latest(self, name: str) -> MetricReading:
+        """Return numbers between 0 and 1: the same of the same node, whoever stands beside it."""
+        reading = self._readings.get(name)
+        if reading is None:
+            shares = {each: random.Random(f"{name}/{each}").random() for each in self._names}
+            known = {each: share for each, share in shares.items() if share < _KNOWN}
+            reading = self._readings[name] = MetricReading(known, 1)
+        return reading
+
+
+class TrialHandle:
+    """What plugins are lent that only judge; whatever acts is not there."""
+
+    def __init__(self, metrics: NodeMetrics) -> None:
+        self.node_metrics = metrics
+        self.namespaces = Namespaces()
+        self.workloads = Workloads()
+        self.storage = Storage()
+        self.disruption_budgets = DisruptionBudgets()
+
+
+class World:
+    """Nodes with pods on them, and pods to be placed.
+
+    Parameters
+    ----------
+    name
+        For people, as in "failed with NAME".
+    nodes, pods
+        As JSON; of the pods those that run count. What cannot be read is not there.
+    newcomers
+        The pods to be placed, as JSON.
+    """
+
+    def __init__(
+        self, name: str, nodes: Iterable[bytes], pods: Iterable[bytes], newcomers: Iterable[bytes]
+    ) -> None:
+        self.name = name
+        self.nodes = _readable(_NODES, nodes)
+        self.pods = [
+            pod
+            for pod in _readable(_PODS, pods)
+            if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed")
+        ]
+        self._newcomers = _readable(_PODS, newcomers)
+
+    @classmethod
+    def made_up(cls, num_nodes: int, pods_per_node: int = 3) -> World:
+        """Return a world that nobody has, the same every time."""
+        what = "no node" if not num_nodes else f"{num_nodes} made-up node"
+        return cls(
+            what if num_nodes < 2 else f"{what}s",
+            made_up.nodes(num_nodes),
+            made_up.bound_pods(num_nodes, pods_per_node),
+            made_up.waiting_pods(),
+        )
+
+    @property
+    def newcomers(self) -> tuple[PodInfo, ...]:
+        """The pods to be placed, new each time: a plugin may have written into others."""
+        return tuple(map(PodInfo, self._newcomers))
+
+    def cache(self) -> SchedulerCache:
+        """Return a cache that holds the world and nothing else."""
+        cache = SchedulerCache()
+        for node in self.nodes:
+            cache.add_node(node)
+        for pod in self.pods:
+            cache.add_pod(PodInfo(pod))
+        return cache
+
+    def view(self) -> NodesView:
+        """Return all nodes, in a snapshot of their own."""
+        snapshot = Snapshot()
+        self.cache().update_snapshot(snapshot)
+        return snapshot.all_nodes()
+
+    def backwards(self) -> World:
+        """Return the same world, its nodes in another order."""
+        world = World(self.name, (), (), ())
+        world.nodes, world.pods = self.nodes[::-1], self.pods[::-1]
+        world._newcomers = self._newcomers
+        return world
+
+    def handle(self, *, with_metrics: bool) -> Handle:
+        """Return what a plugin is lent here."""
+        names = [node.metadata.name for node in self.nodes]
+        metrics: NodeMetrics = MadeUpMetrics(names) if with_metrics else NoMetrics()
+        return cast("Handle", TrialHandle(metrics))
+
+
+def _readable(decoder: Decoder[S], raws: Iterable[bytes]) -> list[S]:
+    found = []
+    for raw in raws:
+        try:
+            found.append(decoder.decode(raw))
+        except MalformedObjectError:
+            continue
+    return found

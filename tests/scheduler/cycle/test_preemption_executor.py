@@ -1,0 +1,350 @@
+"""Preemptions carried out: everything real but the API server and the watch."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from plugins.framework.cluster_events import ASSIGNED_POD_DELETE
+from plugins.framework.status import SUCCESS, unresolvable
+from plugins.framework.victims import Victims
+from scheduler.api_writes.event_recorder import EventRecorder
+from scheduler.api_writes.eviction import Evictor
+from scheduler.api_writes.pod_status_writer import PodStatusWriter
+from scheduler.client.errors import ApiError
+from scheduler.cycle.preemption_executor import MAX_EVICTIONS, PreemptionExecutor
+from scheduler.cycle.reports import Reports
+from scheduler.metrics import Metrics
+from scheduler.queueing.queue_states import Room
+from tests.builders import pod
+from tests.fakes.clock import FakeClock
+from tests.fakes.eviction_api import FakeEvictionApi
+from tests.fakes.ports import fake_ports
+from tests.fakes.write_api import FakeWriteApi
+from tests.scheduler.queueing.queues import make_queue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cache.objects import Pod
+    from cache.pod_info import PodInfo
+    from plugins.framework.status import Status
+    from scheduler.queueing import QueuedPod
+    from tests.builders import PodBuilder
+
+PREEMPTOR = pod("preemptor").uid("u-p").scheduler("berth").priority(10)
+FORBIDDEN = ApiError(403, "Forbidden", "no")
+
+
+def victims(count: int) -> list[PodInfo]:
+    return [pod(f"v{i}").uid(f"u-{i}").on("n1").info() for i in range(count)]
+
+
+class Scene:
+    """A queue with one pod that preempts, and an executor for it.
+
+    ``live`` is what the watch has shown, by name.
+    """
+
+    def __init__(self, api: FakeEvictionApi, *present: PodInfo) -> None:
+        loop = asyncio.get_running_loop()
+        self.api, self.writes = api, FakeWriteApi()
+        self.clock = FakeClock()
+        self.live: dict[str, Pod] = {each.name: each.pod for each in present}
+        self.live["preemptor"] = PREEMPTOR.build()
+        self.metrics = Metrics()
+        self.queue = make_queue(self.clock, pre_enqueue=self._pre_enqueue)
+        ports = fake_ports(self.writes)
+        self.recorder = EventRecorder(ports, instance="test")
+        self.writer = PodStatusWriter(ports, lambda uid: False)
+        self.held: set[str] = set()
+        evictor = Evictor(
+            api, self._live_pod, lambda uid, plugin: uid in self.held, random.Random(1), sleep=_wait
+        )
+        self.executor = PreemptionExecutor(
+            loop,
+            self.clock,
+            evictor,
+            self._live_pod,
+            self.queue,
+            Reports(self.recorder, self.writer, self.metrics),
+        )
+        self.queued = self._pop(PREEMPTOR)
+
+    def _live_pod(self, namespace: str, name: str) -> Pod | None:
+        return self.live.get(name)
+
+    def _pre_enqueue(self, made: Pod) -> Status:
+        return unresolvable("wait") if self.executor.is_running(made.metadata.uid) else SUCCESS
+
+    def _pop(self, made: PodBuilder) -> QueuedPod:
+        self.queue.add(made.info())
+        popped = self.queue.pop(timeout_s=0)
+        assert popped is not None
+        return popped
+
+    def refuse(self, node_name: str = "n1", queued: QueuedPod | None = None) -> None:
+        """End the attempt as the failure handler does."""
+        queued = queued or self.queued
+        queued.unschedulable_plugins = frozenset({"NodeResourcesFit"})
+        self.queue.add_unschedulable(queued)
+        self.queue.nominator.add(queued.info, node_name)
+
+    def preempt(self, listed: list[PodInfo]) -> None:
+        self.executor.start(self.queued.info, "n1", Victims(tuple(listed)), "DefaultPreemption")
+
+    def watch_shows_gone(self, name: str) -> None:
+        """What the watch brings of a pod that is gone: the store first, then the handlers."""
+        self.queue.move_all(ASSIGNED_POD_DELETE, self.live.pop(name), None)
+
+    async def play(self, listed: list[PodInfo]) -> Scene:
+        self.recorder.start()
+        self.writer.start()
+        self.preempt(listed)
+        self.refuse()
+        await self.executor.drain(30)
+        await self.writer.drain(30)
+        await self.recorder.drain(30)
+        await self.writer.stop()
+        await self.recorder.stop()
+        return self
+
+    @property
+    def room(self) -> Room:
+        return self.queue.room_of("u-p")
+
+    def counter(self, name: str) -> float:
+        body, _ = self.metrics.render()
+        lines = [line for line in body.decode().splitlines() if line.startswith(name + " ")]
+        return float(lines[0].split()[-1]) if lines else 0.0
+
+
+async def _wait(seconds: float) -> None:
+    await asyncio.sleep(0)
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    for _ in range(100_000):
+        if holds():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it never came true")
+
+
+def play(listed: list[PodInfo], api: FakeEvictionApi | None = None, **held: Any) -> Scene:
+    async def scene() -> Scene:
+        made = Scene(api or FakeEvictionApi(), *listed)
+        made.held |= set(held.get("held", ()))
+        return await made.play(listed)
+
+    return asyncio.run(scene())
+
+
+def test_all_victims_are_deleted_the_last_one_by_itself():
+    scene = play(victims(4))
+    assert sorted(scene.api.deleted) == ["v0", "v1", "v2", "v3"]
+    assert scene.api.writes[-2:] == [("patch", "v3"), ("delete", "v3")]
+
+
+def test_the_condition_names_the_scheduler():
+    scene = play(victims(1))
+    ((condition,),) = [patch["conditions"] for patch in scene.api.patched]
+    assert condition["message"] == "berth: preempting to accommodate a higher priority pod"
+
+
+def test_an_event_tells_each_victim_by_whom():
+    scene = play(victims(1))
+    (event,) = [call.body for call in scene.writes.calls if call.verb == "create"]
+    assert (event["reason"], event["action"], event["note"]) == (
+        "Preempted",
+        "Preempting",
+        "Preempted by pod u-p on node n1",
+    )
+    assert (event["regarding"]["name"], event["related"]["name"]) == ("v0", "preemptor")
+
+
+def test_metrics_count_victims_and_the_result():
+    scene = play(victims(3))
+    assert scene.counter("scheduler_preemption_victims_sum") == 3
+    result = 'scheduler_preemption_goroutines_execution_total{result="success"}'
+    assert scene.counter(result) == 1
+
+
+def test_not_more_than_so_many_evictions_are_under_way_at_a_time():
+    async def scene() -> Scene:
+        api = FakeEvictionApi()
+        api.gate.clear()
+        listed = victims(MAX_EVICTIONS + 20)
+        made = Scene(api, *listed)
+        made.preempt(listed)
+        await _until(lambda: api.under_way >= MAX_EVICTIONS)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        api.gate.set()
+        await made.executor.drain(30)
+        return made
+
+    made = asyncio.run(scene())
+    assert made.api.most_under_way == MAX_EVICTIONS
+    assert len(made.api.deleted) == MAX_EVICTIONS + 20
+
+
+def test_victims_that_are_leaving_already_are_left_alone():
+    leaving = pod("v0").uid("u-0").on("n1").terminating().info()
+    scene = play([leaving])
+    assert scene.api.writes == []
+    assert not scene.executor.is_running("u-p")
+
+
+class TestWhileItRuns:
+    """What the queue makes of a preemptor whose victims are being evicted."""
+
+    def test_it_is_kept_out_until_its_last_victim_leaves(self):
+        async def scene() -> list[Room]:
+            api = FakeEvictionApi()
+            api.gate.clear()
+            listed = victims(2)
+            made = Scene(api, *listed)
+            made.preempt(listed)
+            made.refuse()
+            await _until(lambda: api.under_way > 0)
+            rooms = []
+            made.watch_shows_gone("v0")
+            rooms.append(made.room)
+            api.gate.set()
+            await _until(lambda: "v1" in api.deleted)
+            made.watch_shows_gone("v1")
+            rooms.append(made.room)
+            await made.executor.drain(30)
+            return rooms
+
+        kept_out, tried_again = asyncio.run(scene())
+        assert kept_out is Room.GATED
+        assert tried_again in (Room.ACTIVE, Room.BACKOFF)
+
+    def test_the_watch_may_be_faster_than_the_answer_to_the_delete(self):
+        async def scene() -> Room:
+            api = FakeEvictionApi()
+            api.gate.clear()
+            made = Scene(api, *victims(1))
+            made.preempt(victims(1))
+            made.refuse()
+            await _until(lambda: api.under_way > 0)
+            made.watch_shows_gone("v0")
+            room = made.room
+            api.gate.set()
+            await made.executor.drain(30)
+            return room
+
+        assert asyncio.run(scene()) in (Room.ACTIVE, Room.BACKOFF)
+
+
+class TestWhenNoEventWillCome:
+    """A preemptor is never left waiting for what has happened already."""
+
+    def test_a_last_victim_that_was_gone_before_we_came(self):
+        scene = play(victims(1), FakeEvictionApi(deletes=[ApiError(404, "NotFound", "gone")]))
+        assert scene.room is Room.ACTIVE
+
+    def test_a_victim_that_was_turned_back(self):
+        scene = play(victims(1), held=["u-0"])
+        assert (scene.room, scene.api.writes) == (Room.ACTIVE, [])
+
+    @pytest.mark.parametrize("count", [1, 3])
+    def test_a_refusal(self, count):
+        scene = play(victims(count), FakeEvictionApi(deletes=[FORBIDDEN] * count))
+        assert scene.room is Room.ACTIVE
+
+    def test_a_refusal_before_its_attempt_has_ended(self):
+        async def scene() -> Room:
+            made = Scene(FakeEvictionApi(patches=[FORBIDDEN]), *victims(1))
+            made.preempt(victims(1))
+            await made.executor.drain(30)
+            made.refuse()
+            return made.room
+
+        assert asyncio.run(scene()) in (Room.ACTIVE, Room.BACKOFF)
+
+
+class TestFailure:
+    def test_the_last_victim_is_spared(self):
+        scene = play(victims(2), FakeEvictionApi(patches=[FORBIDDEN]))
+        assert scene.api.deleted == []
+
+    def test_the_nomination_ends(self):
+        scene = play(victims(1), FakeEvictionApi(patches=[FORBIDDEN]))
+        assert scene.queue.nominator.node_of("u-p") is None
+
+    def test_the_result_is_counted_as_an_error(self):
+        scene = play(victims(1), FakeEvictionApi(patches=[FORBIDDEN]))
+        result = 'scheduler_preemption_goroutines_execution_total{result="error"}'
+        assert scene.counter(result) == 1
+
+
+class TestLowerNominations:
+    """Pods of a lower priority that are nominated for the node may no longer fit there."""
+
+    def play(self, priority: int) -> Scene:
+        async def scene() -> Scene:
+            listed = victims(1)
+            made = Scene(FakeEvictionApi(), *listed)
+            lower = pod("lower").uid("u-l").scheduler("berth").priority(priority)
+            made.refuse("n1", made._pop(lower))
+            return await made.play(listed)
+
+        return asyncio.run(scene())
+
+    def test_they_lose_their_nomination_and_are_tried_again(self):
+        scene = self.play(5)
+        assert scene.queue.nominator.node_of("u-l") is None
+        assert scene.queue.room_of("u-l") is Room.ACTIVE
+
+    def test_pods_of_the_same_priority_keep_theirs(self):
+        scene = self.play(10)
+        assert scene.queue.nominator.node_of("u-l") == "n1"
+        assert scene.queue.room_of("u-l") is Room.UNSCHEDULABLE
+
+
+def test_two_preemptors_with_one_victim_delete_it_once():
+    async def scene() -> list[str]:
+        listed = victims(1)
+        made = Scene(FakeEvictionApi(), *listed)
+        other = made._pop(pod("other").uid("u-o").scheduler("berth").priority(10))
+        made.preempt(listed)
+        made.executor.start(other.info, "n1", Victims(tuple(listed)), "DefaultPreemption")
+        await made.executor.drain(30)
+        return made.api.deleted
+
+    assert asyncio.run(scene()) == ["v0"]
+
+
+def test_a_victim_whose_delete_was_accepted_is_not_deleted_again_before_the_watch_shows_it():
+    async def scene() -> list[str]:
+        listed = victims(1)
+        made = Scene(FakeEvictionApi(), *listed)
+        made.preempt(listed)
+        await made.executor.drain(30)
+        made.preempt(listed)
+        await made.executor.drain(30)
+        return made.api.deleted
+
+    assert asyncio.run(scene()) == ["v0"]
+
+
+def test_a_preemptor_that_is_deleted_meanwhile_leaves_nothing_behind():
+    async def scene() -> Scene:
+        listed = victims(1)
+        made = Scene(FakeEvictionApi(patches=[FORBIDDEN]), *listed)
+        made.preempt(listed)
+        del made.live["preemptor"]
+        made.queue.delete("u-p")
+        made.refuse()
+        await made.executor.drain(30)
+        return made
+
+    made = asyncio.run(scene())
+    assert len(made.queue.nominator) == 0
+    assert (made.room, made.executor.in_flight) == (Room.NOWHERE, 0)

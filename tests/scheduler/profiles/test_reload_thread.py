@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import threading
+
+from scheduler.profiles import reload_thread as policy_thread
+from scheduler.profiles.reload_thread import PolicyThread
+from tests.fakes.ports import FakeExecutor
+
+PATIENCE_S = 60.0
+
+
+def nothing() -> None:
+    return
+
+
+def test_jobs_are_done_in_their_order():
+    thread = PolicyThread(nothing, FakeExecutor())
+    done: list[int] = []
+    over = threading.Event()
+    for number in range(5):
+        thread.do(lambda number=number: done.append(number))
+    names: list[str] = []
+    thread.do(lambda: names.append(threading.current_thread().name))
+    thread.do(over.set)
+    thread.start()
+    assert over.wait(PATIENCE_S)
+    thread.stop(PATIENCE_S)
+    assert done == [0, 1, 2, 3, 4]
+    assert names == ["policies"]
+
+
+def test_what_was_asked_for_before_the_end_is_done():
+    thread = PolicyThread(nothing, FakeExecutor())
+    done: list[int] = []
+    thread.do(lambda: done.append(1))
+    thread.do(lambda: done.append(2))
+    thread.start()
+    thread.stop(PATIENCE_S)
+    assert done == [1, 2]
+
+
+def test_a_job_that_never_ends_does_not_hold_up_the_end():
+    thread = PolicyThread(nothing, FakeExecutor())
+    end, ended = threading.Event(), threading.Event()
+    thread.do(lambda: end.wait() and ended.set())
+    thread.start()
+    thread.stop(0)
+    assert not ended.is_set()
+    end.set()
+    assert ended.wait(PATIENCE_S)
+
+
+def test_a_job_that_fails_costs_no_other():
+    thread = PolicyThread(nothing, FakeExecutor())
+    over = threading.Event()
+
+    def fail() -> None:
+        raise RuntimeError("a mistake")
+
+    thread.do(fail)
+    thread.do(over.set)
+    thread.start()
+    assert over.wait(PATIENCE_S)
+    thread.stop(PATIENCE_S)
+
+
+def test_it_looks_without_being_asked(monkeypatch):
+    monkeypatch.setattr(policy_thread, "LOOK_EVERY_S", 0.01)
+    looked = threading.Event()
+    thread = PolicyThread(looked.set, FakeExecutor())
+    thread.start()
+    assert looked.wait(PATIENCE_S)
+    thread.stop(PATIENCE_S)
+
+
+def test_one_that_was_never_started_can_be_stopped():
+    PolicyThread(nothing, FakeExecutor()).stop(PATIENCE_S)
