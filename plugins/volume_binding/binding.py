@@ -272,7 +272,8 @@ class _Wakeup:
 
     async def wait(self, timeout_s: float) -> None:
         try:
-            await asyncio.wait_for(self._event.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await self._event.wait()
         except TimeoutError:
             return
 

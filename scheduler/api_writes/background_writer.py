@@ -129,7 +129,8 @@ class BackgroundWriter(ABC, Generic[ValueT, ItemT]):
         self._is_draining = True
         await asyncio.sleep(0)  # what was put into the inbox before arrives meanwhile
         try:
-            await asyncio.wait_for(self._queue.join(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await self._queue.join()
         except TimeoutError:
             log.warning(self.LEFT, count=self.queued)
         self._is_draining = False

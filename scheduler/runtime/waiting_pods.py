@@ -105,7 +105,8 @@ class WaitingPod:
         for timeout_s, plugin in sorted((s, plugin) for plugin, s in self._timeouts_s.items()):
             left_s = self._since_s + timeout_s - self._clock()
             try:
-                await asyncio.wait_for(self._decided.wait(), max(left_s, 0.0))
+                async with asyncio.timeout(max(left_s, 0.0)):
+                    await self._decided.wait()
             except TimeoutError:
                 if plugin in self.pending_plugins():
                     self.reject(plugin, _time_is_up(timeout_s, plugin))

@@ -112,7 +112,8 @@ class CrdOperator:
         True as well where there is no list to be had at the first attempt.
         """
         try:
-            await asyncio.wait_for(self.watch.first_list.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await self.watch.first_list.wait()
         except TimeoutError:
             return False
         return True

@@ -161,7 +161,8 @@ class ProfileWatch:
                 log.exception("scheduling profiles could not be looked at")
             self._do(self._first_list_is_in)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), self._pause_s())
+                async with asyncio.timeout(self._pause_s()):
+                    await self._news.wait()
 
     def _pause_s(self) -> float:
         if self._missing or not self._is_answered:

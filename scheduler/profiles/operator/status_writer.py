@@ -158,7 +158,8 @@ class ProfileStatusWriter:
             if name is None or self._due[name] > now_s:
                 wait_s = None if name is None else self._due[name] - now_s
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._news.wait(), wait_s)
+                    async with asyncio.timeout(wait_s):
+                        await self._news.wait()
                 continue
             del self._due[name]
             try:
