@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import msgspec
 
 from plugins import names
-from plugins.framework.args import ArgsError
+from plugins.framework.args import ArgsError, PluginArgs
 from plugins.priority_sort import PrioritySort
 
 if TYPE_CHECKING:
@@ -23,22 +23,16 @@ if TYPE_CHECKING:
 MAX_WEIGHT: Final = 1000.0
 
 
-class NamespaceFairSortArgs(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"
-):
+class NamespaceFairSortArgs(PluginArgs, frozen=True):
     """The arguments.
 
     Parameters
     ----------
-    api_version, kind
-        As every argument object may carry them; not looked at here.
     weights
         By namespace: one with weight 2 gets twice the time of one with weight 1, which is what
         namespaces that are not named here have. Above 0, at most 1 000.
     """
 
-    api_version: str = ""
-    kind: str = ""
     weights: dict[str, float] = msgspec.field(default_factory=dict)
 
     def problems(self) -> Iterator[ArgsError]:
@@ -60,10 +54,7 @@ class NamespaceFairSort(PrioritySort):
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
         super().__init__(args, handle)
-        given = args if isinstance(args, NamespaceFairSortArgs) else NamespaceFairSortArgs()
-        for problem in given.problems():
-            raise problem
-        self._weights = given.weights
+        self._weights = NamespaceFairSortArgs.checked(args).weights
 
     def account(self, pod: Pod) -> tuple[str, float]:
         """Return the pod's namespace and its weight."""

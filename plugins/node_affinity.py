@@ -98,7 +98,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         super().__init__(args, handle)
         self._added_required: NodeSelectorMatcher | None = None
         self._added_preferred: tuple[WeightedTerm, ...] | None = None
-        added = args.added_affinity if isinstance(args, NodeAffinityArgs) else None
+        added = NodeAffinityArgs.checked(args).added_affinity
         if added is None:
             return
         required = added.required_during_scheduling_ignored_during_execution

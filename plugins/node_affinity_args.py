@@ -8,8 +8,6 @@ Source: k8s.io/kube-scheduler config/v1/types_pluginargs.go, NodeAffinityArgs (0
 
 from __future__ import annotations
 
-import msgspec
-
 from cache.objects import (
     NodeAffinity,
     NodeSelector,
@@ -17,6 +15,7 @@ from cache.objects import (
     NodeSelectorTerm,
     PreferredSchedulingTerm,
 )
+from plugins.framework.args import PluginArgs
 
 
 class AddedRequirement(NodeSelectorRequirement, frozen=True, forbid_unknown_fields=True):
@@ -49,17 +48,13 @@ class AddedAffinity(NodeAffinity, frozen=True, forbid_unknown_fields=True):
     preferred_during_scheduling_ignored_during_execution: tuple[AddedPreference, ...] = ()
 
 
-class NodeAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+class NodeAffinityArgs(PluginArgs, frozen=True):
     """What the administrator demands of nodes and prefers, beside what each pod does.
 
     Parameters
     ----------
-    api_version, kind
-        As every argument object may carry them; not looked at here.
     added_affinity
         Holds for every pod of the profile; None adds nothing.
     """
 
-    api_version: str = ""
-    kind: str = ""
     added_affinity: AddedAffinity | None = None

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plugins.bit_patterns import distinct_patterns
-from plugins.framework.args import ArgsError
+from plugins.framework.args import ArgsError, PluginArgs
 from plugins.framework.cycle_state import CycleState, StateKey
 from plugins.framework.interfaces import PreScorePlugin, ScorePlugin
 from plugins.framework.status import SKIP, SUCCESS, Status
@@ -42,13 +42,9 @@ _SUM_IN_FLOAT_BELOW = 2**52
 """Below such capacities a sum of uses is exact in float64, or more than twice the capacity."""
 
 
-class NodeResourcesBalancedAllocationArgs(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"
-):
+class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True):
     """``NodeResourcesBalancedAllocationArgs`` as it stands in a configuration file."""
 
-    api_version: str = ""
-    kind: str = ""
     resources: tuple[ResourceSpec, ...] | None = None
 
     def defaulted(self) -> NodeResourcesBalancedAllocationArgs:
@@ -85,12 +81,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
         super().__init__(args, handle)
-        given = (
-            args
-            if isinstance(args, NodeResourcesBalancedAllocationArgs)
-            else NodeResourcesBalancedAllocationArgs()
-        )
-        self.args = given.defaulted()
+        self.args = NodeResourcesBalancedAllocationArgs.checked(args).defaulted()
         """The effective arguments."""
         self.args.validate()
         self._scorer = ResourceScorer(defaulted_resources(self.args.resources), use_requested=True)

@@ -11,29 +11,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from plugins.framework.args import ArgsError
+from plugins.framework.args import ArgsError, PluginArgs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class DefaultPreemptionArgs(
-    msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
-):
+class DefaultPreemptionArgs(PluginArgs, frozen=True):
     """On how many nodes victims are looked for at least: the larger of the two.
 
     Parameters
     ----------
-    api_version, kind
-        As every argument object may carry them; not looked at here.
     min_candidate_nodes_percentage
         A share of the nodes that preemption may help on, 0..100.
     min_candidate_nodes_absolute
         A number of nodes, 0 or more.
     """
 
-    api_version: str = ""
-    kind: str = ""
     min_candidate_nodes_percentage: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = 10
     min_candidate_nodes_absolute: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = 100
 

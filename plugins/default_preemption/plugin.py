@@ -74,9 +74,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
         super().__init__(args, handle)
-        self.args = args if isinstance(args, DefaultPreemptionArgs) else DefaultPreemptionArgs()
-        for problem in self.args.problems():
-            raise problem
+        self.args = DefaultPreemptionArgs.checked(args)
         self.candidate_search = CandidateSearch(handle)
 
     def pre_enqueue(self, pod: Pod) -> Status:

@@ -1,11 +1,14 @@
-"""Mistakes in the arguments of a plugin."""
+"""The arguments of plugins, and the mistakes in them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Self
 
 
 class ArgsError(ValueError):
@@ -32,3 +35,34 @@ class CheckedArgs(Protocol):
     def problems(self) -> Iterator[ArgsError]:
         """Yield what is wrong with the arguments."""
         ...
+
+
+class PluginArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Base of the arguments of the plugins that exist here: camelCase, an unknown name is an error.
+
+    Parameters
+    ----------
+    api_version, kind
+        As every argument object may carry them; checked by who knows the plugin.
+    """
+
+    api_version: str = ""
+    kind: str = ""
+
+    def problems(self) -> Iterator[ArgsError]:
+        """Yield what is wrong with the arguments; by default nothing."""
+        yield from ()
+
+    @classmethod
+    def checked(cls, args: msgspec.Struct | None) -> Self:
+        """Return the arguments that a plugin was given; the defaults where there are none.
+
+        Raises
+        ------
+        ArgsError
+            For the first mistake.
+        """
+        given = args if isinstance(args, cls) else cls()
+        for problem in given.problems():
+            raise problem
+        return given

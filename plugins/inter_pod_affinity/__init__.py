@@ -1,6 +1,5 @@
 """InterPodAffinity: company that pods require, prefer and avoid."""
 
-from plugins.inter_pod_affinity.args import InterPodAffinityArgs
-from plugins.inter_pod_affinity.plugin import InterPodAffinity
+from plugins.inter_pod_affinity.plugin import InterPodAffinity, InterPodAffinityArgs
 
 __all__ = ["InterPodAffinity", "InterPodAffinityArgs"]

@@ -1,14 +1,19 @@
 """InterPodAffinity: brings pods together with, and keeps them apart from, other pods.
 
-Source: kube-scheduler 1.36, pkg/scheduler/framework/plugins/interpodaffinity.
+Source: kube-scheduler 1.36, pkg/scheduler/framework/plugins/interpodaffinity; for the arguments
+k8s.io/kube-scheduler config/v1/types_pluginargs.go, InterPodAffinityArgs (0.36) and
+pkg/scheduler/apis/config/{v1/defaults.go, validation/validation_pluginargs.go}.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
 
 from cache.affinity_terms import NO_POD_TERMS, PodTerms, pod_terms
 from plugins import names
+from plugins.framework.args import ArgsError, PluginArgs
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import (
     FilterPlugin,
@@ -18,15 +23,12 @@ from plugins.framework.interfaces import (
 )
 from plugins.framework.results import PROCEED, SKIP_FILTER, NodeVerdicts, PreFilterResult
 from plugins.framework.status import SKIP, SUCCESS, Status, failure, unresolvable
-from plugins.inter_pod_affinity.args import InterPodAffinityArgs
 from plugins.inter_pod_affinity.filtering import AffinityCounts
 from plugins.inter_pod_affinity.hints import AffinityHints
 from plugins.inter_pod_affinity.scoring import DomainScores, domain_scores, normalized
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import msgspec
+    from collections.abc import Iterator, Sequence
 
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
@@ -40,6 +42,29 @@ if TYPE_CHECKING:
 _COUNTS: Final = StateKey[AffinityCounts]("InterPodAffinity.counts", AffinityCounts.copy)
 _SCORES: Final = StateKey[DomainScores]("InterPodAffinity.scores")
 _TERMS: Final = StateKey[PodTerms]("InterPodAffinity.terms")
+
+MAX_HARD_WEIGHT: Final = 100
+
+
+class InterPodAffinityArgs(PluginArgs, frozen=True):
+    """What terms of pods that run already are worth in a score.
+
+    Parameters
+    ----------
+    hard_pod_affinity_weight
+        The weight of a required affinity term of a pod that runs, 0..100; 0 leaves them out.
+    ignore_preferred_terms_of_existing_pods
+        Whether a pod without preferences of its own is not scored at all.
+    """
+
+    hard_pod_affinity_weight: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+    def problems(self) -> Iterator[ArgsError]:
+        """Yield what is wrong with the arguments."""
+        weight = self.hard_pod_affinity_weight
+        if not 0 <= weight <= MAX_HARD_WEIGHT:
+            yield ArgsError("hardPodAffinityWeight", f"must be from 0 to 100, not {weight}")
 
 
 class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -55,8 +80,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
         super().__init__(args, handle)
-        checked = args if isinstance(args, InterPodAffinityArgs) else InterPodAffinityArgs()
-        checked.validate()
+        checked = InterPodAffinityArgs.checked(args)
         self._hard_weight = checked.hard_pod_affinity_weight
         self._ignores_existing = checked.ignore_preferred_terms_of_existing_pods
         self._hints = AffinityHints(handle)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from cache.resources import is_qualified_name
-from plugins.framework.args import ArgsError
+from plugins.framework.args import ArgsError, PluginArgs
 from plugins.resource_scorer import DEFAULT_RESOURCES, ResourceSpec, defaulted_resources
 
 LEAST_ALLOCATED = "LeastAllocated"
@@ -52,15 +52,13 @@ class ScoringStrategy(_Args, frozen=True):
 DEFAULT_STRATEGY = ScoringStrategy(LEAST_ALLOCATED, DEFAULT_RESOURCES)
 
 
-class NodeResourcesFitArgs(_Args, frozen=True):
+class NodeResourcesFitArgs(PluginArgs, frozen=True):
     """``NodeResourcesFitArgs`` as it stands in a configuration file.
 
     ``ignored_resources`` and ``ignored_resource_groups`` (the part of a name before its slash)
     name extended resources that the filter does not check; they do not touch the score.
     """
 
-    api_version: str = ""
-    kind: str = ""
     ignored_resources: tuple[str, ...] | None = None
     ignored_resource_groups: tuple[str, ...] | None = None
     scoring_strategy: ScoringStrategy | None = None

@@ -71,8 +71,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
         super().__init__(args, handle)
-        given = args if isinstance(args, NodeResourcesFitArgs) else NodeResourcesFitArgs()
-        self.args = given.defaulted()
+        self.args = NodeResourcesFitArgs.checked(args).defaulted()
         """The effective arguments."""
         self.args.validate()
         self._ignored = IgnoredResources(

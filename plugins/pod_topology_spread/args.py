@@ -13,7 +13,7 @@ import msgspec
 
 from cache.objects import TopologySpreadConstraint
 from cache.resources import is_qualified_name
-from plugins.framework.args import ArgsError
+from plugins.framework.args import ArgsError, PluginArgs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,23 +34,17 @@ class DefaultConstraint(TopologySpreadConstraint, frozen=True, forbid_unknown_fi
     when_unsatisfiable: str = ""
 
 
-class PodTopologySpreadArgs(
-    msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
-):
+class PodTopologySpreadArgs(PluginArgs, frozen=True):
     """Spread constraints for pods without any: the built-in ones, or those of a list.
 
     Parameters
     ----------
-    api_version, kind
-        As every argument object may carry them; not looked at here.
     default_constraints
         The list.
     defaulting_type
         ``System`` or ``List``; empty means ``System``.
     """
 
-    api_version: str = ""
-    kind: str = ""
     default_constraints: tuple[DefaultConstraint, ...] = ()
     defaulting_type: str = ""
 

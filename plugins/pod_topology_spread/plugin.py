@@ -56,11 +56,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
         super().__init__(args, handle)
-        given = args if isinstance(args, PodTopologySpreadArgs) else PodTopologySpreadArgs()
-        checked = given.defaulted()
-        for problem in checked.problems():
-            raise problem
-        self._source = ConstraintSource(checked)
+        self._source = ConstraintSource(PodTopologySpreadArgs.checked(args).defaulted())
         self._taint_tables = TaintTables(_rejects)
         self._hints = SpreadHints(self._source, handle)
 

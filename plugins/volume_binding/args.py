@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from plugins.framework.args import ArgsError
+from plugins.framework.args import ArgsError, PluginArgs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,21 +27,17 @@ class UtilizationPoint(msgspec.Struct, frozen=True, rename="camel", forbid_unkno
     score: _Int32 = 0
 
 
-class VolumeBindingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+class VolumeBindingArgs(PluginArgs, frozen=True):
     """How long binding may wait for volumes.
 
     Parameters
     ----------
-    api_version, kind
-        As every argument object may carry them; not looked at here.
     bind_timeout_seconds
         Seconds from the first write until every claim must be bound; 0 does not wait.
     shape
         For a feature that is off; must be absent.
     """
 
-    api_version: str = ""
-    kind: str = ""
     bind_timeout_seconds: _Int64 = 600
     shape: tuple[UtilizationPoint, ...] | None = None
 

@@ -77,7 +77,7 @@ class VolumeBinding(
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
         super().__init__(args, handle)
-        checked = args if isinstance(args, VolumeBindingArgs) else VolumeBindingArgs()
+        checked = VolumeBindingArgs.checked(args)
         self._bind_timeout_s = float(checked.bind_timeout_seconds)
         self._free = FreeVolumesByClass()
         self._capacities = CapacityMemory()

@@ -15,25 +15,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from plugins import names
-from plugins.framework.args import ArgsError
-from scheduler.config.file_profile import FileStruct
+from plugins.framework.args import ArgsError, PluginArgs
 from scheduler.config.go_duration import GoDuration, duration_of_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _ONE_SECOND: Final = duration_of_seconds(1)
-
-
-class PluginArgs(FileStruct, frozen=True):
-    """Base of all arguments; ``api_version`` and ``kind`` are checked by who knows the plugin."""
-
-    api_version: str = ""
-    kind: str = ""
-
-    def problems(self) -> Iterator[ArgsError]:
-        """Yield what is wrong with the arguments; by default nothing."""
-        yield from ()
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True):

@@ -18,7 +18,7 @@ from plugins.framework.args import ArgsError, CheckedArgs
 from scheduler.config.config_error import Mistake, child, item, shown
 from scheduler.config.configuration import API_VERSION
 from scheduler.config.file_profile import PluginConfig
-from scheduler.config.plugin_args import PLUGIN_ARGS, PluginArgs
+from scheduler.config.plugin_args import PLUGIN_ARGS
 from scheduler.config.strict_decoding import cleaned, convert_cleaned
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ def _checked_args(
     args, mistakes = _decoded(entry, args_type, path)
     if args is None:
         return None, mistakes
-    problems = _problems(args) if cls is None else _problems_on_trial(cls, args)
+    problems = list(args.problems()) if isinstance(args, CheckedArgs) else []
+    if not problems and cls is not None:
+        problems = _problems_on_trial(cls, args)
     found = [Mistake(f"{path}.{e.path}" if e.path else path, e.why) for e in problems]
     return args, found
 
@@ -128,15 +130,8 @@ def _check_kind(name: str, raw: object, path: str) -> list[Mistake]:
     ]
 
 
-def _problems(args: msgspec.Struct) -> list[ArgsError]:
-    return list(args.problems()) if isinstance(args, PluginArgs) else []
-
-
 def _problems_on_trial(cls: type[Plugin], args: msgspec.Struct) -> list[ArgsError]:
     """Make the plugin as a profile would: only its constructor knows all that it demands."""
-    problems = list(args.problems()) if isinstance(args, CheckedArgs) else []
-    if problems:
-        return problems
     try:
         cls(args, cast("Handle", _LendsNothing()))
     except ArgsError as error:
