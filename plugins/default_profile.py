@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from plugins import names
-from plugins.registry import PLUGINS
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +56,3 @@ KUBE_SCHEDULER_PROFILE: Final = (
 GUARDS: Final = (ProfileEntry(names.UNSUPPORTED_REQUESTS),)
 """Plugins of our own that belong to every profile, whatever its configuration disables. They
 come last, so that what kube-scheduler would say of a pod is said first."""
-
-MISSING: Final = (names.DYNAMIC_RESOURCES,)
-"""Plugins of kube-scheduler's default profile that do not exist here yet. Written out so that
-nobody has to work it out; a test holds it equal to what the registry lacks."""
-
-DEFAULT_PROFILE: Final = (
-    *(entry for entry in KUBE_SCHEDULER_PROFILE if entry.name in PLUGINS),
-    *GUARDS,
-)
-"""What a profile runs here when its configuration says nothing."""

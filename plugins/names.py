@@ -31,35 +31,11 @@ VOLUME_BINDING: Final = "VolumeBinding"
 VOLUME_RESTRICTIONS: Final = "VolumeRestrictions"
 VOLUME_ZONE: Final = "VolumeZone"
 
-IN_TREE: Final = frozenset(
-    {
-        DEFAULT_BINDER,
-        DEFAULT_PREEMPTION,
-        DYNAMIC_RESOURCES,
-        GANG_SCHEDULING,
-        IMAGE_LOCALITY,
-        INTER_POD_AFFINITY,
-        NODE_AFFINITY,
-        NODE_DECLARED_FEATURES,
-        NODE_NAME,
-        NODE_PORTS,
-        NODE_RESOURCES_BALANCED_ALLOCATION,
-        NODE_RESOURCES_FIT,
-        NODE_UNSCHEDULABLE,
-        NODE_VOLUME_LIMITS,
-        POD_GROUP_PODS_COUNT,
-        POD_TOPOLOGY_SPREAD,
-        PRIORITY_SORT,
-        SCHEDULING_GATES,
-        TAINT_TOLERATION,
-        TOPOLOGY_PLACEMENT_GENERATOR,
-        VOLUME_BINDING,
-        VOLUME_RESTRICTIONS,
-        VOLUME_ZONE,
-    }
+IN_TREE: Final[frozenset[str]] = frozenset(
+    value for constant, value in vars().items() if constant.isupper()
 )
-"""Every plugin that kube-scheduler 1.36 registers, whether it exists here or not: a
-configuration file may name any of them."""
+"""The names above: every plugin that kube-scheduler 1.36 registers, whether it exists here or not.
+A configuration file may name any of them."""
 
 UNSUPPORTED_REQUESTS: Final = "UnsupportedRequests"
 

@@ -1,20 +1,17 @@
 from __future__ import annotations
 
 from plugins import names
-from plugins.default_profile import DEFAULT_PROFILE, GUARDS, KUBE_SCHEDULER_PROFILE, MISSING
+from plugins.default_profile import GUARDS, KUBE_SCHEDULER_PROFILE
 from plugins.framework.interfaces import BindPlugin, QueueSortPlugin, ScorePlugin
 from plugins.registry import PLUGINS
 
-
-def test_what_is_missing_is_what_the_registry_lacks() -> None:
-    assert list(MISSING) == [
-        entry.name for entry in KUBE_SCHEDULER_PROFILE if entry.name not in PLUGINS
-    ]
+DEFAULT_PROFILE = [*(e for e in KUBE_SCHEDULER_PROFILE if e.name in PLUGINS), *GUARDS]
+"""What a profile runs here when its configuration says nothing."""
 
 
-def test_the_profile_is_kube_schedulers_as_far_as_it_exists_and_then_the_guards() -> None:
-    existing = [entry for entry in KUBE_SCHEDULER_PROFILE if entry.name in PLUGINS]
-    assert list(DEFAULT_PROFILE) == [*existing, *GUARDS]
+def test_of_kube_schedulers_profile_only_dynamic_resources_is_missing() -> None:
+    missing = [entry.name for entry in KUBE_SCHEDULER_PROFILE if entry.name not in PLUGINS]
+    assert missing == [names.DYNAMIC_RESOURCES]
 
 
 def test_dynamic_resources_come_right_before_preemption() -> None:
