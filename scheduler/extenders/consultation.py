@@ -81,9 +81,9 @@ class Consultation:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._info = info
-        self._filters = [extender for extender in extenders if extender.is_filter]
-        self._prioritizers = [extender for extender in extenders if extender.is_prioritizer]
-        self._preemptors = [extender for extender in extenders if extender.is_preemptor]
+        self._filters = [each for each in extenders if each.config.filter_verb]
+        self._prioritizers = [each for each in extenders if each.config.prioritize_verb]
+        self._preemptors = [each for each in extenders if each.config.preempt_verb]
         self._objects = objects
         self._loop = loop
         self._whole: msgspec.Raw | None = None
@@ -155,7 +155,7 @@ class Consultation:
                 self._skip(extender, error)
                 continue
             empty = [node for node, victims in told.items() if not victims.pods]
-            if empty and not extender.is_ignorable:
+            if empty and not extender.config.ignorable:
                 raise ExtenderError(
                     f'extender "{extender.name}": expected at least one victim pod on node '
                     f'"{empty[0]}"'
@@ -165,7 +165,7 @@ class Consultation:
 
     def _skip(self, extender: HttpExtender, error: ExtenderError) -> None:
         """Log a failure of an extender that is ignorable; raise that of any other."""
-        if not extender.is_ignorable:
+        if not extender.config.ignorable:
             raise error
         log.info(
             "skipping an extender that failed and is ignorable",
@@ -177,7 +177,7 @@ class Consultation:
     def _wait(self, call: Coroutine[Any, Any, T], asked: Sequence[HttpExtender]) -> T:
         """Let the loop do it. The deadline is for a loop that has stopped: requests have theirs."""
         # A question may be sent twice.
-        limit_s = POD_TIMEOUT_S + SLACK_S + 2 * sum(extender.timeout_s for extender in asked)
+        limit_s = POD_TIMEOUT_S + SLACK_S + 2 * sum(extender.client.timeout_s for extender in asked)
         future = asyncio.run_coroutine_threadsafe(call, self._loop)
         try:
             return future.result(limit_s)
@@ -224,7 +224,7 @@ class Consultation:
                 raise scores
             else:
                 for name, score in scores.items():
-                    added[name] = added.get(name, 0) + score * extender.weight * SCALE
+                    added[name] = added.get(name, 0) + score * extender.config.weight * SCALE
         return added
 
     async def _pod(self) -> msgspec.Raw:

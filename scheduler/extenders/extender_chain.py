@@ -50,10 +50,15 @@ class ExtenderChain:
     ClientConfigError
         When a TLS configuration cannot be used; names its path.
 
+    Attributes
+    ----------
+    binds_in_flight
+        How many bindings have been sent to extenders and are not answered yet.
+
     Notes
     -----
-    *Concurrency*: :meth:`consult` and the properties from any thread, :meth:`preempt` from the
-    scheduling thread, the rest on the loop.
+    *Concurrency*: :meth:`consult`, the attribute and the properties from any thread,
+    :meth:`preempt` from the scheduling thread, the rest on the loop.
     """
 
     def __init__(
@@ -68,27 +73,24 @@ class ExtenderChain:
             HttpExtender(extender, f"extenders[{index}]", objects)
             for index, extender in enumerate(extenders)
         ]
-        self._extenders = sorted(made, key=lambda extender: extender.is_ignorable)
+        self._extenders = sorted(made, key=lambda extender: extender.config.ignorable)
         self._objects = objects
         self._loop = loop
         self._settle = settle
         self._write_fence = write_fence
-        self._binds_in_flight = 0
+        self.binds_in_flight = 0
 
     @property
     def wants_all_feasible(self) -> bool:
         """Whether an extender filters or scores: then the first feasible node is not enough."""
-        return any(each.is_filter or each.is_prioritizer for each in self._extenders)
-
-    @property
-    def binds_in_flight(self) -> int:
-        """How many bindings have been sent to extenders and are not answered yet."""
-        return self._binds_in_flight
+        return any(
+            each.config.filter_verb or each.config.prioritize_verb for each in self._extenders
+        )
 
     @property
     def requests_in_flight(self) -> int:
         """How many requests of any kind have no answer yet."""
-        return sum(each.requests_in_flight for each in self._extenders)
+        return sum(each.client.in_flight for each in self._extenders)
 
     def consult(self, info: PodInfo) -> Consultation | None:
         """Return the way to ask about a pod; None if no extender is interested."""
@@ -121,7 +123,7 @@ class ExtenderChain:
         What became of it; None when the plugins shall bind it.
         """
         for extender in self._extenders:
-            if not extender.is_binder or not extender.is_interested(info.pod):
+            if not extender.config.bind_verb or not extender.is_interested(info.pod):
                 continue
             try:
                 await self._bind(extender, info, node_name)
@@ -129,7 +131,7 @@ class ExtenderChain:
                 settled = await self._settle(info, node_name)
                 if settled is not None:
                     return settled
-                if not extender.is_ignorable:
+                if not extender.config.ignorable:
                     return Status(Code.ERROR, (f"binding by an extender: {error}",), error=error)
                 log.info(
                     "skipping an extender that failed to bind and is ignorable",
@@ -142,21 +144,21 @@ class ExtenderChain:
         return None
 
     async def _bind(self, extender: HttpExtender, info: PodInfo, node_name: str) -> None:
-        timeout_s = extender.timeout_s
+        timeout_s = extender.client.timeout_s
         if self._write_fence is not None:
             timeout_s = self._write_fence(timeout_s)
         if timeout_s <= 0.0:
             raise ExtenderError("this process may not write, or not any more")
-        self._binds_in_flight += 1
+        self.binds_in_flight += 1
         try:
             async with asyncio.timeout(timeout_s):
                 await extender.bind(info, node_name)
         except TimeoutError as error:
             raise ExtenderError(f"no answer within {timeout_s:g} s") from error
         finally:
-            self._binds_in_flight -= 1
+            self.binds_in_flight -= 1
 
     async def close(self) -> None:
         """Close all connections."""
         for extender in self._extenders:
-            await extender.close()
+            await extender.client.close()

@@ -42,6 +42,8 @@ class ExtenderClient:
 
     Attributes
     ----------
+    timeout_s
+        The time that one request may take, answer included.
     in_flight
         How many requests have no answer yet.
 
@@ -59,19 +61,15 @@ class ExtenderClient:
         self._url = extender.url_prefix.rstrip("/")
         tls = extender.tls_config
         # With enableHTTPS and no CA anybody is trusted, as by kube-scheduler.
+        self.timeout_s = extender.http_timeout.ns / _NS_PER_S
         self._poster = HttpPoster(
             self._url,
             tls=endpoint_tls(tls, f"{where}.tlsConfig", trusts_anybody=extender.enable_https),
             server_name="" if tls is None else tls.server_name,
-            timeout_s=extender.http_timeout.ns / _NS_PER_S,
+            timeout_s=self.timeout_s,
             max_connections=MAX_CONNECTIONS,
         )
         self.in_flight = 0
-
-    @property
-    def timeout_s(self) -> float:
-        """The time that one request may take, answer included."""
-        return self._poster.timeout_s
 
     async def send(self, verb: str, body: bytes, *, again: bool) -> bytes:
         """POST a body and return the answer's.

@@ -59,61 +59,26 @@ class HttpExtender:
     objects
         Where whole pods and nodes come from.
 
+    Attributes
+    ----------
+    config
+        What it is asked (an empty verb: nothing) and what its answers weigh.
+    name
+        Its URL: that is what kube-scheduler calls it by.
+    client
+        Sends requests to it.
+
     Notes
     -----
-    *Concurrency*: the properties and :meth:`is_interested` from any thread, the rest on the loop.
+    *Concurrency*: the attributes and :meth:`is_interested` from any thread, the rest on the loop.
     """
 
     def __init__(self, config: Extender, where: str, objects: WholeObjects) -> None:
-        self._config = config
+        self.config = config
+        self.name = config.url_prefix
+        self.client = ExtenderClient(config, where)
         self._objects = objects
         self._managed = frozenset(resource.name for resource in config.managed_resources)
-        self._client = ExtenderClient(config, where)
-
-    @property
-    def name(self) -> str:
-        """Its URL: that is what kube-scheduler calls it by."""
-        return self._config.url_prefix
-
-    @property
-    def is_ignorable(self) -> bool:
-        """Whether pods are scheduled without it while it fails."""
-        return self._config.ignorable
-
-    @property
-    def is_filter(self) -> bool:
-        """Whether it filters nodes."""
-        return bool(self._config.filter_verb)
-
-    @property
-    def is_prioritizer(self) -> bool:
-        """Whether it scores nodes."""
-        return bool(self._config.prioritize_verb)
-
-    @property
-    def is_binder(self) -> bool:
-        """Whether it binds pods."""
-        return bool(self._config.bind_verb)
-
-    @property
-    def is_preemptor(self) -> bool:
-        """Whether it has a say in preemption."""
-        return bool(self._config.preempt_verb)
-
-    @property
-    def weight(self) -> int:
-        """What its scores are multiplied by."""
-        return self._config.weight
-
-    @property
-    def timeout_s(self) -> float:
-        """The time that one request may take."""
-        return self._client.timeout_s
-
-    @property
-    def requests_in_flight(self) -> int:
-        """How many requests it has not answered yet."""
-        return self._client.in_flight
 
     def is_interested(self, pod: Pod) -> bool:
         """Tell whether it is asked about a pod: if it manages nothing, or what the pod requests."""
@@ -140,16 +105,16 @@ class HttpExtender:
         ExtenderError
             It failed, or its answer names a node that it was not sent.
         """
-        verb = self._config.filter_verb
+        verb = self.config.filter_verb
         sent, body = self._question(pod, names)
         try:
-            result = decode_filter_result(await self._client.send(verb, body, again=True))
+            result = decode_filter_result(await self.client.send(verb, body, again=True))
         except MalformedAnswerError as error:
             raise self._malformed(verb, error) from error
         if result.error:
             raise ExtenderError(result.error)
         passed: Sequence[str] = ()
-        if self._config.node_cache_capable and result.node_names is not None:
+        if self.config.node_cache_capable and result.node_names is not None:
             passed = result.node_names
         elif result.nodes is not None:
             passed = result.nodes
@@ -180,11 +145,11 @@ class HttpExtender:
         ExtenderError
             It failed.
         """
-        verb = self._config.prioritize_verb
+        verb = self.config.prioritize_verb
         _, body = self._question(pod, names)
         scores: dict[str, int] = {}
         try:
-            for each in decode_priorities(await self._client.send(verb, body, again=True)):
+            for each in decode_priorities(await self.client.send(verb, body, again=True)):
                 scores[each.host] = scores.get(each.host, 0) + each.score
         except MalformedAnswerError as error:
             raise self._malformed(verb, error) from error
@@ -203,15 +168,15 @@ class HttpExtender:
         ExtenderError
             It failed, or its answer names a node or a pod that does not exist there.
         """
-        verb = self._config.preempt_verb
+        verb = self.config.preempt_verb
         asked = {
             node: (tuple(each.uid for each in victims.pods), victims.pdb_violations)
             for node, victims in candidates.items()
         }
-        whole = None if self._config.node_cache_capable else await self._whole_pods(candidates)
+        whole = None if self.config.node_cache_capable else await self._whole_pods(candidates)
         body = encode_preemption(pod, asked, whole)
         try:
-            answer = decode_preemption_result(await self._client.send(verb, body, again=True))
+            answer = decode_preemption_result(await self.client.send(verb, body, again=True))
         except MalformedAnswerError as error:
             raise self._malformed(verb, error) from error
         return {node: self._victims(node, told, nodes) for node, told in answer.items()}
@@ -257,22 +222,18 @@ class HttpExtender:
         ExtenderError
             It failed; the pod may be bound all the same.
         """
-        verb = self._config.bind_verb
+        verb = self.config.bind_verb
         body = encode_binding(info.namespace, info.name, info.uid, node_name)
         try:
-            error = decode_binding_error(await self._client.send(verb, body, again=False))
+            error = decode_binding_error(await self.client.send(verb, body, again=False))
         except MalformedAnswerError as malformed:
             raise self._malformed(verb, malformed) from malformed
         if error:
             raise ExtenderError(error)
 
-    async def close(self) -> None:
-        """Close its connections."""
-        await self._client.close()
-
     def _question(self, pod: msgspec.Raw, names: Sequence[str]) -> tuple[frozenset[str], bytes]:
         """Return the nodes that are asked about, and the body."""
-        if self._config.node_cache_capable:
+        if self.config.node_cache_capable:
             return frozenset(names), encode_args(pod, nodes=None, node_names=list(names))
         found = {name: node for name in names if (node := self._objects.node(name)) is not None}
         if not found:
