@@ -11,9 +11,9 @@ from scheduler.profiles.python_profiles import PythonProfiles
 from scheduler.user_plugins.catalogue import PluginCatalogue
 from scheduler.user_plugins.containment import (
     Containment,
-    ContainmentMetrics,
     ContainmentOptions,
     StateDirError,
+    add_containment_metrics,
 )
 from scheduler.user_plugins.directory_watch import DirectoryWatch
 from scheduler.user_plugins.finding import Found, entry_points
@@ -119,7 +119,7 @@ class PluginSupply:
         pods: Callable[[], Iterable[Pod]],
     ) -> None:
         """Have plugins measured, and new ones tried in a copy of the cluster, from now on."""
-        ContainmentMetrics(self.containment).add_to(metrics)
+        add_containment_metrics(self.containment, metrics)
         self.containment.lend_cluster(lambda: copy_of(nodes(), pods()))
 
     def start(

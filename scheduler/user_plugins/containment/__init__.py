@@ -6,7 +6,7 @@ Breakers, budgets, limits of memory and the watchdog. Finding and loading plugin
 
 from scheduler.user_plugins.containment.circuit_breaker import BreakerRules
 from scheduler.user_plugins.containment.containment import Containment
-from scheduler.user_plugins.containment.containment_metrics import ContainmentMetrics
+from scheduler.user_plugins.containment.containment_metrics import add_containment_metrics
 from scheduler.user_plugins.containment.crash_note import StateDirError
 from scheduler.user_plugins.containment.guard import (
     BreakerReport,
@@ -25,11 +25,11 @@ __all__ = [
     "BreakerRules",
     "ContainedGuard",
     "Containment",
-    "ContainmentMetrics",
     "ContainmentOptions",
     "PluginCode",
     "PluginFailedError",
     "StateDirError",
     "add_containment_flags",
+    "add_containment_metrics",
     "containment_options",
 ]

@@ -89,15 +89,9 @@ class Containment:
         with self._lock:
             found = self._guards.get(code)
             if found is None:
+                why = self._left_out.why(code)
                 found = self._guards[code] = ContainedGuard(
-                    code,
-                    self._note,
-                    self.options.breaker,
-                    self.options.budget_s,
-                    self._watchdog if self.options.timeout_s else None,
-                    self._clock,
-                    self._watchdog.look,
-                    self._left_out.why(code),
+                    code, self._note, self.options, self._watchdog, self._clock, why
                 )
                 self.start()
             return found

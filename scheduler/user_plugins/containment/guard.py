@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import structlog
 
 from plugins.authoring.guard import ABSENT, Absent
-from scheduler.user_plugins.containment.circuit_breaker import Breaker, BreakerRules, State
+from scheduler.user_plugins.containment.circuit_breaker import Breaker, State
 from scheduler.user_plugins.containment.crash_note import POINTS
 from scheduler.user_plugins.plugin_errors import kind_of, told
 
@@ -18,15 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from scheduler.user_plugins.containment.crash_note import Note
+    from scheduler.user_plugins.containment.options import ContainmentOptions
     from scheduler.user_plugins.containment.plugin_code import PluginCode
     from scheduler.user_plugins.containment.watchdog import Watchdog
 
 T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
-
-DEFAULT_BUDGET_S: Final = 0.01
-"""What a call may take on average. A cycle of Berth's own plugins takes a tenth of that."""
 
 _WEIGHT_OF_A_CALL: Final = 1 / 16
 """In the moving average, which starts at 0: a first call may take 16 times the budget, because it
@@ -82,14 +80,13 @@ class ContainedGuard:
         What is called.
     note
         Says which plugin is at work, for whoever has to find out why the process ended.
-    budget_s
-        What a call may take on average.
+    options
+        When the breaker opens, what a call may take on average, and whether a call that never comes
+        back ends the process.
     watchdog
-        Ends the process if a call never comes back; None for nobody.
+        Ends the process; looks, when :meth:`report` has something new. None for nobody.
     clock
         A monotonic one, in seconds.
-    on_change
-        Told, on the scheduling thread, that :meth:`report` has something new.
     left_out
         Why the plugin is not to be called at all; empty if it may be.
 
@@ -104,22 +101,20 @@ class ContainedGuard:
         self,
         code: PluginCode,
         note: Note,
-        rules: BreakerRules | None = None,
-        budget_s: float = DEFAULT_BUDGET_S,
+        options: ContainmentOptions,
         watchdog: Watchdog | None = None,
         clock: Callable[[], float] = time.monotonic,
-        on_change: Callable[[], None] = lambda: None,
         left_out: str = "",
     ) -> None:
         self.code = code
-        self._breaker = Breaker(rules or BreakerRules())
-        self._rules = rules or BreakerRules()
+        self._breaker = Breaker(options.breaker)
+        self._rules = options.breaker
         self._note = note
         self._slot = note.enroll(code.name, code.digest)
-        self._budget_s = budget_s
+        self._budget_s = options.budget_s
         self._watchdog = watchdog
+        self._ends_process = watchdog is not None and options.timeout_s > 0
         self._clock = clock
-        self._on_change = on_change
         self._left_out = left_out
         self._averages = [0.0] * len(POINTS)
         self._failures: Counter[str] = Counter()
@@ -151,8 +146,9 @@ class ContainedGuard:
             return self._pass_over(began)
         if breaker.state is not State.CLOSED and not breaker.admits(began):
             return self._pass_over(began)
-        if self._watchdog is not None and not self._watchdog.armed:
-            self._watchdog.arm()
+        watchdog = self._watchdog
+        if watchdog is not None and self._ends_process and not watchdog.armed:
+            watchdog.arm()
         note = self._note
         before = note.begin(self._slot, number)
         try:
@@ -172,7 +168,7 @@ class ContainedGuard:
         elif breaker.state is not State.CLOSED:
             breaker.succeed(now)
             log.info("plugin answers again", plugin=self.code.name, point=point)
-            self._on_change()
+            self._tell_watchdog()
         return answer
 
     def report(self) -> BreakerReport:
@@ -246,4 +242,8 @@ class ContainedGuard:
         elif now >= self._quiet_until:
             self._quiet_until = now + _QUIET_S
             log.warning("plugin failed", plugin=self.code.name, kind=kind, why=text)
-        self._on_change()
+        self._tell_watchdog()
+
+    def _tell_watchdog(self) -> None:
+        if self._watchdog is not None:
+            self._watchdog.look()

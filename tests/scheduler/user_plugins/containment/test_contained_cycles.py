@@ -18,11 +18,13 @@ from scheduler.runtime.framework_runner import FrameworkRunner
 from scheduler.user_plugins.containment.circuit_breaker import BreakerRules, State
 from scheduler.user_plugins.containment.crash_note import Note
 from scheduler.user_plugins.containment.guard import ContainedGuard
+from scheduler.user_plugins.containment.options import ContainmentOptions
 from scheduler.user_plugins.containment.plugin_code import PluginCode
 from tests.builders import node, pod
 from tests.fakes.clock import FakeClock
 
 RULES = BreakerRules(failures=4)
+OPTIONS = ContainmentOptions(breaker=RULES)
 
 
 class Handle:
@@ -75,7 +77,7 @@ class Stage:
         note = Note(None)
         code = PluginCode.of(cls, "digest")
         self.clock = Moody.clock
-        self.guard = ContainedGuard(code, note, RULES, clock=self.clock)
+        self.guard = ContainedGuard(code, note, OPTIONS, clock=self.clock)
         plugin = adapt(cls, guard=self.guard)(None, Handle())
         points = {
             "queueSort": [PrioritySort(None, Handle())],

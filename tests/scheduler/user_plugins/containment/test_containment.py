@@ -12,11 +12,11 @@ from scheduler.metrics import Metrics
 from scheduler.user_plugins.containment import (
     BreakerRules,
     Containment,
-    ContainmentMetrics,
     ContainmentOptions,
     PluginCode,
     PluginFailedError,
     StateDirError,
+    add_containment_metrics,
 )
 from scheduler.user_plugins.plugin_source import PluginSource
 from scheduler.user_plugins.plugin_trial import TrialLimits
@@ -98,7 +98,7 @@ def test_whoever_asked_is_told_of_trouble(containment):
 
 def test_failures_are_there_at_a_scrape(containment):
     metrics = Metrics()
-    ContainmentMetrics(containment).add_to(metrics)
+    add_containment_metrics(containment, metrics)
     fail(containment)
     fail(containment)
     containment.guard(CODE).call("Cheap", "score", lambda: 7)

@@ -11,10 +11,13 @@ from plugins.authoring import ABSENT, PolicyAnswerError
 from scheduler.user_plugins.containment.circuit_breaker import BreakerRules, State
 from scheduler.user_plugins.containment.crash_note import Note
 from scheduler.user_plugins.containment.guard import ContainedGuard, PluginFailedError
+from scheduler.user_plugins.containment.options import ContainmentOptions
 from scheduler.user_plugins.containment.plugin_code import PluginCode
+from scheduler.user_plugins.containment.watchdog import Watchdog
 from tests.fakes.clock import FakeClock
 
 RULES = BreakerRules(failures=3, window_s=60.0, open_s=30.0)
+OPTIONS = ContainmentOptions(breaker=RULES)
 CODE = PluginCode("Cheap", "digest", __file__)
 
 
@@ -30,7 +33,7 @@ def note() -> Note:
 
 @pytest.fixture
 def guard(clock, note) -> ContainedGuard:
-    return ContainedGuard(CODE, note, RULES, clock=clock)
+    return ContainedGuard(CODE, note, OPTIONS, clock=clock)
 
 
 def fails() -> int:
@@ -92,7 +95,7 @@ def test_after_some_failures_it_is_passed_over(guard):
 
 
 def test_its_pods_wait_instead_if_it_says_so(clock, note):
-    guard = ContainedGuard(PluginCode("Cheap", failure_policy="Fail"), note, RULES, clock=clock)
+    guard = ContainedGuard(PluginCode("Cheap", failure_policy="Fail"), note, OPTIONS, clock=clock)
     break_it(guard)
     clock.advance(10.0)
     assert ask(guard) == "switched off for another 20 s: score: KeyError: 'example.com/rack'"
@@ -179,7 +182,12 @@ def test_trouble_says_that_it_is_passed_over(guard):
 
 def test_whoever_wants_to_know_is_told_of_failures_and_of_their_end(clock, note):
     told = []
-    guard = ContainedGuard(CODE, note, RULES, clock=clock, on_change=lambda: told.append(1))
+
+    class Looks(Watchdog):
+        def look(self) -> None:
+            told.append(1)
+
+    guard = ContainedGuard(CODE, note, OPTIONS, Looks(note, timeout_s=0.0), clock)
     ask(guard)
     assert not told
     break_it(guard)
@@ -190,7 +198,7 @@ def test_whoever_wants_to_know_is_told_of_failures_and_of_their_end(clock, note)
 
 
 def test_code_that_is_left_out_is_never_called(clock, note):
-    guard = ContainedGuard(CODE, note, RULES, clock=clock, left_out="filter did not come back")
+    guard = ContainedGuard(CODE, note, OPTIONS, clock=clock, left_out="filter did not come back")
     assert ask(guard, fails) is ABSENT
     assert guard.report().left_out
     assert guard.report().trouble == (
@@ -200,7 +208,7 @@ def test_code_that_is_left_out_is_never_called(clock, note):
 
 def test_pods_of_code_that_is_left_out_wait_if_it_says_so(clock, note):
     code = PluginCode("Cheap", "digest", failure_policy="Fail")
-    guard = ContainedGuard(code, note, RULES, clock=clock, left_out="it hangs")
+    guard = ContainedGuard(code, note, OPTIONS, clock=clock, left_out="it hangs")
     assert ask(guard, fails) == "left out: it hangs"
 
 
