@@ -15,7 +15,7 @@ from cache.resources import MalformedObjectError
 from plugins import names
 from plugins.framework.status import Code
 from scheduler.decision.profile_origin import DEFAULT_ORIGIN, PolicyOrigin
-from scheduler.queueing import Room
+from scheduler.queueing import QueueState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,7 +147,7 @@ class FailureHandler:
     def _requeue(self, queued: QueuedPod, failure: Failure) -> Pod | None:
         """End the attempt; return the live pod if it is tried again, else None."""
         info = queued.info
-        if self._queue.room_of(info.uid) is not Room.IN_FLIGHT:
+        if self._queue.state_of(info.uid) is not QueueState.IN_FLIGHT:
             return None
         live = self._live_pod(info.namespace, info.name)
         if live is None or live.metadata.uid != info.uid or live.spec.node_name:

@@ -30,7 +30,7 @@ from plugins.framework.cluster_events import (
     update_events,
 )
 from scheduler.informers import Delta, DeltaKind
-from scheduler.queueing import Room
+from scheduler.queueing import QueueState
 from scheduler.queueing.pod_changes import pod_changes
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class EventHandlers:
         # First the queue: a pod in flight is in the cache before it leaves.
         return (
             self.land(pod) is Land.OURS
-            and self._queue.room_of(uid) is Room.NOWHERE
+            and self._queue.state_of(uid) is QueueState.NOWHERE
             and not self._cache.is_placed_pod(uid)
             and uid not in self._unreadable["pods"]
         )

@@ -11,7 +11,7 @@ from scheduler.queueing.budget_accounts import BudgetAccounts
 from scheduler.queueing.nominator import Nominator
 from scheduler.queueing.pending_pods import PendingPod, PendingPods, QueueCounts
 from scheduler.queueing.queue_settings import QueueLimits, QueueListeners, QueueRules
-from scheduler.queueing.queue_states import Room
+from scheduler.queueing.queue_states import QueueState
 from scheduler.queueing.queued_pod import QueuedPod
 from scheduler.queueing.scheduling_queue import SchedulingQueue
 
@@ -25,7 +25,7 @@ __all__ = [
     "QueueLimits",
     "QueueListeners",
     "QueueRules",
+    "QueueState",
     "QueuedPod",
-    "Room",
     "SchedulingQueue",
 ]

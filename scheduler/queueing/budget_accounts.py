@@ -165,21 +165,6 @@ class BudgetAccounts:
         """From how many CPU seconds on an attempt is costly."""
         return self._limit_s / COSTLY
 
-    @property
-    def num_accounts(self) -> int:
-        """How many namespaces have debts or pods that wait."""
-        return len(self._accounts)
-
-    @property
-    def owed_s(self) -> float:
-        """What all namespaces owe together, as it was booked last."""
-        return self._owed_s
-
-    def debt_s(self, namespace: str) -> float:
-        """Return the debt of a namespace, as it was booked last."""
-        account = self._accounts.get(namespace)
-        return 0.0 if account is None else account.debt_s
-
     # --- the time of the thread ---------------------------------------------------------------
 
     def look(self) -> None:

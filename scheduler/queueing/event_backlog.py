@@ -28,7 +28,7 @@ class UnjudgedEvent:
     ----------
     number
         How many events there had been with this one (with the last of many): it can only be news
-        to pods that came to their room before.
+        to pods that came to their state before.
     happening
         The event; None for many, about which nobody is asked: each pod that may be concerned
         by one of ``kinds`` is woken.

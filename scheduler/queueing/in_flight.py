@@ -96,11 +96,6 @@ class InFlight:
         """Iterate over the attempts, the oldest first."""
         return iter(self._attempts.values())
 
-    @property
-    def event_count(self) -> int:
-        """How many events are kept."""
-        return len(self._events)
-
     def events(self) -> list[ClusterEvent]:
         """Return the events that are kept, the oldest first."""
         return [happening.event for happening in self._events]

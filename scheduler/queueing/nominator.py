@@ -1,4 +1,4 @@
-"""Pods that have a node in view: preemption makes room for them there.
+"""Pods that have a node in view: preemption frees resources for them there.
 
 Source: pkg/scheduler/backend/queue/nominator.go (1.36).
 """

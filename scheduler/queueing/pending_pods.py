@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class QueueCounts(NamedTuple):
-    """How many pods are in each room."""
+    """How many pods are in each state."""
 
     active: int
     backoff: int
@@ -20,13 +20,8 @@ class QueueCounts(NamedTuple):
     in_flight: int
 
     def waiting(self) -> dict[str, float]:
-        """Return the numbers of pods that are not in flight, by room."""
-        return {room: count for room, count in self._asdict().items() if room != "in_flight"}
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no pod waits and none is in flight."""
-        return not any(self)
+        """Return the numbers of pods that are not in flight, by state."""
+        return {state: count for state, count in self._asdict().items() if state != "in_flight"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +70,10 @@ class PendingPod:
 
 @dataclass(frozen=True, slots=True)
 class PendingPods:
-    """All pods of the queue by room.
+    """All pods of the queue by state.
 
     Active pods stand in the order of their sort keys, pods in backoff in the order in
-    which their pauses end, the others in the order in which they came to their room.
+    which their pauses end, the others in the order in which they came to their state.
     """
 
     active: tuple[PendingPod, ...]

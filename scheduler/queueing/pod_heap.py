@@ -44,11 +44,6 @@ class PodHeap:
         """Iterate over the pods in no order."""
         return (entry[2] for entry in self._entries.values())
 
-    @property
-    def entry_count(self) -> int:
-        """How many entries there are, those included that were left behind."""
-        return len(self._heap)
-
     def push(self, queued: QueuedPod, key: tuple[float, ...]) -> None:
         """Put a pod in, or to another place if it is in; equal keys are ordered by sequence."""
         entry = (key, queued.sequence, queued)

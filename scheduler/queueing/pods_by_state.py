@@ -1,6 +1,6 @@
-"""All pods of the queue, each in its room.
+"""All pods of the queue, each in its state.
 
-What a room is and how pods move is told in :mod:`scheduler.queueing.queue_states`.
+What the states are and how pods move between them stands in :mod:`scheduler.queueing.queue_states`.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from scheduler.queueing.backoff_pods import BackoffPods
 from scheduler.queueing.blocked_pods import BlockedPods, Blockers
 from scheduler.queueing.in_flight import InFlight
 from scheduler.queueing.pending_pods import PendingPod, PendingPods, QueueCounts
-from scheduler.queueing.pod_heap import PodHeap
-from scheduler.queueing.queue_states import Room, check_move
+from scheduler.queueing.queue_states import QueueState, check_move
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from scheduler.queueing.budget_accounts import BudgetAccounts
     from scheduler.queueing.fair_pods import FairPods
+    from scheduler.queueing.pod_heap import PodHeap
     from scheduler.queueing.queued_pod import QueuedPod
 
 
 _NOBODY: Final[frozenset[str]] = frozenset()
 
 
-class PodRooms:
-    """The rooms, and where each pod is.
+class PodsByState:
+    """The pods of each state, and the state of each pod.
 
     Notes
     -----
@@ -40,33 +40,39 @@ class PodRooms:
         initial_backoff_s: float,
         max_backoff_s: float,
         max_events: int,
-        accounts: BudgetAccounts | None = None,
-        active: PodHeap | FairPods | None = None,
+        accounts: BudgetAccounts,
+        active: PodHeap | FairPods,
     ) -> None:
         self._pods: dict[str, QueuedPod] = {}
-        """Every pod that is in a room and not in flight."""
-        self.active = PodHeap() if active is None else active
+        """Every pod that waits and is not in flight."""
+        self.active = active
         self.backoff = BackoffPods(initial_backoff_s, max_backoff_s, accounts)
         self.unschedulable = BlockedPods()
         self.gated = BlockedPods()
+        self._waiting: dict[QueueState, PodHeap | FairPods | BackoffPods | BlockedPods] = {
+            QueueState.ACTIVE: self.active,
+            QueueState.BACKOFF: self.backoff,
+            QueueState.UNSCHEDULABLE: self.unschedulable,
+            QueueState.GATED: self.gated,
+        }
         self.in_flight = InFlight(max_events)
         self.refusals: dict[tuple[str, str], int] = {}
         """Pods that wait and were refused, by plugin and profile: one counts for each of both."""
 
     def all(self) -> list[QueuedPod]:
-        """Return every pod that is in a room and not in flight."""
+        """Return every pod that waits and is not in flight."""
         return list(self._pods.values())
 
     def get(self, uid: str) -> QueuedPod | None:
-        """Return a pod that is in a room and not in flight, or None."""
+        """Return a pod that waits and is not in flight, or None."""
         return self._pods.get(uid)
 
-    def room_of(self, uid: str) -> Room:
+    def state_of(self, uid: str) -> QueueState:
         """Return where a pod is."""
         queued = self._pods.get(uid)
         if queued is not None:
-            return queued.room
-        return Room.NOWHERE if self.in_flight.get(uid) is None else Room.IN_FLIGHT
+            return queued.state
+        return QueueState.NOWHERE if self.in_flight.get(uid) is None else QueueState.IN_FLIGHT
 
     def is_waiting(self, uid: str) -> bool:
         """Tell whether a pod is known and was not deleted.
@@ -79,10 +85,10 @@ class PodRooms:
         attempt = self.in_flight.get(uid)
         return attempt is not None and not attempt.gone
 
-    def move(self, queued: QueuedPod, target: Room) -> None:
-        """Move a pod from its room to another: the only place that assigns ``room``.
+    def move(self, queued: QueuedPod, target: QueueState) -> None:
+        """Move a pod from its state to another: the only place that assigns ``state``.
 
-        A pod that was taken from the top of its heap may have left its room already.
+        A pod that was taken from the top of its heap may have left it already.
 
         Raises
         ------
@@ -90,59 +96,54 @@ class PodRooms:
             When the table has no such move. Nothing has happened then.
         """
         uid = queued.info.uid
-        origin = queued.room
+        origin = queued.state
         check_move(origin, target)
-        if origin is Room.ACTIVE:
-            self.active.remove(uid)
-        elif origin is Room.BACKOFF:
-            self.backoff.remove(uid)
-        elif origin is Room.UNSCHEDULABLE:
-            self.unschedulable.remove(uid)
-        elif origin is Room.GATED:
-            self.gated.remove(uid)
-        queued.room = target
-        if target is Room.IN_FLIGHT:
+        waited_in = self._waiting.get(origin)
+        if waited_in is not None:
+            waited_in.remove(uid)
+        queued.state = target
+        if target is QueueState.IN_FLIGHT:
             self.in_flight.start(queued)
             del self._pods[uid]
-            self._blame(queued, _NOBODY)
+            self._count_refusals(queued, _NOBODY)
             return
-        if target is Room.NOWHERE:
+        if target is QueueState.NOWHERE:
             self._pods.pop(uid, None)
-            self._blame(queued, _NOBODY)
+            self._count_refusals(queued, _NOBODY)
         else:
             self._pods[uid] = queued
-            self._blame(queued, _refused_by(queued))
+            self._count_refusals(queued, _refused_by(queued))
             self._enter(queued, target)
-        if origin is Room.IN_FLIGHT:
+        if origin is QueueState.IN_FLIGHT:
             self.in_flight.end(uid)
 
-    def _enter(self, queued: QueuedPod, target: Room) -> None:
-        if target is Room.ACTIVE:
+    def _enter(self, queued: QueuedPod, target: QueueState) -> None:
+        if target is QueueState.ACTIVE:
             self.active.push(queued, queued.sort_key)
-        elif target is Room.BACKOFF:
+        elif target is QueueState.BACKOFF:
             self.backoff.add(queued)
-        elif target is Room.UNSCHEDULABLE:
+        elif target is QueueState.UNSCHEDULABLE:
             self.unschedulable.add(queued, Blockers.of_refused(queued))
         else:
             self.gated.add(queued, Blockers.of_gated(queued))
 
     def reorder(self, queued: QueuedPod) -> None:
         """Bring a pod to its place after its sort key or its gate has changed."""
-        if queued.room is Room.ACTIVE:
+        if queued.state is QueueState.ACTIVE:
             self.active.push(queued, queued.sort_key)
-        elif queued.room is Room.BACKOFF:
+        elif queued.state is QueueState.BACKOFF:
             self.backoff.reorder(queued)
-        elif queued.room is Room.GATED:
+        elif queued.state is QueueState.GATED:
             self.gated.remove(queued.info.uid)
             self.gated.add(queued, Blockers.of_gated(queued))
-            self._blame(queued, _refused_by(queued))
+            self._count_refusals(queued, _refused_by(queued))
 
-    def _blame(self, queued: QueuedPod, plugins: frozenset[str]) -> None:
+    def _count_refusals(self, queued: QueuedPod, plugins: frozenset[str]) -> None:
         """Count a pod for those who refused it, and no longer for others."""
-        before = queued.blamed
+        before = queued.refused_by
         if plugins == before:
             return
-        queued.blamed = plugins
+        queued.refused_by = plugins
         profile, refusals = queued.info.pod.spec.scheduler_name, self.refusals
         for plugin in before - plugins:
             left = refusals[plugin, profile] - 1
@@ -155,9 +156,9 @@ class PodRooms:
 
     def replaced(self, queued: QueuedPod) -> None:
         """Take note that a pod has another version, for the hints that have read it."""
-        if queued.room is Room.UNSCHEDULABLE:
+        if queued.state is QueueState.UNSCHEDULABLE:
             self.unschedulable.replaced(queued)
-        elif queued.room is Room.GATED:
+        elif queued.state is QueueState.GATED:
             self.gated.replaced(queued)
 
     def forget_likenesses(self) -> None:
@@ -183,7 +184,7 @@ class PodRooms:
         return late
 
     def counts(self) -> QueueCounts:
-        """Return how many pods are in each room."""
+        """Return how many pods are in each state."""
         return QueueCounts(
             len(self.active),
             len(self.backoff),
@@ -193,17 +194,17 @@ class PodRooms:
         )
 
     def pending(self) -> PendingPods:
-        """Return what is in each room. *Cost*: O(n log n)."""
+        """Return what is in each state. *Cost*: O(n log n)."""
         active = sorted(self.active, key=lambda queued: (queued.sort_key, queued.sequence))
         backoff = sorted(
             self.backoff,
             key=lambda queued: (queued.backoff_until_s, queued.sort_key, queued.sequence),
         )
         return PendingPods(
-            active=_told(active),
-            backoff=_told(backoff),
-            unschedulable=_told(self.unschedulable),
-            gated=_told(self.gated),
+            active=_described(active),
+            backoff=_described(backoff),
+            unschedulable=_described(self.unschedulable),
+            gated=_described(self.gated),
             in_flight=tuple(
                 PendingPod.of(attempt.queued, attempt.latest, in_flight=True)
                 for attempt in self.in_flight
@@ -218,5 +219,5 @@ def _refused_by(queued: QueuedPod) -> frozenset[str]:
     return _NOBODY
 
 
-def _told(pods: Iterable[QueuedPod]) -> tuple[PendingPod, ...]:
+def _described(pods: Iterable[QueuedPod]) -> tuple[PendingPod, ...]:
     return tuple(PendingPod.of(queued, queued.info) for queued in pods)

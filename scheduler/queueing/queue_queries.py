@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from scheduler.queueing.budget_accounts import BudgetAccounts
     from scheduler.queueing.pending_pods import PendingPods, QueueCounts
-    from scheduler.queueing.pods_by_state import PodRooms
-    from scheduler.queueing.queue_states import Room
+    from scheduler.queueing.pods_by_state import PodsByState
+    from scheduler.queueing.queue_states import QueueState
     from scheduler.queueing.reporting_lock import ReportingLock
     from scheduler.queueing.requeue_scan import Judging
 
@@ -26,7 +26,7 @@ class QueueQuestions:
 
     _clock: Callable[[], float]
     _lock: ReportingLock
-    _rooms: PodRooms
+    _pods: PodsByState
     _judging: Judging
     _accounts: BudgetAccounts
 
@@ -35,20 +35,20 @@ class QueueQuestions:
         """From how many CPU seconds on an attempt is settled with its namespace."""
         return self._accounts.costly_s
 
-    def room_of(self, uid: str) -> Room:
+    def state_of(self, uid: str) -> QueueState:
         """Return where a pod is."""
         with self._lock:
-            return self._rooms.room_of(uid)
+            return self._pods.state_of(uid)
 
     def counts(self) -> QueueCounts:
-        """Return how many pods are in each room."""
+        """Return how many pods are in each state."""
         with self._lock:
-            return self._rooms.counts()
+            return self._pods.counts()
 
     def pending(self) -> PendingPods:
         """Return what is in the queue at this moment. *Cost*: O(n log n); for people."""
         with self._lock:
-            return self._rooms.pending()
+            return self._pods.pending()
 
     def refusals(self) -> dict[tuple[str, ...], float]:
         """Return how many pods wait that a plugin refused, by plugin and profile.
@@ -58,7 +58,7 @@ class QueueQuestions:
         *Source*: pkg/scheduler/metrics/metrics.go, UnschedulableReason (1.36).
         """
         with self._lock:
-            counts = self._rooms.refusals.items()
+            counts = self._pods.refusals.items()
             return {(plugin, profile): count for (plugin, profile), count in counts}
 
     def backlog(self) -> int:
@@ -72,7 +72,7 @@ class QueueQuestions:
         *Cost*: the number of active pods; the lock is held for a small part of it.
         """
         with self._lock:
-            active, now_s = list(self._rooms.active), self._clock()
+            active, now_s = list(self._pods.active), self._clock()
         return max((now_s - queued.active_since_s for queued in active), default=0.0)
 
     def in_flight_events(self) -> dict[str, float]:
@@ -81,5 +81,5 @@ class QueueQuestions:
         *Source*: pkg/scheduler/metrics/metrics.go, InFlightEvents (1.36).
         """
         with self._lock:
-            happenings, pods = self._rooms.in_flight.events(), len(self._rooms.in_flight)
+            happenings, pods = self._pods.in_flight.events(), len(self._pods.in_flight)
         return {**Counter(event.label for event in happenings), "PodPopped": pods}

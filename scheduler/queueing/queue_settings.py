@@ -84,7 +84,7 @@ class QueueListeners:
     Attributes
     ----------
     on_incoming
-        Is told of each pod that enters a room: the queue's name in metrics and the event.
+        Is told of each pod that changes its state: the queue's name in metrics and the event.
     wake_later
         Is called when events wait in the backlog, with what has to be called soon, as
         :meth:`scheduler.queueing.SchedulingQueue.judge_backlog`. Any thread. None: each event is

@@ -1,6 +1,6 @@
-"""Where a pod of the queue can be, and which ways lead from one room to another.
+"""Where a pod of the queue can be, and which moves lead from one state to another.
 
-A pod is in exactly one room. The table says by what each move happens; a dot is a move that no
+A pod is in exactly one state. The table says by what each move happens; a dot is a move that no
 event may cause:
 
     from           active  backoff  unschedulable  gated  in_flight  nowhere
@@ -35,7 +35,7 @@ from enum import Enum
 from typing import Final
 
 
-class Room(Enum):
+class QueueState(Enum):
     """Where a pod is; the value is the name in the drawing and in metrics."""
 
     NOWHERE = "nowhere"
@@ -52,14 +52,14 @@ class Room(Enum):
     """Popped: in its scheduling or binding cycle, or held by a Permit plugin."""
 
     __hash__ = object.__hash__
-    """Enum's own is a Python function, and every move of a pod looks its rooms up."""
+    """Enum's own is a Python function, and every move of a pod looks its states up."""
 
 
 INCOMING_QUEUE: Final = {
-    Room.ACTIVE: "active",
-    Room.BACKOFF: "backoff",
-    Room.UNSCHEDULABLE: "unschedulable",
-    Room.GATED: "unschedulable",
+    QueueState.ACTIVE: "active",
+    QueueState.BACKOFF: "backoff",
+    QueueState.UNSCHEDULABLE: "unschedulable",
+    QueueState.GATED: "unschedulable",
 }
 """The ``queue`` label of scheduler_queue_incoming_pods_total, which has none for gated pods."""
 
@@ -68,34 +68,34 @@ class IllegalMoveError(Exception):
     """A move that the table does not have: a mistake of the queue's own."""
 
 
-_MOVES: dict[tuple[Room, Room], str] = {
-    (Room.NOWHERE, Room.ACTIVE): "add",
-    (Room.NOWHERE, Room.GATED): "add",
-    (Room.ACTIVE, Room.BACKOFF): "hold",
-    (Room.ACTIVE, Room.GATED): "shut",
-    (Room.ACTIVE, Room.IN_FLIGHT): "pop",
-    (Room.ACTIVE, Room.NOWHERE): "delete",
-    (Room.BACKOFF, Room.ACTIVE): "over",
-    (Room.BACKOFF, Room.GATED): "shut",
-    (Room.BACKOFF, Room.IN_FLIGHT): "pop",
-    (Room.BACKOFF, Room.NOWHERE): "delete",
-    (Room.UNSCHEDULABLE, Room.ACTIVE): "wake",
-    (Room.UNSCHEDULABLE, Room.BACKOFF): "wake",
-    (Room.UNSCHEDULABLE, Room.GATED): "wake",
-    (Room.UNSCHEDULABLE, Room.NOWHERE): "delete",
-    (Room.GATED, Room.ACTIVE): "wake",
-    (Room.GATED, Room.BACKOFF): "wake",
-    (Room.GATED, Room.NOWHERE): "delete",
-    (Room.IN_FLIGHT, Room.ACTIVE): "fail",
-    (Room.IN_FLIGHT, Room.BACKOFF): "fail",
-    (Room.IN_FLIGHT, Room.UNSCHEDULABLE): "fail",
-    (Room.IN_FLIGHT, Room.GATED): "fail",
-    (Room.IN_FLIGHT, Room.NOWHERE): "end",
+_MOVES: dict[tuple[QueueState, QueueState], str] = {
+    (QueueState.NOWHERE, QueueState.ACTIVE): "add",
+    (QueueState.NOWHERE, QueueState.GATED): "add",
+    (QueueState.ACTIVE, QueueState.BACKOFF): "hold",
+    (QueueState.ACTIVE, QueueState.GATED): "shut",
+    (QueueState.ACTIVE, QueueState.IN_FLIGHT): "pop",
+    (QueueState.ACTIVE, QueueState.NOWHERE): "delete",
+    (QueueState.BACKOFF, QueueState.ACTIVE): "over",
+    (QueueState.BACKOFF, QueueState.GATED): "shut",
+    (QueueState.BACKOFF, QueueState.IN_FLIGHT): "pop",
+    (QueueState.BACKOFF, QueueState.NOWHERE): "delete",
+    (QueueState.UNSCHEDULABLE, QueueState.ACTIVE): "wake",
+    (QueueState.UNSCHEDULABLE, QueueState.BACKOFF): "wake",
+    (QueueState.UNSCHEDULABLE, QueueState.GATED): "wake",
+    (QueueState.UNSCHEDULABLE, QueueState.NOWHERE): "delete",
+    (QueueState.GATED, QueueState.ACTIVE): "wake",
+    (QueueState.GATED, QueueState.BACKOFF): "wake",
+    (QueueState.GATED, QueueState.NOWHERE): "delete",
+    (QueueState.IN_FLIGHT, QueueState.ACTIVE): "fail",
+    (QueueState.IN_FLIGHT, QueueState.BACKOFF): "fail",
+    (QueueState.IN_FLIGHT, QueueState.UNSCHEDULABLE): "fail",
+    (QueueState.IN_FLIGHT, QueueState.GATED): "fail",
+    (QueueState.IN_FLIGHT, QueueState.NOWHERE): "end",
 }
 
 
-def check_move(origin: Room, target: Room) -> str:
-    """Return what moves a pod from one room to the other.
+def check_move(origin: QueueState, target: QueueState) -> str:
+    """Return what moves a pod from one state to the other.
 
     Raises
     ------
@@ -110,11 +110,14 @@ def check_move(origin: Room, target: Room) -> str:
 
 def render() -> str:
     """Return the table as it stands in this module's docstring."""
-    targets = [*(room for room in Room if room is not Room.NOWHERE), Room.NOWHERE]
-    rows = [["from", *(room.value for room in targets)]]
+    targets = [
+        *(state for state in QueueState if state is not QueueState.NOWHERE),
+        QueueState.NOWHERE,
+    ]
+    rows = [["from", *(state.value for state in targets)]]
     rows += [
         [origin.value, *(_MOVES.get((origin, target), ".") for target in targets)]
-        for origin in Room
+        for origin in QueueState
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scheduler.queueing.pod_facts import PodFacts
-from scheduler.queueing.queue_states import Room
+from scheduler.queueing.queue_states import QueueState
 
 if TYPE_CHECKING:
     from collections.abc import Set
@@ -22,11 +22,10 @@ class QueuedPod:
     ----------
     info
         The pod, in the latest version that the queue was told of.
-    added_s
-        When the pod was first queued. All times are seconds of the queue's clock.
     timestamp_s
         When it was last queued: at first, or after its last failed attempt. Pods of one priority
-        are ordered by it, so one that keeps failing stands behind those that came meanwhile.
+        are ordered by it, so one that keeps failing stands behind those that came meanwhile. All
+        times are seconds of the queue's clock.
     sequence
         Set together with ``timestamp_s``; unique; decides between equal sort keys.
     sort_key
@@ -66,11 +65,11 @@ class QueuedPod:
         Whether it waits for the account of its namespace; only the queue and that account
         assign it.
     heard
-        How many events there had been when the pod came to the room where it waits: what is
+        How many events there had been when the pod came to the state in which it waits: what is
         older was judged when its attempt ended, or is older than the attempt.
-    blamed
-        Who is counted as having refused it; only the rooms assign it.
-    room
+    refused_by
+        The plugins that count as having refused it; only :class:`PodsByState` assigns it.
+    state
         Where it is. Only the queue assigns it.
 
     Notes
@@ -83,7 +82,6 @@ class QueuedPod:
     """
 
     info: PodInfo
-    added_s: float
     timestamp_s: float
     sequence: int
     sort_key: tuple[float, ...]
@@ -104,8 +102,8 @@ class QueuedPod:
     allowance_s: float = float("inf")
     is_held: bool = False
     heard: int = 0
-    room: Room = Room.NOWHERE
-    blamed: frozenset[str] = frozenset()
+    state: QueueState = QueueState.NOWHERE
+    refused_by: frozenset[str] = frozenset()
     _facts: PodFacts | None = field(default=None, repr=False)
 
     @property

@@ -1,4 +1,4 @@
-"""A lock that lets out what was noted under it only once it is free again.
+"""A lock that reports what happened under it once it is free again.
 
 Counters take locks of their own and log lines may wait for a disk; neither may hold up the
 threads that want the queue.
@@ -37,13 +37,13 @@ class ReportingLock:
     Parameters
     ----------
     on_incoming
-        Is told, after the lock is free, the room and the event of each pod that entered a room.
+        Is told, after the lock is free, the new state and the event of each pod.
     make_lock
         Makes the lock itself.
 
     Notes
     -----
-    *Concurrency*: not reentrant. Notes are only made by whoever holds it.
+    *Concurrency*: not reentrant. Only its holder reports.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class ReportingLock:
             self._failed_hints = {}
         self.lock.release()
         if incoming and self._on_incoming is not None:
-            for room, event in incoming:
-                self._on_incoming(room, event)
+            for state, event in incoming:
+                self._on_incoming(state, event)
         for plugin, one in failed.items():
             log.warning(
                 "queueing hint failed; its pods are tried again",
@@ -84,15 +84,15 @@ class ReportingLock:
                 error=repr(one.error),
             )
 
-    def note_incoming(self, room: str, event: str) -> None:
-        """Note that a pod entered a room."""
+    def report_incoming(self, state: str, event: str) -> None:
+        """Report that a pod has another state, once the lock is free."""
         if self._on_incoming is not None:
-            self._incoming.append((room, event))
+            self._incoming.append((state, event))
 
-    def note_failed_hint(
+    def report_failed_hint(
         self, plugin: str, event: ClusterEvent, pod: Pod, error: Exception
     ) -> None:
-        """Note that a hint raised; one line tells of all failures of a plugin in one go."""
+        """Report that a hint raised, once the lock is free: one line for each plugin."""
         known = self._failed_hints.get(plugin)
         if known is None:
             self._failed_hints[plugin] = _FailedHint(event, pod, error, 1)

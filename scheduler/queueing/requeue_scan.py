@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plugins.framework.queueing_hints import EVERYBODY, ITSELF
 from scheduler.queueing.event_backlog import EventBacklog
-from scheduler.queueing.queue_states import Room
+from scheduler.queueing.queue_states import QueueState
 from scheduler.queueing.requeue_check import Verdict, is_about
 
 if TYPE_CHECKING:
@@ -43,16 +43,16 @@ class WokenPod(NamedTuple):
 class Judging:
     """Judges the events of the backlog, the oldest first, as far as time allows.
 
-    Each event is judged for the pods that waited when it came and still wait in the same room.
+    Each event is judged for the pods that waited when it came and are still in the same state.
     Pods in flight when it came judge it at the end of their attempts, and a pod whose attempt
     started later has seen what it changed.
 
     Parameters
     ----------
-    rooms
-        Where the pods wait.
+    blocked
+        The pods that wait, by state.
     wake
-        Takes a pod out of its room, or leaves it gated; returns whether it became active or went
+        Moves a pod that is woken, or leaves it gated; returns whether it became active or went
         to backoff.
     pieces_at_once
         How much of an event is judged when it comes; None for all of it.
@@ -65,13 +65,13 @@ class Judging:
     def __init__(
         self,
         wake_ups: WakeUps,
-        rooms: Sequence[BlockedPods],
+        blocked: Sequence[BlockedPods],
         wake: Callable[[WokenPod], bool],
         pieces_at_once: int | None = PIECES_AT_ONCE,
     ) -> None:
         self.backlog: Final = EventBacklog()
         self._wake_ups = wake_ups
-        self._rooms = rooms
+        self._blocked = blocked
         self._wake = wake
         self._pieces_at_once = pieces_at_once
         self._under_way: tuple[UnjudgedEvent, Iterator[WokenPod | None]] | None = None
@@ -95,8 +95,8 @@ class Judging:
     def _concerns(self, event: ClusterEvent) -> bool:
         """Tell whether any pod waits whose blockers have registered an event."""
         askers = self._wake_ups.askers
-        for room in self._rooms:
-            for blockers in room.groups():
+        for blocked in self._blocked:
+            for blockers in blocked.groups():
                 if askers(blockers, event):
                     return True
         return False
@@ -113,7 +113,7 @@ class Judging:
         moved = 0
         while (event := self.backlog.first()) is not None:
             if self._under_way is None or self._under_way[0] is not event:
-                self._under_way = event, woken_pods(self._wake_ups, self._rooms, event)
+                self._under_way = event, woken_pods(self._wake_ups, self._blocked, event)
             for woken in self._under_way[1]:
                 if woken is not None:
                     woken.queued.heard = event.number
@@ -128,11 +128,11 @@ class Judging:
 
 
 def woken_pods(
-    wake_ups: WakeUps, rooms: Iterable[BlockedPods], unjudged: UnjudgedEvent
+    wake_ups: WakeUps, blocked: Iterable[BlockedPods], unjudged: UnjudgedEvent
 ) -> Iterator[WokenPod | None]:
     """Yield the pods that an event wakes, and None after each other piece of work.
 
-    Pods may come, go and change between two pieces. A pod that came to its room after the event
+    Pods may come, go and change between two pieces. A pod that came to its state after the event
     is not concerned by it.
 
     Notes
@@ -141,14 +141,14 @@ def woken_pods(
 
     *Cost*: a piece is one question, one pod that is woken or one that is indexed.
     """
-    for room in rooms:
-        for blockers in room.groups():
+    for each in blocked:
+        for blockers in each.groups():
             if unjudged.happening is None:
-                yield from _all_concerned(wake_ups, room, blockers, unjudged)
+                yield from _all_concerned(wake_ups, each, blockers, unjudged)
                 continue
             happening = unjudged.happening
             for asker in wake_ups.askers(blockers, happening.event):
-                for queued in _helped(wake_ups, room, blockers, asker, happening):
+                for queued in _helped(wake_ups, each, blockers, asker, happening):
                     if queued is None:
                         yield None
                     elif _is_news(queued, unjudged):
@@ -156,7 +156,7 @@ def woken_pods(
 
 
 def _all_concerned(
-    wake_ups: WakeUps, room: BlockedPods, blockers: Blockers, unjudged: UnjudgedEvent
+    wake_ups: WakeUps, blocked: BlockedPods, blockers: Blockers, unjudged: UnjudgedEvent
 ) -> Iterator[WokenPod]:
     """Yield the pods whose blockers registered one of several events; nobody is asked."""
     concerned = [
@@ -166,14 +166,17 @@ def _all_concerned(
     ]
     if concerned:
         verdict, kind = max(concerned, key=lambda each: each[0])
-        for queued in room.pods_of(blockers):
+        for queued in blocked.pods_of(blockers):
             if _is_news(queued, unjudged):
                 yield WokenPod(queued, verdict, kind)
 
 
 def _is_news(queued: QueuedPod, unjudged: UnjudgedEvent) -> bool:
     """Tell whether a pod waits as it did when the event came, and whether the event is for it."""
-    if queued.heard >= unjudged.number or queued.room not in (Room.UNSCHEDULABLE, Room.GATED):
+    if queued.heard >= unjudged.number or queued.state not in (
+        QueueState.UNSCHEDULABLE,
+        QueueState.GATED,
+    ):
         return False
     pod = queued.info.pod
     if unjudged.pre_check is not None and not unjudged.pre_check(pod):
@@ -183,24 +186,24 @@ def _is_news(queued: QueuedPod, unjudged: UnjudgedEvent) -> bool:
 
 
 def _helped(
-    wake_ups: WakeUps, room: BlockedPods, blockers: Blockers, asker: Asker, happening: Happening
+    wake_ups: WakeUps, blocked: BlockedPods, blockers: Blockers, asker: Asker, happening: Happening
 ) -> Iterator[QueuedPod | None]:
     """Yield the pods of some blockers for which a hint says Queue, and None for each question."""
     hint = asker.hint
     if hint is None:
-        yield from room.pods_of(blockers)
+        yield from blocked.pods_of(blockers)
         return
     try:
         topics = happening.question(hint).topics
     except Exception as error:  # noqa: BLE001 - a plugin's failure must not strand the pods
-        everybody = room.pods_of(blockers)
+        everybody = blocked.pods_of(blockers)
         if everybody:
             wake_ups.failed(asker.plugin, happening.event, everybody[0].info.pod, error)
         yield from everybody
         return
     if topics is not None and not topics:
         return
-    for facts, pods in _groups(room, blockers, hint, happening):
+    for facts, pods in _groups(blocked, blockers, hint, happening):
         if facts is _NOT_YET:
             yield None
         elif pods and _says_queue(wake_ups, asker, happening, facts, pods[0]):
@@ -213,22 +216,22 @@ _NOT_YET = object()
 
 
 def _groups(
-    room: BlockedPods, blockers: Blockers, hint: GroupHint[Any], happening: Happening
+    blocked: BlockedPods, blockers: Blockers, hint: GroupHint[Any], happening: Happening
 ) -> Iterator[tuple[Any, Sequence[QueuedPod]]]:
     """Yield each group that a hint is to be asked about, with its pods."""
     likeness, question = hint.likeness, happening.question(hint)
     if likeness is EVERYBODY:
-        yield None, room.pods_of(blockers)
+        yield None, blocked.pods_of(blockers)
     elif likeness is ITSELF:
         named = question.topics
-        pods: Iterable[QueuedPod | None] = room.pods_of(blockers)
+        pods: Iterable[QueuedPod | None] = blocked.pods_of(blockers)
         if named is not None:
-            pods = [room.pod_of(blockers, str(uid)) for uid in named]
+            pods = [blocked.pod_of(blockers, str(uid)) for uid in named]
         for queued in pods:
             if queued is not None:
                 yield queued.info, (queued,)
     else:
-        like = room.like(blockers, likeness)
+        like = blocked.like(blockers, likeness)
         while like.index_one():
             yield _NOT_YET, ()
         for group in like.groups(question):

@@ -7,7 +7,7 @@
     move_all              something happened in the cluster that may help refused pods
     activate, flush_*     somebody, or a timer, asks for another attempt
 
-Each pod is in exactly one room of :mod:`scheduler.queueing.queue_states`, and moves by the table
+Each pod is in exactly one state of :mod:`scheduler.queueing.queue_states`, and moves by the table
 there.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go (1.36), with queueing hints and
@@ -33,11 +33,12 @@ from scheduler.queueing.budget_accounts import BudgetAccounts
 from scheduler.queueing.fair_pods import FairPods
 from scheduler.queueing.nominator import Nominator
 from scheduler.queueing.pod_changes import is_older, is_same_version, pod_changes
-from scheduler.queueing.pods_by_state import PodRooms
+from scheduler.queueing.pod_heap import PodHeap
+from scheduler.queueing.pods_by_state import PodsByState
 from scheduler.queueing.queue_event import Happening
 from scheduler.queueing.queue_queries import QueueQuestions
 from scheduler.queueing.queue_settings import QueueLimits, QueueListeners
-from scheduler.queueing.queue_states import INCOMING_QUEUE, Room
+from scheduler.queueing.queue_states import INCOMING_QUEUE, QueueState
 from scheduler.queueing.queued_pod import QueuedPod
 from scheduler.queueing.reporting_lock import ReportingLock
 from scheduler.queueing.requeue_check import Verdict, WakeUps
@@ -119,19 +120,19 @@ class SchedulingQueue(QueueQuestions):
         self._next_gated_flush_s = float("-inf")
         self._accounts = BudgetAccounts() if accounts is None else accounts
         self._shared = None if rules.account is None else FairPods(rules.account)
-        self._rooms = PodRooms(
+        self._pods = PodsByState(
             limits.initial_backoff_s,
             limits.max_backoff_s,
             limits.max_in_flight_events,
             self._accounts,
-            self._shared,
+            PodHeap() if self._shared is None else self._shared,
         )
         self._wake_later = listeners.wake_later
-        self._wake_ups = WakeUps(rules.registrations, self._lock.note_failed_hint)
-        rooms = (self._rooms.unschedulable, self._rooms.gated)
+        self._wake_ups = WakeUps(rules.registrations, self._lock.report_failed_hint)
+        blocked = (self._pods.unschedulable, self._pods.gated)
         pieces = None if listeners.wake_later is None else limits.pieces_at_once
-        self._judging = Judging(self._wake_ups, rooms, self._wake_locked, pieces)
-        self.nominator = Nominator(self._rooms.is_waiting, locks.lock)
+        self._judging = Judging(self._wake_ups, blocked, self._wake_locked, pieces)
+        self.nominator = Nominator(self._pods.is_waiting, locks.lock)
 
     # --- what the watch tells -----------------------------------------------------------------
 
@@ -165,27 +166,27 @@ class SchedulingQueue(QueueQuestions):
     def delete(self, uid: str) -> None:
         """Forget a pod and its nomination. If it is in flight, its attempt's end forgets it."""
         with self._lock:
-            queued = self._rooms.get(uid)
+            queued = self._pods.get(uid)
             if queued is not None:
-                self._move_locked(queued, Room.NOWHERE)
+                self._move_locked(queued, QueueState.NOWHERE)
             else:
-                attempt = self._rooms.in_flight.get(uid)
+                attempt = self._pods.in_flight.get(uid)
                 if attempt is not None:
                     attempt.gone = True
             self.nominator.delete(uid)
 
     def _add_locked(self, info: PodInfo, event: str) -> None:
-        known = self._rooms.get(info.uid)
+        known = self._pods.get(info.uid)
         if known is not None:
             self._update_locked(known, info)
             return
-        attempt = self._rooms.in_flight.get(info.uid)
+        attempt = self._pods.in_flight.get(info.uid)
         if attempt is not None:
             attempt.hear(info)
             return
         now_s = self._clock()
         self._sequence += 1
-        queued = QueuedPod(info, now_s, now_s, self._sequence, self._sort_key(info.pod, now_s))
+        queued = QueuedPod(info, now_s, self._sequence, self._sort_key(info.pod, now_s))
         self._try_active_locked(queued, event, after_backoff=False)
         if info.pod.status.nominated_node_name:
             self.nominator.update(None, info)
@@ -195,11 +196,11 @@ class SchedulingQueue(QueueQuestions):
         if is_older(info.pod, before.pod):
             return
         self._replace_locked(queued, info)
-        if queued.room in (Room.UNSCHEDULABLE, Room.GATED):
+        if queued.state in (QueueState.UNSCHEDULABLE, QueueState.GATED):
             verdict, label = self._wake_ups.after_update(queued, before)
             if verdict is not Verdict.STAY:
                 self._try_active_locked(queued, label, after_backoff=verdict is not Verdict.AT_ONCE)
-            elif queued.room is Room.GATED and pod_changes(before, info):
+            elif queued.state is QueueState.GATED and pod_changes(before, info):
                 # Differs: a gate is asked even if it did not register the change. It can only
                 # let in who may go in, and its reasons are of the pod as it is now.
                 self._try_active_locked(queued, UNSCHEDULED_POD_UPDATE.label)
@@ -209,12 +210,12 @@ class SchedulingQueue(QueueQuestions):
         if info is not queued.info:
             self.nominator.update(queued.info.pod, info)
             queued.info = info
-            self._rooms.replaced(queued)
+            self._pods.replaced(queued)
         sort_key = self._sort_key(info.pod, queued.timestamp_s)
         if sort_key != queued.sort_key:
             queued.sort_key = sort_key
-            if queued.room in (Room.ACTIVE, Room.BACKOFF):
-                self._rooms.reorder(queued)
+            if queued.state in (QueueState.ACTIVE, QueueState.BACKOFF):
+                self._pods.reorder(queued)
 
     # --- attempts -----------------------------------------------------------------------------
 
@@ -240,18 +241,18 @@ class SchedulingQueue(QueueQuestions):
                 now_s = self._clock()
                 self._accounts.look()
                 self._release_backoffs_locked(now_s)
-                queued = self._rooms.active.pop()
+                queued = self._pods.active.pop()
                 if queued is None:
-                    queued = self._rooms.backoff.pop_early()
+                    queued = self._pods.backoff.pop_early()
                     if queued is not None:
-                        self._lock.note_incoming("active", _POP_FROM_BACKOFF)
+                        self._lock.report_incoming("active", _POP_FROM_BACKOFF)
                 if queued is not None:
                     if not self._accounts.admit(queued, now_s):
                         self._hold_locked(queued, _BUDGET_PAUSE)
                         continue
                     queued.attempts += 1
                     queued.popped_s = now_s
-                    self._move_locked(queued, Room.IN_FLIGHT)
+                    self._move_locked(queued, QueueState.IN_FLIGHT)
                     return queued
                 if deadline_s is not None and now_s >= deadline_s:
                     return None
@@ -264,9 +265,9 @@ class SchedulingQueue(QueueQuestions):
         Nothing happens when no attempt of the pod is under way: the first end counts.
         """
         with self._lock:
-            attempt = self._rooms.in_flight.get(uid)
+            attempt = self._pods.in_flight.get(uid)
             if attempt is not None:
-                self._move_locked(attempt.queued, Room.NOWHERE)
+                self._move_locked(attempt.queued, QueueState.NOWHERE)
                 self.nominator.delete(uid)
 
     @property
@@ -310,16 +311,16 @@ class SchedulingQueue(QueueQuestions):
         """
         uid = queued.info.uid
         with self._lock:
-            attempt = self._rooms.in_flight.get(uid)
+            attempt = self._pods.in_flight.get(uid)
             if attempt is None or attempt.queued is not queued:
                 return
             if attempt.gone or attempt.unserved:
-                self._move_locked(queued, Room.NOWHERE)
+                self._move_locked(queued, QueueState.NOWHERE)
                 return
             self._count_failure_locked(queued, attempt)
-            verdict = self._wake_ups.after_attempt(queued, attempt, self._rooms.in_flight)
+            verdict = self._wake_ups.after_attempt(queued, attempt, self._pods.in_flight)
             if verdict is Verdict.STAY:
-                self._move_locked(queued, Room.UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE.label)
+                self._move_locked(queued, QueueState.UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE.label)
             else:
                 self._try_active_locked(
                     queued,
@@ -336,7 +337,7 @@ class SchedulingQueue(QueueQuestions):
         self._sequence += 1
         queued.sequence = self._sequence
         queued.timestamp_s = self._clock()
-        queued.backoff_until_s = self._rooms.backoff.end_s(queued)
+        queued.backoff_until_s = self._pods.backoff.end_s(queued)
         queued.flushed = False
         latest, queued.info = attempt.outcome(), attempt.tried
         self._replace_locked(queued, latest)
@@ -379,7 +380,7 @@ class SchedulingQueue(QueueQuestions):
         """
         happening = Happening(event, old, new)
         with self._lock:
-            self._rooms.in_flight.record(happening)
+            self._pods.in_flight.record(happening)
             moved = self._judging.take_in(happening, pre_check)
             is_left = bool(self._judging.backlog)
         if self._wake_later is not None and is_left:
@@ -421,23 +422,23 @@ class SchedulingQueue(QueueQuestions):
         """
         with self._lock:
             self._wake_ups.forget()
-            self._rooms.forget_likenesses()
+            self._pods.forget_likenesses()
             self._judging.restart()
-            self._rooms.in_flight.record(Happening(POLICY_CHANGE, None, None))
-            for queued in self._rooms.all():
+            self._pods.in_flight.record(Happening(POLICY_CHANGE, None, None))
+            for queued in self._pods.all():
                 name = queued.info.pod.spec.scheduler_name
                 if name not in served:
-                    self._move_locked(queued, Room.NOWHERE)
+                    self._move_locked(queued, QueueState.NOWHERE)
                     self.nominator.delete(queued.info.uid)
                 elif name in changed:
                     self._judge_anew_locked(queued)
-            for attempt in self._rooms.in_flight:
+            for attempt in self._pods.in_flight:
                 attempt.unserved = attempt.latest.pod.spec.scheduler_name not in served
                 if attempt.unserved:
                     self.nominator.delete(attempt.latest.uid)
 
     def _judge_anew_locked(self, queued: QueuedPod) -> None:
-        if queued.room in (Room.UNSCHEDULABLE, Room.GATED):
+        if queued.state in (QueueState.UNSCHEDULABLE, QueueState.GATED):
             self._try_active_locked(queued, POLICY_CHANGE.label)
         elif not (status := self._pre_enqueue(queued.info.pod)).is_success:
             self._shut_out_locked(queued, status, POLICY_CHANGE.label)
@@ -449,15 +450,15 @@ class SchedulingQueue(QueueQuestions):
         """
         with self._lock:
             for uid in uids:
-                queued = self._rooms.get(uid)
+                queued = self._pods.get(uid)
                 if queued is None:
-                    attempt = self._rooms.in_flight.get(uid)
+                    attempt = self._pods.in_flight.get(uid)
                     if attempt is not None:
                         attempt.activated = True
-                elif queued.room is Room.BACKOFF:
+                elif queued.state is QueueState.BACKOFF:
                     if not queued.is_held:
-                        self._move_locked(queued, Room.ACTIVE, FORCE_ACTIVATE.label)
-                elif queued.room is not Room.ACTIVE:
+                        self._move_locked(queued, QueueState.ACTIVE, FORCE_ACTIVATE.label)
+                elif queued.state is not QueueState.ACTIVE:
                     self._try_active_locked(queued, FORCE_ACTIVATE.label, after_backoff=False)
 
     def flush_backoff(self) -> None:
@@ -474,7 +475,7 @@ class SchedulingQueue(QueueQuestions):
         with self._lock:
             now_s = self._clock()
             before_s = now_s - self._max_in_unschedulable_s
-            late = self._rooms.late_pods(before_s)
+            late = self._pods.late_pods(before_s)
             if now_s >= self._next_gated_flush_s:
                 self._next_gated_flush_s = now_s + GATED_FLUSH_PERIOD_S
                 late += self._late_gated_locked(before_s)
@@ -483,7 +484,7 @@ class SchedulingQueue(QueueQuestions):
                 self._try_active_locked(queued, UNSCHEDULABLE_TIMEOUT.label)
 
     def _late_gated_locked(self, before_s: float) -> list[QueuedPod]:
-        gated = self._rooms.gated
+        gated = self._pods.gated
         return [
             queued
             for blockers in gated.groups()
@@ -514,50 +515,50 @@ class SchedulingQueue(QueueQuestions):
             self._hold_locked(queued, event)
             return True
         pauses = after_backoff and self._clock() < queued.backoff_until_s
-        self._move_locked(queued, Room.BACKOFF if pauses else Room.ACTIVE, event)
+        self._move_locked(queued, QueueState.BACKOFF if pauses else QueueState.ACTIVE, event)
         return True
 
     def _hold_locked(self, queued: QueuedPod, event: str) -> None:
         """Let a pod wait until the account of its namespace can pay its next attempt."""
         queued.is_held = True
-        if queued.room is Room.BACKOFF:
+        if queued.state is QueueState.BACKOFF:
             # It was to go early.
-            self._rooms.backoff.add(queued)
+            self._pods.backoff.add(queued)
         else:
-            self._move_locked(queued, Room.BACKOFF, event)
+            self._move_locked(queued, QueueState.BACKOFF, event)
 
     def _shut_out_locked(self, queued: QueuedPod, status: Status, event: str) -> None:
         queued.gated_by = status.plugin
         queued.gate_reasons = status.reasons
-        if queued.room is Room.GATED:
-            self._rooms.reorder(queued)
+        if queued.state is QueueState.GATED:
+            self._pods.reorder(queued)
         else:
-            self._move_locked(queued, Room.GATED, event)
+            self._move_locked(queued, QueueState.GATED, event)
 
     def _release_backoffs_locked(self, now_s: float) -> None:
         # The gates were asked on the way into backoff.
-        while (queued := self._rooms.backoff.pop_over(now_s)) is not None:
-            self._move_locked(queued, Room.ACTIVE, BACKOFF_COMPLETE.label)
+        while (queued := self._pods.backoff.pop_over(now_s)) is not None:
+            self._move_locked(queued, QueueState.ACTIVE, BACKOFF_COMPLETE.label)
 
-    def _move_locked(self, queued: QueuedPod, target: Room, event: str = "") -> None:
+    def _move_locked(self, queued: QueuedPod, target: QueueState, event: str = "") -> None:
         """Move a pod and tell of it: metrics, and a popper that waits."""
-        before = INCOMING_QUEUE.get(queued.room)
-        if target is Room.ACTIVE:
+        before = INCOMING_QUEUE.get(queued.state)
+        if target is QueueState.ACTIVE:
             queued.active_since_s = self._clock()
             if queued.initial_attempt_s is None:
                 queued.initial_attempt_s = queued.active_since_s
-        elif target in (Room.UNSCHEDULABLE, Room.GATED):
+        elif target in (QueueState.UNSCHEDULABLE, QueueState.GATED):
             queued.heard = self._judging.backlog.count
-        self._rooms.move(queued, target)
+        self._pods.move(queued, target)
         queue = INCOMING_QUEUE.get(target)
         if queue is not None and queue != before:
-            self._lock.note_incoming(queue, event)
-        if self._poppers and target in (Room.ACTIVE, Room.BACKOFF):
+            self._lock.report_incoming(queue, event)
+        if self._poppers and target in (QueueState.ACTIVE, QueueState.BACKOFF):
             self._arrival.notify()
 
     def _wait_locked(self, now_s: float, deadline_s: float | None) -> None:
         """Wait for a pod, the end of a pause, or the deadline."""
-        ends = [end for end in (deadline_s, self._rooms.backoff.next_end_s()) if end is not None]
+        ends = [end for end in (deadline_s, self._pods.backoff.next_end_s()) if end is not None]
         timeout_s = min(min(ends) - now_s, TIMEOUT_MAX) if ends else None
         self._poppers += 1
         try:

@@ -94,7 +94,7 @@ def _store_knows_objects_by_name(real: Any) -> Any:
 @_variant(SchedulingQueue, "_add_locked")
 def _update_of_a_pod_in_flight_is_an_addition(real: Any) -> Any:
     def add(self: Any, info: Any, event: str) -> None:
-        with _without(self._rooms.in_flight, "get"):
+        with _without(self._pods.in_flight, "get"):
             real(self, info, event)
 
     return add
@@ -198,7 +198,7 @@ def _failures_are_reported_or_nothing_is_scheduled(real: Any) -> Any:
 def _profiles_that_were_away_lose_their_pods(real: Any) -> Any:
     def policy_changed(self: Any, changed: Any, served: Any) -> None:
         real(self, changed, served)
-        for attempt in self._rooms.in_flight:
+        for attempt in self._pods.in_flight:
             attempt.gone = attempt.gone or attempt.unserved
 
     return policy_changed

@@ -192,12 +192,12 @@ def _time(milliseconds: str, namespace: str) -> Action:
 
 def _rest() -> Action:
     def check(world: World) -> None:
-        in_flight = world.queue._rooms.in_flight
+        in_flight = world.queue._pods.in_flight
         left = {
             "assumed": list(world.cache.dump().assumed),
             "nominated": _nominations(world),
             "in flight": [each.queued.info.uid for each in in_flight],
-            "events kept": in_flight.event_count,
+            "events kept": len(in_flight.events()),
             "held by Permit": len(world.waiting_pods),
             "bindings": world.bindings.in_flight,
             "preemptions": world.preemptions.in_flight,

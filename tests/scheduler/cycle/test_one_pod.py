@@ -31,7 +31,7 @@ from scheduler.cycle.host_selection import HostSelector
 from scheduler.cycle.reports import Reports
 from scheduler.cycle.schedule_one import Deciders, Outcomes, SchedulingLoop
 from scheduler.cycle.scheduling_cycle import SchedulingCycle
-from scheduler.queueing import Room
+from scheduler.queueing import QueueState
 from scheduler.runtime.framework_runner import FrameworkRunner
 from scheduler.runtime.plugin_handle import PluginActions, PluginServices
 from scheduler.runtime.profile_map import Profiles
@@ -479,7 +479,7 @@ class TestToldToStop:
         assert keeper.log == ["reserve", "unreserve"]
         assert stage.parts.milli_cpu_on("n1") == 0
         assert stage.parts.cache.counts().assumed_pods == 0
-        assert stage.parts.queue.room_of(FITS.build().metadata.uid) is Room.NOWHERE
+        assert stage.parts.queue.state_of(FITS.build().metadata.uid) is QueueState.NOWHERE
         assert stage.api.bound_to == []
 
     def test_the_next_scheduler_finds_it_nominated_and_nothing_said(self):
@@ -527,8 +527,8 @@ class GoneProfiles(LateProfiles):
 @pytest.mark.parametrize(
     ("profiles", "room"),
     [
-        pytest.param(LateProfiles, Room.ACTIVE, id="comes back meanwhile"),
-        pytest.param(GoneProfiles, Room.NOWHERE, id="is gone"),
+        pytest.param(LateProfiles, QueueState.ACTIVE, id="comes back meanwhile"),
+        pytest.param(GoneProfiles, QueueState.NOWHERE, id="is gone"),
     ],
 )
 def test_a_pod_whose_profile_went_while_it_was_popped(profiles, room):
@@ -538,4 +538,4 @@ def test_a_pod_whose_profile_went_while_it_was_popped(profiles, room):
         return await stage.play()
 
     stage = asyncio.run(scene())
-    assert stage.parts.queue.room_of(FITS.build().metadata.uid) is room
+    assert stage.parts.queue.state_of(FITS.build().metadata.uid) is room

@@ -18,7 +18,7 @@ from scheduler.client.errors import ApiError
 from scheduler.cycle.preemption_executor import MAX_EVICTIONS, PreemptionExecutor
 from scheduler.cycle.reports import Reports
 from scheduler.metrics import Metrics
-from scheduler.queueing.queue_states import Room
+from scheduler.queueing.queue_states import QueueState
 from tests.builders import pod
 from tests.fakes.clock import FakeClock
 from tests.fakes.eviction_api import FakeEvictionApi
@@ -113,8 +113,8 @@ class Scene:
         return self
 
     @property
-    def room(self) -> Room:
-        return self.queue.room_of("u-p")
+    def state(self) -> QueueState:
+        return self.queue.state_of("u-p")
 
     def counter(self, name: str) -> float:
         body, _ = self.metrics.render()
@@ -203,7 +203,7 @@ class TestWhileItRuns:
     """What the queue makes of a preemptor whose victims are being evicted."""
 
     def test_it_is_kept_out_until_its_last_victim_leaves(self):
-        async def scene() -> list[Room]:
+        async def scene() -> list[QueueState]:
             api = FakeEvictionApi()
             api.gate.clear()
             listed = victims(2)
@@ -213,20 +213,20 @@ class TestWhileItRuns:
             await _until(lambda: api.under_way > 0)
             rooms = []
             made.watch_shows_gone("v0")
-            rooms.append(made.room)
+            rooms.append(made.state)
             api.gate.set()
             await _until(lambda: "v1" in api.deleted)
             made.watch_shows_gone("v1")
-            rooms.append(made.room)
+            rooms.append(made.state)
             await made.executor.drain(30)
             return rooms
 
         kept_out, tried_again = asyncio.run(scene())
-        assert kept_out is Room.GATED
-        assert tried_again in (Room.ACTIVE, Room.BACKOFF)
+        assert kept_out is QueueState.GATED
+        assert tried_again in (QueueState.ACTIVE, QueueState.BACKOFF)
 
     def test_the_watch_may_be_faster_than_the_answer_to_the_delete(self):
-        async def scene() -> Room:
+        async def scene() -> QueueState:
             api = FakeEvictionApi()
             api.gate.clear()
             made = Scene(api, *victims(1))
@@ -234,12 +234,12 @@ class TestWhileItRuns:
             made.refuse()
             await _until(lambda: api.under_way > 0)
             made.watch_shows_gone("v0")
-            room = made.room
+            room = made.state
             api.gate.set()
             await made.executor.drain(30)
             return room
 
-        assert asyncio.run(scene()) in (Room.ACTIVE, Room.BACKOFF)
+        assert asyncio.run(scene()) in (QueueState.ACTIVE, QueueState.BACKOFF)
 
 
 class TestWhenNoEventWillCome:
@@ -247,26 +247,26 @@ class TestWhenNoEventWillCome:
 
     def test_a_last_victim_that_was_gone_before_we_came(self):
         scene = play(victims(1), FakeEvictionApi(deletes=[ApiError(404, "NotFound", "gone")]))
-        assert scene.room is Room.ACTIVE
+        assert scene.state is QueueState.ACTIVE
 
     def test_a_victim_that_was_turned_back(self):
         scene = play(victims(1), held=["u-0"])
-        assert (scene.room, scene.api.writes) == (Room.ACTIVE, [])
+        assert (scene.state, scene.api.writes) == (QueueState.ACTIVE, [])
 
     @pytest.mark.parametrize("count", [1, 3])
     def test_a_refusal(self, count):
         scene = play(victims(count), FakeEvictionApi(deletes=[FORBIDDEN] * count))
-        assert scene.room is Room.ACTIVE
+        assert scene.state is QueueState.ACTIVE
 
     def test_a_refusal_before_its_attempt_has_ended(self):
-        async def scene() -> Room:
+        async def scene() -> QueueState:
             made = Scene(FakeEvictionApi(patches=[FORBIDDEN]), *victims(1))
             made.preempt(victims(1))
             await made.executor.drain(30)
             made.refuse()
-            return made.room
+            return made.state
 
-        assert asyncio.run(scene()) in (Room.ACTIVE, Room.BACKOFF)
+        assert asyncio.run(scene()) in (QueueState.ACTIVE, QueueState.BACKOFF)
 
 
 class TestFailure:
@@ -300,12 +300,12 @@ class TestLowerNominations:
     def test_they_lose_their_nomination_and_are_tried_again(self):
         scene = self.play(5)
         assert scene.queue.nominator.node_of("u-l") is None
-        assert scene.queue.room_of("u-l") is Room.ACTIVE
+        assert scene.queue.state_of("u-l") is QueueState.ACTIVE
 
     def test_pods_of_the_same_priority_keep_theirs(self):
         scene = self.play(10)
         assert scene.queue.nominator.node_of("u-l") == "n1"
-        assert scene.queue.room_of("u-l") is Room.UNSCHEDULABLE
+        assert scene.queue.state_of("u-l") is QueueState.UNSCHEDULABLE
 
 
 def test_two_preemptors_with_one_victim_delete_it_once():
@@ -347,4 +347,4 @@ def test_a_preemptor_that_is_deleted_meanwhile_leaves_nothing_behind():
 
     made = asyncio.run(scene())
     assert len(made.queue.nominator) == 0
-    assert (made.room, made.executor.in_flight) == (Room.NOWHERE, 0)
+    assert (made.state, made.executor.in_flight) == (QueueState.NOWHERE, 0)

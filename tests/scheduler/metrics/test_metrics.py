@@ -27,7 +27,7 @@ UPDATE = SnapshotUpdate(changed=2, removed=0)
 
 def queued(**facts) -> QueuedPod:
     times = {"popped_s": 99.0, "initial_attempt_s": 90.0, "attempts": 1}
-    return QueuedPod(INFO, 90.0, 90.0, 1, (0.0,), **(times | facts))
+    return QueuedPod(INFO, 90.0, 1, (0.0,), **(times | facts))
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

@@ -11,7 +11,7 @@ from plugins.registry import PLUGINS
 from scheduler.config import default_config, running_profiles
 from scheduler.process.thread_executor import ThreadExecutor
 from scheduler.profiles.profile_swap import ProfileSwap
-from scheduler.queueing import Room
+from scheduler.queueing import QueueState
 from scheduler.runtime.profile_builder import build_framework
 from tests.builders import pod
 from tests.scheduler.parts import NoBinding, Parts
@@ -45,8 +45,8 @@ class Swapping:
         )
         (self.berth,) = self.parts.profiles
 
-    def room(self, made) -> Room:
-        return self.parts.queue.room_of(made.metadata.uid)
+    def state(self, made) -> QueueState:
+        return self.parts.queue.state_of(made.metadata.uid)
 
 
 @on_loop
@@ -63,7 +63,7 @@ async def test_pods_that_waited_for_the_profile_are_queued():
     waiting = pod("a").scheduler("gpu").build()
     swapping.pods = [waiting]
     swapping.swap([swapping.berth, framework("gpu")])
-    assert swapping.room(waiting) is Room.ACTIVE
+    assert swapping.state(waiting) is QueueState.ACTIVE
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ async def test_other_pods_are_not(made):
     built = made.build()
     swapping.pods = [built]
     swapping.swap([swapping.berth, framework("gpu")])
-    assert swapping.room(built) is Room.NOWHERE
+    assert swapping.state(built) is QueueState.NOWHERE
 
 
 @on_loop
@@ -89,7 +89,7 @@ async def test_a_pod_that_is_assumed_is_not_queued_again():
     swapping.parts.cache.assume_pod(info, "n1")
     swapping.pods = [info.pod]
     swapping.swap([swapping.berth, framework("gpu")])
-    assert swapping.room(info.pod) is Room.NOWHERE
+    assert swapping.state(info.pod) is QueueState.NOWHERE
 
 
 @on_loop
@@ -99,7 +99,7 @@ async def test_pods_of_a_profile_that_goes_leave_the_queue():
     swapping.pods = [waiting]
     swapping.swap([swapping.berth, framework("gpu")])
     swapping.swap([swapping.berth])
-    assert swapping.room(waiting) is Room.NOWHERE
+    assert swapping.state(waiting) is QueueState.NOWHERE
 
 
 @on_loop
@@ -109,7 +109,7 @@ async def test_a_pod_of_a_profile_that_goes_and_comes_is_queued_again():
     swapping.pods = [waiting]
     for frameworks in ([framework("gpu")], [], [framework("gpu")]):
         swapping.swap([swapping.berth, *frameworks])
-    assert swapping.room(waiting) is Room.ACTIVE
+    assert swapping.state(waiting) is QueueState.ACTIVE
 
 
 @on_loop

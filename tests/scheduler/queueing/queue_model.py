@@ -20,7 +20,7 @@ from plugins.framework.cluster_events import (
     Resource,
     update_events,
 )
-from scheduler.queueing import Room
+from scheduler.queueing import QueueState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ class ModelPod:
     info: PodInfo
     queued_s: float
     order: int
-    room: Room = Room.NOWHERE
+    state: QueueState = QueueState.NOWHERE
     attempts: int = 0
     refusals: int = 0
     errors: int = 0
@@ -73,12 +73,12 @@ class QueueModel:
     def find(self, uid: str) -> ModelPod | None:
         return next((pod for pod in self.pods if pod.info.uid == uid), None)
 
-    def of(self, *rooms: Room) -> list[ModelPod]:
-        return [pod for pod in self.pods if pod.room in rooms]
+    def of(self, *states: QueueState) -> list[ModelPod]:
+        return [pod for pod in self.pods if pod.state in states]
 
-    def room_of(self, uid: str) -> Room:
+    def state_of(self, uid: str) -> QueueState:
         pod = self.find(uid)
-        return Room.NOWHERE if pod is None else pod.room
+        return QueueState.NOWHERE if pod is None else pod.state
 
     def is_waiting(self, uid: str) -> bool:
         pod = self.find(uid)
@@ -93,35 +93,35 @@ class QueueModel:
             pod = ModelPod(info, self.clock(), self.order)
             self.pods.append(pod)
             self.let_in(pod, AT_ONCE)
-        elif pod.room is Room.IN_FLIGHT:
+        elif pod.state is QueueState.IN_FLIGHT:
             pod.latest, pod.gone = info, False
         else:
             before, pod.info = pod.info, info
             changes = self.changes(before, info)
-            if pod.room in (Room.GATED, Room.UNSCHEDULABLE):
+            if pod.state in (QueueState.GATED, QueueState.UNSCHEDULABLE):
                 verdict = self.judge_changes(pod, before)
-                if pod.room is Room.GATED and changes:
+                if pod.state is QueueState.GATED and changes:
                     verdict = verdict or AFTER_BACKOFF
                 self.wake(pod, verdict)
 
     def delete(self, uid: str) -> None:
         pod = self.find(uid)
-        if pod is not None and pod.room is Room.IN_FLIGHT:
+        if pod is not None and pod.state is QueueState.IN_FLIGHT:
             pod.gone = True
         elif pod is not None:
             self.pods.remove(pod)
 
     def pop(self) -> ModelPod | None:
         self.flush_backoff()
-        ready = sorted(self.of(Room.ACTIVE), key=ModelPod.place)
+        ready = sorted(self.of(QueueState.ACTIVE), key=ModelPod.place)
         early = sorted(
-            (pod for pod in self.of(Room.BACKOFF) if pod.refused_by | pod.pending),
+            (pod for pod in self.of(QueueState.BACKOFF) if pod.refused_by | pod.pending),
             key=lambda pod: (pod.until_s, pod.place()),
         )
         if not ready and not early:
             return None
         pod = (ready or early)[0]
-        pod.room = Room.IN_FLIGHT
+        pod.state = QueueState.IN_FLIGHT
         pod.attempts += 1
         pod.tried = pod.latest = pod.info
         pod.gone = pod.activated = False
@@ -130,12 +130,12 @@ class QueueModel:
 
     def done(self, uid: str) -> None:
         pod = self.find(uid)
-        if pod is not None and pod.room is Room.IN_FLIGHT:
+        if pod is not None and pod.state is QueueState.IN_FLIGHT:
             self.pods.remove(pod)
 
     def refuse(self, uid: str, refused_by: frozenset[str], pending: frozenset[str]) -> None:
         pod = self.find(uid)
-        if pod is None or pod.room is not Room.IN_FLIGHT:
+        if pod is None or pod.state is not QueueState.IN_FLIGHT:
             return
         if pod.gone:
             self.pods.remove(pod)
@@ -152,22 +152,22 @@ class QueueModel:
             pod.errors += 1
         failures = pod.errors or pod.refusals
         pod.until_s = math.floor(pod.queued_s + min(2 ** (failures - 1), 10)) + 1
-        # The last one to come to a room stands last in it.
+        # The last one to come to a state stands last in it.
         self.pods.remove(pod)
         self.pods.append(pod)
         verdicts = [self.judge(pod, *each) for each in pod.seen]
         verdicts.append(self.judge_changes(pod, pod.tried))
         if pod.activated or not refused_by | pending:
             verdicts.append(AFTER_BACKOFF)
-        pod.room = Room.UNSCHEDULABLE
+        pod.state = QueueState.UNSCHEDULABLE
         self.wake(pod, max(verdicts))
 
     def event(self, event: ClusterEvent, old: object, new: object) -> int:
         moved = 0
         for pod in list(self.pods):
-            if pod.room is Room.IN_FLIGHT:
+            if pod.state is QueueState.IN_FLIGHT:
                 pod.seen.append((event, old, new))
-            elif pod.room in (Room.UNSCHEDULABLE, Room.GATED):
+            elif pod.state in (QueueState.UNSCHEDULABLE, QueueState.GATED):
                 moved += self.wake(pod, self.judge(pod, event, old, new))
         return moved
 
@@ -175,20 +175,20 @@ class QueueModel:
         pod = self.find(uid)
         if pod is None:
             return
-        if pod.room is Room.IN_FLIGHT:
+        if pod.state is QueueState.IN_FLIGHT:
             pod.activated = True
-        elif pod.room is Room.BACKOFF:
-            pod.room = Room.ACTIVE
-        elif pod.room is not Room.ACTIVE:
+        elif pod.state is QueueState.BACKOFF:
+            pod.state = QueueState.ACTIVE
+        elif pod.state is not QueueState.ACTIVE:
             self.let_in(pod, AT_ONCE)
 
     def flush_backoff(self) -> None:
-        for pod in self.of(Room.BACKOFF):
+        for pod in self.of(QueueState.BACKOFF):
             if pod.until_s <= self.clock():
-                pod.room = Room.ACTIVE
+                pod.state = QueueState.ACTIVE
 
     def flush_late(self) -> None:
-        for pod in self.of(Room.UNSCHEDULABLE):
+        for pod in self.of(QueueState.UNSCHEDULABLE):
             if self.clock() - pod.queued_s > 300:
                 self.wake(pod, AFTER_BACKOFF)
 
@@ -200,10 +200,10 @@ class QueueModel:
     def let_in(self, pod: ModelPod, verdict: int) -> bool:
         pod.gate = self.gate_of(pod.info)
         if pod.gate is not None:
-            pod.room = Room.GATED
+            pod.state = QueueState.GATED
             return False
         pauses = verdict == AFTER_BACKOFF and self.clock() < pod.until_s
-        pod.room = Room.BACKOFF if pauses else Room.ACTIVE
+        pod.state = QueueState.BACKOFF if pauses else QueueState.ACTIVE
         return True
 
     def judge(self, pod: ModelPod, event: ClusterEvent, old: object, new: object) -> int:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from cache.objects import Pod
     from plugins.framework.handle import Handle
-    from scheduler.queueing import QueuedPod, Room
+    from scheduler.queueing import QueuedPod, QueueState
     from tests.builders import PodBuilder
 from tests.scheduler.queueing.queues import make_queue
 
@@ -133,9 +133,9 @@ class Stage:
         assert queued.info.uid == pod.build().metadata.uid
         return self.refuse(queued, *plugins, pending=pending)
 
-    def room(self, pod: PodBuilder) -> Room:
+    def state(self, pod: PodBuilder) -> QueueState:
         """Return where a pod is."""
-        return self.queue.room_of(pod.build().metadata.uid)
+        return self.queue.state_of(pod.build().metadata.uid)
 
 
 def version(pod: PodBuilder, resource_version: int, **status: Any) -> PodInfo:

@@ -10,7 +10,7 @@ from tests.builders import pod
 def failed(
     name: str = "p", *, at_s: float = 100.0, refusals: int = 0, errors: int = 0, priority: int = 0
 ) -> QueuedPod:
-    queued = QueuedPod(pod(name).info(), 0.0, at_s, 1, (-priority, at_s))
+    queued = QueuedPod(pod(name).info(), at_s, 1, (-priority, at_s))
     queued.unschedulable_count = refusals
     queued.consecutive_errors = errors
     if refusals and not errors:

@@ -9,7 +9,7 @@ PORTS = Blockers("berth", frozenset({"Ports"}), frozenset())
 
 
 def queued(name: str) -> QueuedPod:
-    return QueuedPod(pod(name).info(), 0.0, 0.0, 0, ())
+    return QueuedPod(pod(name).info(), 0.0, 0, ())
 
 
 def test_pods_are_found_by_who_blocks_them():

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plugins.framework.cluster_events import NODE_ADD
-from scheduler.queueing import Room
+from scheduler.queueing import QueueState
 from scheduler.queueing.budget_accounts import (
     COSTLY,
     CREDIT,
@@ -60,7 +60,7 @@ def test_a_pod_that_exceeds_its_budget_gets_twice_as_much_when_that_is_paid():
     stage.add(berth("web"))
     queued = break_off(stage, stage.pop())
     broken_off_s = stage.now_s
-    assert stage.room(berth("web")) is Room.BACKOFF
+    assert stage.state(berth("web")) is QueueState.BACKOFF
     assert wait_for(stage) is queued
     # Half of the income pays the debt of 0.25 s: 5 s, after which 0.25 s are saved; then all of it.
     assert stage.now_s - broken_off_s == pytest.approx(7.5, abs=0.2)
@@ -94,10 +94,10 @@ def test_a_gate_does_not_shorten_it_either():
     queued = break_off(stage, stage.pop())
     stage.queue.update(queued.info.pod, version(berth("web").label("door"), 9))
     stage.queue.policy_changed(frozenset({"berth"}), frozenset({"berth"}))
-    assert stage.room(berth("web")) is Room.GATED
+    assert stage.state(berth("web")) is QueueState.GATED
     stage.door_is_shut = False
     stage.queue.activate([queued.info.uid])
-    assert stage.room(berth("web")) is Room.BACKOFF
+    assert stage.state(berth("web")) is QueueState.BACKOFF
     assert stage.queue.pop(0) is None
 
 
@@ -108,7 +108,7 @@ def test_a_verdict_that_was_cheap_makes_a_pod_ordinary_again():
     queued = wait_for(stage)
     stage.queue.settle_budget(queued, LIMIT_S, over=False)
     stage.refuse(queued, "Fit")
-    assert stage.room(berth("web")) is Room.UNSCHEDULABLE
+    assert stage.state(berth("web")) is QueueState.UNSCHEDULABLE
     stage.queue.move_all(NODE_ADD, None, node("n").build())
     stage.now_s += 10
     assert wait_for(stage, 1) is queued
@@ -263,13 +263,13 @@ def test_accounts_are_closed_when_nothing_is_owed_and_nobody_waits():
         break_off(stage, queued)
         stage.queue.delete(queued.info.uid)
     accounts = stage.queue._accounts
-    assert accounts.num_accounts
+    assert len(accounts._accounts)
     assert len(accounts) == 0
     for _ in range(100):
         stage.now_s += 10
         stage.queue.add(berth("ordinary").info())
         stage.queue.done(stage.pop().info.uid)
-    assert accounts.num_accounts == 0
+    assert len(accounts._accounts) == 0
 
 
 def test_time_for_which_the_thread_waits_for_a_processor_is_nobodys_income():
@@ -337,11 +337,11 @@ def test_what_others_owe_breaks_off_no_ordinary_pod_until_they_owe_two_seconds_t
             used_s = end(stage, queued, need_s)
             stage.now_s += used_s
             dear_s += used_s if used_s == queued.allowance_s else max(0.0, used_s - COSTLY_S)
-        steps = min(int(accounts.owed_s / (CREDIT * LIMIT_S)), CREDIT_STEPS)
+        steps = min(int(accounts._owed_s / (CREDIT * LIMIT_S)), CREDIT_STEPS)
         assert queued.allowance_s >= INNOCENT_S / 2**steps
         stage.queue.done(queued.info.uid)
         credit_s = most_credit_s(namespaces)
-        assert accounts.owed_s <= credit_s
+        assert accounts._owed_s <= credit_s
         assert dear_s <= SHARE * (stage.now_s - START_S) + credit_s
 
 
@@ -363,8 +363,10 @@ def test_a_costly_verdict_stands_and_the_next_one_is_paid_in_advance():
     stage.add(berth("web"))
     queued = stage.pop()
     end(stage, queued, 0.2)
-    assert stage.room(berth("web")) is Room.UNSCHEDULABLE
-    assert stage.queue._accounts.debt_s("default") == pytest.approx(0.2 - LIMIT_S / COSTLY)
+    assert stage.state(berth("web")) is QueueState.UNSCHEDULABLE
+    assert stage.queue._accounts._accounts["default"].debt_s == pytest.approx(
+        0.2 - LIMIT_S / COSTLY
+    )
     stage.now_s += 1_000
     stage.queue.move_all(NODE_ADD, None, node("n").build())
     stage.queue.activate([queued.info.uid])
@@ -388,7 +390,7 @@ def test_the_time_of_the_thread_before_a_pod_was_woken_is_not_its_savings():
         worked.advance(100)
         stage.add(berth("next"))
         stage.queue.done(stage.pop().info.uid)
-    assert stage.queue._accounts.num_accounts == 0
+    assert len(stage.queue._accounts._accounts) == 0
     worked.advance(1_000)
     stage.queue.move_all(NODE_ADD, None, node("n").build())
     stage.queue.flush_backoff()
@@ -425,7 +427,7 @@ def test_without_a_limit_nothing_is_booked():
     stage = Stage(attempt_budget_s=float("inf"))
     stage.add(berth("web"))
     assert stage.pop().allowance_s == float("inf")
-    assert stage.queue._accounts.num_accounts == 0
+    assert len(stage.queue._accounts._accounts) == 0
 
 
 @pytest.mark.parametrize("namespaces", [1, 10])

@@ -114,7 +114,7 @@ def test_deleted_pods_leave_no_debt():
 def test_accounts_are_forgotten():
     pods = FairPods(sort().account)
     for index in range(1000):
-        queued = QueuedPod(of(f"n{index}", 0).info(), 0.0, 0.0, index, (0.0, 0.0))
+        queued = QueuedPod(of(f"n{index}", 0).info(), 0.0, index, (0.0, 0.0))
         pods.push(queued, queued.sort_key)
         assert pods.pop() is queued
         pods.charge(queued, 0.0)
@@ -137,7 +137,7 @@ def test_each_pod_that_is_in_comes_out_once_and_in_order_within_its_account(step
         if what == "push":
             key = (-float(index % 2), float(number))
             info = of(f"n{index % 3}", index).info()
-            inside[uid] = QueuedPod(info, 0.0, 0.0, number, key)
+            inside[uid] = QueuedPod(info, 0.0, number, key)
             pods.push(inside[uid], key)
         elif what == "remove":
             assert pods.remove(uid) is (inside.pop(uid, None) is not None)

@@ -8,7 +8,7 @@ from tests.builders import pod
 
 
 def start(in_flight: InFlight, name: str) -> str:
-    queued = QueuedPod(pod(name).info(), 0.0, 0.0, 0, ())
+    queued = QueuedPod(pod(name).info(), 0.0, 0, ())
     in_flight.start(queued)
     return queued.info.uid
 
@@ -30,7 +30,7 @@ def test_an_attempt_sees_what_happened_since_it_started():
 def test_nothing_is_kept_while_nothing_is_in_flight():
     in_flight = InFlight()
     in_flight.record(Happening(NODE_ADD, None, "a"))
-    assert in_flight.event_count == 0
+    assert len(in_flight.events()) == 0
 
 
 def test_events_are_dropped_once_no_older_attempt_needs_them():
@@ -41,10 +41,10 @@ def test_events_are_dropped_once_no_older_attempt_needs_them():
     two = start(in_flight, "two")
     in_flight.record(Happening(NODE_ADD, None, "late"))
     in_flight.end(one)
-    assert in_flight.event_count == 1
+    assert len(in_flight.events()) == 1
     assert seen(in_flight, two) == ["late"]
     in_flight.end(two)
-    assert in_flight.event_count == 0
+    assert len(in_flight.events()) == 0
 
 
 def test_the_end_of_a_younger_attempt_drops_nothing():
@@ -63,7 +63,7 @@ def test_an_attempt_that_lasts_keeps_a_bounded_number_of_events_and_knows_it():
         in_flight.record(Happening(NODE_ADD, None, index))
     late = start(in_flight, "late")
     in_flight.record(Happening(NODE_ADD, None, "last"))
-    assert in_flight.event_count == 100
+    assert len(in_flight.events()) == 100
     assert in_flight.has_lost_events(in_flight.get(slow))
     assert not in_flight.has_lost_events(in_flight.get(late))
     assert seen(in_flight, late) == ["last"]

@@ -4,7 +4,7 @@ import pytest
 
 from plugins.framework.cluster_events import NODE_ADD, EventRegistration
 from plugins.framework.status import SUCCESS, unschedulable
-from scheduler.queueing import Room
+from scheduler.queueing import QueueState
 from tests.builders import pod
 from tests.fakes.clock import FakeClock
 from tests.scheduler.queueing.queues import make_queue
@@ -42,26 +42,26 @@ class World:
         assert queued is not None
         queued.unschedulable_plugins = frozenset({"Fit"})
         self.queue.add_unschedulable(queued)
-        assert self.queue.room_of(info.uid) is Room.UNSCHEDULABLE
+        assert self.queue.state_of(info.uid) is QueueState.UNSCHEDULABLE
         self.clock.advance(60)
         return info
 
-    def room(self, info) -> Room:
-        return self.queue.room_of(info.uid)
+    def state(self, info) -> QueueState:
+        return self.queue.state_of(info.uid)
 
 
 def test_a_refused_pod_of_a_changed_profile_is_woken():
     world = World()
     info = world.refused("a")
     world.queue.policy_changed(GPU, BOTH)
-    assert world.room(info) is Room.ACTIVE
+    assert world.state(info) is QueueState.ACTIVE
 
 
 def test_a_refused_pod_of_another_profile_stays():
     world = World()
     info = world.refused("a", "berth")
     world.queue.policy_changed(GPU, BOTH)
-    assert world.room(info) is Room.UNSCHEDULABLE
+    assert world.state(info) is QueueState.UNSCHEDULABLE
 
 
 def test_a_gate_that_has_opened_lets_the_pod_in():
@@ -70,7 +70,7 @@ def test_a_gate_that_has_opened_lets_the_pod_in():
     info = world.add("a")
     world.shut = set()
     world.queue.policy_changed(GPU, BOTH)
-    assert world.room(info) is Room.ACTIVE
+    assert world.state(info) is QueueState.ACTIVE
 
 
 def test_a_gate_that_has_shut_keeps_an_active_pod_out():
@@ -78,7 +78,7 @@ def test_a_gate_that_has_shut_keeps_an_active_pod_out():
     info = world.add("a")
     world.shut = {"gpu"}
     world.queue.policy_changed(GPU, BOTH)
-    assert world.room(info) is Room.GATED
+    assert world.state(info) is QueueState.GATED
 
 
 def test_a_gate_that_has_shut_keeps_a_pausing_pod_out():
@@ -86,10 +86,10 @@ def test_a_gate_that_has_shut_keeps_a_pausing_pod_out():
     info = world.add("a")
     queued = world.queue.pop(0)
     world.queue.add_unschedulable(queued)
-    assert world.room(info) is Room.BACKOFF
+    assert world.state(info) is QueueState.BACKOFF
     world.shut = {"gpu"}
     world.queue.policy_changed(GPU, BOTH)
-    assert world.room(info) is Room.GATED
+    assert world.state(info) is QueueState.GATED
 
 
 @pytest.mark.parametrize("how", ["add", "refused"])
@@ -97,7 +97,7 @@ def test_pods_of_a_profile_that_is_gone_leave(how):
     world = World()
     info = getattr(world, how)("a")
     world.queue.policy_changed(frozenset(), frozenset({"berth"}))
-    assert world.room(info) is Room.NOWHERE
+    assert world.state(info) is QueueState.NOWHERE
 
 
 def test_a_pod_in_flight_of_a_profile_that_is_gone_does_not_come_back():
@@ -106,7 +106,7 @@ def test_a_pod_in_flight_of_a_profile_that_is_gone_does_not_come_back():
     queued = world.queue.pop(0)
     world.queue.policy_changed(frozenset(), frozenset({"berth"}))
     world.queue.add_unschedulable(queued)
-    assert world.room(info) is Room.NOWHERE
+    assert world.state(info) is QueueState.NOWHERE
 
 
 def test_a_pod_in_flight_whose_profile_comes_back_is_not_lost():
@@ -117,7 +117,7 @@ def test_a_pod_in_flight_whose_profile_comes_back_is_not_lost():
     world.queue.policy_changed(GPU, BOTH)
     world.queue.add(info)
     world.queue.add_unschedulable(queued)
-    assert world.room(info) is not Room.NOWHERE
+    assert world.state(info) is not QueueState.NOWHERE
 
 
 def test_a_pod_that_was_in_flight_is_tried_again_if_it_is_refused():
@@ -127,18 +127,18 @@ def test_a_pod_that_was_in_flight_is_tried_again_if_it_is_refused():
     world.queue.policy_changed(GPU, BOTH)
     queued.unschedulable_plugins = frozenset({"Fit"})
     world.queue.add_unschedulable(queued)
-    assert world.room(info) is Room.BACKOFF
+    assert world.state(info) is QueueState.BACKOFF
 
 
 def test_registrations_are_asked_for_anew():
     world = World()
     info = world.refused("a", "berth")
     world.queue.move_all(NODE_ADD, None, None)
-    assert world.room(info) is Room.UNSCHEDULABLE
+    assert world.state(info) is QueueState.UNSCHEDULABLE
     world.registered = {"Fit": (EventRegistration(NODE_ADD),)}
     world.queue.policy_changed(frozenset(), BOTH)
     world.queue.move_all(NODE_ADD, None, None)
-    assert world.room(info) is Room.ACTIVE
+    assert world.state(info) is QueueState.ACTIVE
 
 
 def test_a_nomination_goes_with_the_profile():

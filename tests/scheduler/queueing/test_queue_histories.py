@@ -1,4 +1,4 @@
-"""I5, I7: after any history each pod is in one room, the right one, and at rest nothing is left."""
+"""I5, I7: after any history each pod is in the one right state, and at rest nothing is left."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from plugins.framework.cluster_events import (
     Hint,
     Resource,
 )
-from scheduler.queueing import QueueCounts, Room
+from scheduler.queueing import QueueCounts, QueueState
 from tests.builders import pod
 from tests.scheduler.queueing.queue_model import QueueModel
 from tests.scheduler.queueing.stage import (
@@ -119,7 +119,7 @@ class QueueHistory(RuleBasedStateMachine):
             made = replace(made, spec=replace(made.spec, scheduling_gates=none))
         self.pods[name] = PodInfo(made)
         # A bound pod is assigned, so the queue is not told of its updates.
-        if self.model.room_of(old.uid) is not Room.NOWHERE:
+        if self.model.state_of(old.uid) is not QueueState.NOWHERE:
             self.queue.update(old.pod, self.pods[name])
             self.model.tell(self.pods[name])
 
@@ -233,12 +233,18 @@ class QueueHistory(RuleBasedStateMachine):
     @invariant()
     def each_pod_is_in_its_room(self):
         for uid in self.uids:
-            assert self.queue.room_of(uid) is self.model.room_of(uid), uid
+            assert self.queue.state_of(uid) is self.model.state_of(uid), uid
 
     @invariant()
     def the_rooms_hold_nothing_else(self):
-        rooms = (Room.ACTIVE, Room.BACKOFF, Room.UNSCHEDULABLE, Room.GATED, Room.IN_FLIGHT)
-        assert self.queue.counts() == QueueCounts(*(len(self.model.of(room)) for room in rooms))
+        states = (
+            QueueState.ACTIVE,
+            QueueState.BACKOFF,
+            QueueState.UNSCHEDULABLE,
+            QueueState.GATED,
+            QueueState.IN_FLIGHT,
+        )
+        assert self.queue.counts() == QueueCounts(*(len(self.model.of(state)) for state in states))
         pending = self.queue.pending()
         told = [
             pending.active,
@@ -247,13 +253,13 @@ class QueueHistory(RuleBasedStateMachine):
             pending.gated,
             pending.in_flight,
         ]
-        for room, pods in zip(rooms, told, strict=True):
-            expected = {each.info.uid for each in self.model.of(room)}
+        for state, pods in zip(states, told, strict=True):
+            expected = {each.info.uid for each in self.model.of(state)}
             assert {each.info.uid for each in pods} == expected
 
     @invariant()
     def active_pods_stand_in_order(self):
-        expected = sorted(self.model.of(Room.ACTIVE), key=lambda each: each.place())
+        expected = sorted(self.model.of(QueueState.ACTIVE), key=lambda each: each.place())
         active = self.queue.pending().active
         assert [told.info.uid for told in active] == [each.info.uid for each in expected]
 
@@ -270,8 +276,8 @@ class QueueHistory(RuleBasedStateMachine):
 
     @invariant()
     def events_are_kept_for_attempts_only(self):
-        longest = max((len(each.seen) for each in self.model.of(Room.IN_FLIGHT)), default=0)
-        assert self.queue._rooms.in_flight.event_count == longest
+        longest = max((len(each.seen) for each in self.model.of(QueueState.IN_FLIGHT)), default=0)
+        assert len(self.queue._pods.in_flight.events()) == longest
 
     def teardown(self):
         for uid, queued in self.attempts.items():
@@ -281,9 +287,9 @@ class QueueHistory(RuleBasedStateMachine):
                 self.queue.add_unschedulable(queued)
         for info in self.pods.values():
             self.queue.delete(info.uid)
-        assert self.queue.counts().is_empty
+        assert not any(self.queue.counts())
         assert len(self.queue.nominator) == 0
-        assert self.queue._rooms.in_flight.event_count == 0
+        assert len(self.queue._pods.in_flight.events()) == 0
         assert self.queue.pop(0) is None
 
 

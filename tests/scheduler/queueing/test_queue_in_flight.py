@@ -5,7 +5,7 @@ import pytest
 from plugins.framework.cluster_events import (
     NODE_ADD,
 )
-from scheduler.queueing import Room
+from scheduler.queueing import QueueState
 from tests.builders import pod
 from tests.scheduler.queueing.stage import (
     NODE_TAINT,
@@ -30,7 +30,7 @@ class TestInFlight:
         queued = stage.pop()
         stage.queue.move_all(NODE_ADD, None, None)
         stage.refuse(queued, "Fit")
-        assert stage.room(POD) is Room.BACKOFF
+        assert stage.state(POD) is QueueState.BACKOFF
 
     @pytest.mark.parametrize(
         "refused_by",
@@ -41,8 +41,8 @@ class TestInFlight:
         queued = stage.pop()
         stage.queue.move_all(NODE_TAINT, None, None)
         stage.refuse(queued, *refused_by)
-        expected = Room.BACKOFF if refused_by == ["Taints"] else Room.UNSCHEDULABLE
-        assert stage.room(POD) is expected
+        expected = QueueState.BACKOFF if refused_by == ["Taints"] else QueueState.UNSCHEDULABLE
+        assert stage.state(POD) is expected
 
     def test_an_event_before_the_attempt_does_not_count(self, stage):
         stage.add(OTHER, POD)
@@ -51,8 +51,8 @@ class TestInFlight:
         younger = stage.pop()
         stage.refuse(younger, "Fit")
         stage.refuse(older, "Fit")
-        assert stage.room(POD) is Room.UNSCHEDULABLE
-        assert stage.room(OTHER) is Room.BACKOFF
+        assert stage.state(POD) is QueueState.UNSCHEDULABLE
+        assert stage.state(OTHER) is QueueState.BACKOFF
 
     def test_what_a_pending_plugin_waited_for_counts_more_than_others(self, stage):
         stage.add(POD)
@@ -60,21 +60,21 @@ class TestInFlight:
         stage.queue.move_all(NODE_ADD, None, None)
         stage.queue.move_all(NODE_TAINT, None, None)
         stage.refuse(queued, "Taints", pending=("Fit",))
-        assert stage.room(POD) is Room.ACTIVE
+        assert stage.state(POD) is QueueState.ACTIVE
 
     def test_an_activation_during_the_attempt_is_not_lost(self, stage):
         stage.add(POD)
         queued = stage.pop()
         stage.queue.activate([queued.info.uid])
         stage.refuse(queued, "Silent")
-        assert stage.room(POD) is Room.BACKOFF
+        assert stage.state(POD) is QueueState.BACKOFF
 
     def test_an_update_that_may_help_is_not_lost(self, stage):
         stage.add(POD)
         queued = stage.pop()
         stage.update(POD, POD.toleration("t"))
         stage.refuse(queued, "Taints")
-        assert stage.room(POD) is Room.BACKOFF
+        assert stage.state(POD) is QueueState.BACKOFF
 
     def test_an_update_and_its_reversal_are_no_reason_to_try_again(self, stage):
         stage.add(POD)
@@ -82,7 +82,7 @@ class TestInFlight:
         stage.update(POD, POD.toleration("t"))
         stage.update(POD.toleration("t"), POD)
         stage.refuse(queued, "Taints")
-        assert stage.room(POD) is Room.UNSCHEDULABLE
+        assert stage.state(POD) is QueueState.UNSCHEDULABLE
 
     def test_the_next_attempt_is_made_with_the_latest_version(self, stage):
         stage.add(POD)
@@ -99,7 +99,7 @@ class TestInFlight:
         stage.queue.update(None, version(POD, 2))
         queued.info = version(POD.toleration("t"), 3)
         stage.refuse(queued, "Taints")
-        assert stage.room(POD) is Room.BACKOFF
+        assert stage.state(POD) is QueueState.BACKOFF
         assert queued.info.pod.metadata.resource_version == "3"
 
     def test_a_version_that_the_caller_looked_up_is_dropped_if_it_is_older(self, stage):
@@ -122,7 +122,7 @@ class TestInFlight:
         queued = stage.pop()
         stage.queue.delete(queued.info.uid)
         stage.refuse(queued, "Fit")
-        assert stage.queue.counts().is_empty
+        assert not any(stage.queue.counts())
 
     def test_a_pod_that_is_told_of_after_its_deletion_is_back(self, stage):
         stage.add(POD)
@@ -130,7 +130,7 @@ class TestInFlight:
         stage.queue.delete(queued.info.uid)
         stage.add(POD)
         stage.refuse(queued, "Fit")
-        assert stage.room(POD) is Room.UNSCHEDULABLE
+        assert stage.state(POD) is QueueState.UNSCHEDULABLE
 
     def test_an_attempt_that_lost_events_is_made_again(self):
         stage = Stage(max_in_flight_events=10)
@@ -139,4 +139,4 @@ class TestInFlight:
         for _ in range(11):
             stage.queue.move_all(NODE_TAINT, None, None)
         stage.refuse(queued, "Fit")
-        assert stage.room(POD) is Room.BACKOFF
+        assert stage.state(POD) is QueueState.BACKOFF

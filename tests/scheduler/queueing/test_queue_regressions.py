@@ -6,7 +6,7 @@ from plugins.framework.cluster_events import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
 )
-from scheduler.queueing import Room
+from scheduler.queueing import QueueState
 from tests.builders import pod
 from tests.scheduler.queueing.stage import (
     Stage,
@@ -39,7 +39,7 @@ class TestRegressions:
         assert new.info.uid == "second"
         assert new.attempts == 1
         stage.queue.done("second")
-        assert stage.queue.counts().is_empty
+        assert not any(stage.queue.counts())
 
     def test_the_deletion_of_the_old_pod_may_come_late(self, stage):
         # kubernetes#56682.
@@ -64,7 +64,7 @@ class TestRegressions:
         stage.queue.move_all(NODE_ADD, None, None)
         for queued in attempts:
             stage.refuse(queued, "Fit")
-        assert {stage.room(POD), stage.room(OTHER)} == {Room.BACKOFF}
+        assert {stage.state(POD), stage.state(OTHER)} == {QueueState.BACKOFF}
 
     def test_no_event_is_kept_when_nothing_is_in_flight(self, stage):
         # kubernetes#120622, PRs 126962 and 138324: entries that were never closed.
@@ -75,7 +75,7 @@ class TestRegressions:
         stage.queue.delete(first.info.uid)
         stage.fail(first)
         stage.queue.done(second.info.uid)
-        assert stage.queue._rooms.in_flight.event_count == 0
+        assert len(stage.queue._pods.in_flight.events()) == 0
         assert stage.queue.counts().in_flight == 0
 
     def test_a_forgotten_pod_is_a_capacity_event(self, stage):
@@ -92,7 +92,7 @@ class TestRegressions:
         stage.queue.move_all(ASSIGNED_POD_DELETE, POD.on("n1").build(), None)
         if first == "release":
             stage.refuse(queued, "Fit")
-        assert stage.room(POD) is Room.UNSCHEDULABLE
+        assert stage.state(POD) is QueueState.UNSCHEDULABLE
 
     def test_a_gated_pod_is_woken_although_it_was_refused_before(self, stage):
         # kubernetes#125223.
@@ -100,17 +100,17 @@ class TestRegressions:
         stage.refused(AT_DOOR, "Silent")
         stage.door_is_shut = True
         stage.queue.activate([AT_DOOR.info().uid])
-        assert stage.room(AT_DOOR) is Room.GATED
+        assert stage.state(AT_DOOR) is QueueState.GATED
         stage.door_is_shut = False
         stage.queue.move_all(NODE_ADD, None, None)
-        assert stage.room(AT_DOOR) is not Room.GATED
+        assert stage.state(AT_DOOR) is not QueueState.GATED
 
     def test_a_storm_of_updates_leaves_nothing_behind(self, stage):
         # volcano#3597.
         stage.add(POD, OTHER)
         for index in range(5000):
             stage.queue.update(None, POD.priority(index % 2).label("n", str(index)).info())
-        assert stage.queue._rooms.active.entry_count < 100
+        assert len(stage.queue._pods.active._heap) < 100
 
 
 class TestNominations:

@@ -130,12 +130,12 @@ def test_each_of_many_pods_ends_exactly_once(queue):
 
     def delete() -> None:
         for info in infos[::10]:
-            eventually(lambda uid=info.uid: queue.room_of(uid).value != "nowhere" or uid in ended)
+            eventually(lambda uid=info.uid: queue.state_of(uid).value != "nowhere" or uid in ended)
             queue.delete(info.uid)
             deleted.append(info.uid)
 
     def disturb() -> None:
-        while not (added.is_set() and queue.counts().is_empty):
+        while not added.is_set() or any(queue.counts()):
             queue.move_all(ALL_EVENTS, None, None)
             queue.flush_backoff()
 
@@ -159,6 +159,6 @@ def test_each_of_many_pods_ends_exactly_once(queue):
         assert not thread.is_alive()
     queue.close()
     popper.join(DEADLINE_S)
-    assert queue.counts().is_empty
+    assert not any(queue.counts())
     assert len(ended) == len(set(ended))
     assert set(ended) | set(deleted) == {info.uid for info in infos}

@@ -24,7 +24,7 @@ from plugins.inter_pod_affinity import InterPodAffinity
 from plugins.node_affinity import NodeAffinity
 from plugins.node_resources_fit import NodeResourcesFit
 from plugins.pod_topology_spread import PodTopologySpread
-from scheduler.queueing import Room
+from scheduler.queueing import QueueState
 from scheduler.queueing.event_backlog import MAX_BACKLOG
 from tests.builders import PodBuilder, node, pod
 from tests.plugins.conformance import RecordingHandle
@@ -134,7 +134,7 @@ def test_a_small_pod_that_goes_does_not_wake_ten_thousand_that_it_cannot_help():
     stage.queue.move_all(ASSIGNED_POD_DELETE, pod("gone").request(cpu="1").on("n").build(), None)
     assert counted.questions == 2
     assert stage.queue.counts().unschedulable == MANY
-    assert stage.room(pod("small")) is Room.BACKOFF
+    assert stage.state(pod("small")) is QueueState.BACKOFF
 
 
 def test_nobody_is_asked_about_a_pod_whose_labels_no_term_means():
@@ -145,7 +145,7 @@ def test_nobody_is_asked_about_a_pod_whose_labels_no_term_means():
     assert counted.questions == 0
     stage.queue.move_all(ASSIGNED_POD_ADD, None, pod("db").label("db", "app-7").on("n").build())
     assert 0 < counted.questions <= 2
-    assert stage.room(pod("p7")) is Room.BACKOFF
+    assert stage.state(pod("p7")) is QueueState.BACKOFF
     assert stage.queue.counts().unschedulable == MANY - 1
 
 
@@ -175,7 +175,7 @@ def test_no_group_outlives_its_pods():
     stage.queue.move_all(ASSIGNED_POD_ADD, None, FOREIGN)
     for index in range(20):
         stage.queue.delete(pod(f"p{index}").info().uid)
-    assert stage.queue._rooms.unschedulable.groups() == []
+    assert stage.queue._pods.unschedulable.groups() == []
 
 
 # --- in slices --------------------------------------------------------------------------------
@@ -217,11 +217,11 @@ def test_a_pod_whose_attempt_started_after_an_event_is_not_woken_by_it():
     late = stage.refused(pod("late"), "Picky")
     while stage.queue.judge_backlog(pieces(1)):
         pass
-    assert late.room is Room.UNSCHEDULABLE
+    assert late.state is QueueState.UNSCHEDULABLE
     stage.queue.move_all(NODE_LABEL, None, "late")
     while stage.queue.judge_backlog(pieces(1)):
         pass
-    assert late.room is not Room.UNSCHEDULABLE
+    assert late.state is not QueueState.UNSCHEDULABLE
 
 
 def test_a_pod_in_flight_judges_an_event_of_the_backlog_at_its_end():
@@ -230,7 +230,7 @@ def test_a_pod_in_flight_judges_an_event_of_the_backlog_at_its_end():
     trying = stage.pop()
     stage.queue.move_all(NODE_LABEL, None, "trying")
     stage.refuse(trying, "Picky")
-    assert trying.room is Room.BACKOFF
+    assert trying.state is QueueState.BACKOFF
 
 
 @pytest.mark.parametrize("fate", ["deleted", "activated"])
@@ -242,10 +242,10 @@ def test_a_pod_that_left_its_room_is_not_woken(fate):
         stage.queue.delete(uid)
     else:
         stage.queue.activate([uid])
-    room = stage.queue.room_of(uid)
+    state = stage.queue.state_of(uid)
     while stage.queue.judge_backlog(pieces(1)):
         pass
-    assert stage.queue.room_of(uid) is room
+    assert stage.queue.state_of(uid) is state
 
 
 def test_an_event_that_concerns_nobody_who_waits_is_not_put_down():
@@ -282,7 +282,7 @@ def test_a_backlog_that_is_full_wakes_whom_its_events_may_concern_without_asking
         pass
     assert len(told) <= asked + 3
     assert stage.queue.counts().unschedulable == 1
-    assert late.room is Room.UNSCHEDULABLE
+    assert late.state is QueueState.UNSCHEDULABLE
 
 
 def test_the_age_of_the_oldest_active_pod():
@@ -337,5 +337,5 @@ def test_a_pod_sleeps_exactly_if_nothing_helped_since_its_attempt_started(steps)
         pass
     for name, heard in since.items():
         if name not in in_flight:
-            sleeps = stage.room(pod(name)) is Room.UNSCHEDULABLE
+            sleeps = stage.state(pod(name)) is QueueState.UNSCHEDULABLE
             assert sleeps is not any(which in (name, "all") for which in heard)

@@ -12,7 +12,7 @@ from plugins.framework.cluster_events import (
     Resource,
 )
 from plugins.framework.cluster_events import Action as Do
-from scheduler.queueing import Room
+from scheduler.queueing import QueueState
 from scheduler.queueing.queue_states import IllegalMoveError
 from tests.builders import pod
 from tests.scheduler.queueing.stage import (
@@ -71,21 +71,21 @@ class TestOrder:
 class TestComingAndGoing:
     def test_a_new_pod_is_active(self, stage):
         stage.add(POD)
-        assert stage.room(POD) is Room.ACTIVE
+        assert stage.state(POD) is QueueState.ACTIVE
         assert stage.queue.counts() == (1, 0, 0, 0, 0)
 
     def test_a_popped_pod_is_in_flight_until_it_is_done(self, stage):
         stage.add(POD)
         queued = stage.pop()
-        assert stage.room(POD) is Room.IN_FLIGHT
+        assert stage.state(POD) is QueueState.IN_FLIGHT
         stage.queue.done(queued.info.uid)
-        assert stage.queue.counts().is_empty
+        assert not any(stage.queue.counts())
 
     def test_what_the_caller_learns_about_a_popped_pod(self, stage):
         stage.add(POD)
         queued = stage.pop()
         assert queued.attempts == 1
-        assert queued.added_s == queued.timestamp_s == queued.initial_attempt_s == START_S
+        assert queued.timestamp_s == queued.initial_attempt_s == START_S
         assert queued.popped_s == START_S + 1
 
     def test_an_empty_queue_has_nothing_to_pop(self, stage):
@@ -93,12 +93,12 @@ class TestComingAndGoing:
 
     def test_an_unknown_pod_that_is_updated_is_added(self, stage):
         stage.update(POD, POD.label("app", "web"))
-        assert stage.room(POD) is Room.ACTIVE
+        assert stage.state(POD) is QueueState.ACTIVE
 
     def test_an_unknown_pod_told_of_twice_does_not_come_back(self, stage):
         info = version(POD, 7)
         stage.queue.update(info.pod, info)
-        assert stage.room(POD) is Room.NOWHERE
+        assert stage.state(POD) is QueueState.NOWHERE
 
     def test_a_pod_that_is_added_twice_is_in_the_queue_once(self, stage):
         stage.add(POD, POD)
@@ -117,30 +117,34 @@ class TestComingAndGoing:
         assert stage.pop().info is new
 
     @pytest.mark.parametrize(
-        ("bring", "room"),
+        ("bring", "state"),
         [
-            pytest.param(lambda stage: stage.add(POD), Room.ACTIVE, id="active"),
+            pytest.param(lambda stage: stage.add(POD), QueueState.ACTIVE, id="active"),
             pytest.param(
-                lambda stage: stage.fail(stage.add(POD) or stage.pop()), Room.BACKOFF, id="error"
+                lambda stage: stage.fail(stage.add(POD) or stage.pop()),
+                QueueState.BACKOFF,
+                id="error",
             ),
             pytest.param(
                 lambda stage: (stage.refused(POD, "Fit"), stage.queue.move_all(NODE_ADD, 0, 0)),
-                Room.BACKOFF,
+                QueueState.BACKOFF,
                 id="backoff",
             ),
             pytest.param(
-                lambda stage: stage.refused(POD, "Fit"), Room.UNSCHEDULABLE, id="unschedulable"
+                lambda stage: stage.refused(POD, "Fit"),
+                QueueState.UNSCHEDULABLE,
+                id="unschedulable",
             ),
             pytest.param(
-                lambda stage: stage.queue.add(POD.gate("g").info()), Room.GATED, id="gated"
+                lambda stage: stage.queue.add(POD.gate("g").info()), QueueState.GATED, id="gated"
             ),
         ],
     )
-    def test_a_deleted_pod_is_gone_wherever_it_was(self, stage, bring, room):
+    def test_a_deleted_pod_is_gone_wherever_it_was(self, stage, bring, state):
         bring(stage)
-        assert stage.room(POD) is room
+        assert stage.state(POD) is state
         stage.queue.delete(POD.info().uid)
-        assert stage.queue.counts().is_empty
+        assert not any(stage.queue.counts())
         stage.now_s += 1000
         stage.queue.flush_backoff()
         stage.queue.flush_unschedulable_leftover()
@@ -157,19 +161,19 @@ class TestComingAndGoing:
         queued = stage.pop()
         stage.queue.close()
         stage.queue.done(queued.info.uid)
-        assert stage.queue.counts().is_empty
+        assert not any(stage.queue.counts())
 
 
 class TestFailedAttempts:
     def test_a_refused_pod_waits_for_an_event(self, stage):
         queued = stage.refused(POD, "Fit")
-        assert stage.room(POD) is Room.UNSCHEDULABLE
+        assert stage.state(POD) is QueueState.UNSCHEDULABLE
         assert (queued.unschedulable_count, queued.consecutive_errors) == (1, 0)
 
     def test_a_pod_that_met_an_error_pauses(self, stage):
         stage.add(POD)
         queued = stage.fail(stage.pop())
-        assert stage.room(POD) is Room.BACKOFF
+        assert stage.state(POD) is QueueState.BACKOFF
         assert (queued.unschedulable_count, queued.consecutive_errors) == (0, 1)
 
     def test_after_an_error_nobody_goes_early(self, stage):
@@ -198,7 +202,7 @@ class TestFailedAttempts:
         stage.fail(stage.pop())
         stage.now_s += 2
         stage.queue.flush_backoff()
-        assert stage.room(POD) is Room.ACTIVE
+        assert stage.state(POD) is QueueState.ACTIVE
 
     def test_the_pause_grows_with_each_refusal(self, stage):
         stage.add(POD)
@@ -207,7 +211,7 @@ class TestFailedAttempts:
             queued = stage.refuse(stage.pop(), "Fit")
             pauses.append(queued.backoff_until_s - stage.now_s - 1)
             stage.queue.move_all(NODE_ADD, None, None)
-            assert stage.room(POD) is Room.BACKOFF
+            assert stage.state(POD) is QueueState.BACKOFF
             stage.now_s = queued.backoff_until_s
         assert pauses == [1, 2, 4, 8, 10, 10]
 
@@ -223,7 +227,7 @@ class TestFailedAttempts:
         stage.refuse(queued, "Fit")
         stage.queue.done(queued.info.uid)
         stage.fail(queued)
-        assert stage.room(POD) is Room.UNSCHEDULABLE
+        assert stage.state(POD) is QueueState.UNSCHEDULABLE
         assert queued.consecutive_errors == 0
 
     def test_after_done_a_refusal_puts_the_pod_nowhere(self, stage):
@@ -231,53 +235,53 @@ class TestFailedAttempts:
         queued = stage.pop()
         stage.queue.done(queued.info.uid)
         stage.refuse(queued, "Fit")
-        assert stage.queue.counts().is_empty
+        assert not any(stage.queue.counts())
 
 
 class TestWaking:
     @pytest.mark.parametrize(
-        ("event", "refused_by", "room"),
+        ("event", "refused_by", "state"),
         [
-            pytest.param(NODE_ADD, ["Fit"], Room.BACKOFF, id="awaited"),
-            pytest.param(NODE_LABEL, ["Fit"], Room.UNSCHEDULABLE, id="of no use"),
-            pytest.param(NODE_TAINT, ["Fit", "Taints"], Room.BACKOFF, id="of use to one"),
-            pytest.param(ASSIGNED_POD_ADD, ["Fit"], Room.UNSCHEDULABLE, id="a pod takes room"),
-            pytest.param(ALL_EVENTS, ["Silent"], Room.BACKOFF, id="everything"),
+            pytest.param(NODE_ADD, ["Fit"], QueueState.BACKOFF, id="awaited"),
+            pytest.param(NODE_LABEL, ["Fit"], QueueState.UNSCHEDULABLE, id="of no use"),
+            pytest.param(NODE_TAINT, ["Fit", "Taints"], QueueState.BACKOFF, id="of use to one"),
+            pytest.param(ASSIGNED_POD_ADD, ["Fit"], QueueState.UNSCHEDULABLE, id="a pod comes"),
+            pytest.param(ALL_EVENTS, ["Silent"], QueueState.BACKOFF, id="everything"),
         ],
     )
-    def test_an_event_wakes_whom_it_may_help(self, stage, event, refused_by, room):
+    def test_an_event_wakes_whom_it_may_help(self, stage, event, refused_by, state):
         stage.refused(POD, *refused_by)
         moved = stage.queue.move_all(event, None, None)
-        assert stage.room(POD) is room
-        assert moved == (room is not Room.UNSCHEDULABLE)
+        assert stage.state(POD) is state
+        assert moved == (state is not QueueState.UNSCHEDULABLE)
 
     @pytest.mark.parametrize(
-        ("event", "room"),
+        ("event", "state"),
         [
-            pytest.param(NODE_TAINT, Room.BACKOFF, id="who wants new nodes hears of taints"),
-            pytest.param(NODE_LABEL, Room.UNSCHEDULABLE, id="but not of labels"),
+            pytest.param(NODE_TAINT, QueueState.BACKOFF, id="who wants new nodes hears of taints"),
+            pytest.param(NODE_LABEL, QueueState.UNSCHEDULABLE, id="but not of labels"),
         ],
     )
-    def test_a_new_node_may_lose_a_taint_later(self, stage, event, room):
+    def test_a_new_node_may_lose_a_taint_later(self, stage, event, state):
         stage.refused(POD, "Fit")
         stage.queue.move_all(event, None, None)
-        assert stage.room(POD) is room
+        assert stage.state(POD) is state
 
     def test_only_those_that_the_event_can_concern_are_asked(self, stage):
         stage.refused(POD, "Fit")
         assert stage.queue.move_all(NODE_ADD, None, None, lambda one: False) == 0
-        assert stage.room(POD) is Room.UNSCHEDULABLE
+        assert stage.state(POD) is QueueState.UNSCHEDULABLE
 
     def test_once_its_pause_is_over_a_woken_pod_is_active(self, stage):
         stage.refused(POD, "Fit")
         stage.now_s += 60
         stage.queue.move_all(NODE_ADD, None, None)
-        assert stage.room(POD) is Room.ACTIVE
+        assert stage.state(POD) is QueueState.ACTIVE
 
     def test_what_a_pending_plugin_waited_for_spares_the_pause(self, stage):
         stage.refused(POD, pending=("Fit",))
         stage.queue.move_all(NODE_ADD, None, None)
-        assert stage.room(POD) is Room.ACTIVE
+        assert stage.state(POD) is QueueState.ACTIVE
 
     def test_a_hint_decides_for_each_pod(self):
         def small(one, old, new):
@@ -287,32 +291,36 @@ class TestWaking:
         stage.refused(POD, "P")
         stage.refused(OTHER, "P")
         assert stage.queue.move_all(NODE_ADD, None, "other") == 1
-        assert stage.room(OTHER) is Room.BACKOFF
-        assert stage.room(POD) is Room.UNSCHEDULABLE
+        assert stage.state(OTHER) is QueueState.BACKOFF
+        assert stage.state(POD) is QueueState.UNSCHEDULABLE
 
     def test_a_wildcard_event_may_name_one_pod(self, stage):
         stage.refused(POD, "Fit")
         stage.refused(OTHER, "Fit")
         assert stage.queue.move_all(FORCE_ACTIVATE, None, OTHER.build()) == 1
-        assert stage.room(POD) is Room.UNSCHEDULABLE
+        assert stage.state(POD) is QueueState.UNSCHEDULABLE
 
     @pytest.mark.parametrize(
-        ("change", "room"),
+        ("change", "state"),
         [
-            pytest.param(lambda pod: pod.toleration("t"), Room.BACKOFF, id="what was missing"),
-            pytest.param(lambda pod: pod.label("a", "b"), Room.UNSCHEDULABLE, id="something else"),
+            pytest.param(
+                lambda pod: pod.toleration("t"), QueueState.BACKOFF, id="what was missing"
+            ),
+            pytest.param(
+                lambda pod: pod.label("a", "b"), QueueState.UNSCHEDULABLE, id="something else"
+            ),
         ],
     )
-    def test_an_update_of_the_pod_itself_wakes_it_if_it_may_help(self, stage, change, room):
+    def test_an_update_of_the_pod_itself_wakes_it_if_it_may_help(self, stage, change, state):
         stage.refused(POD, "Taints")
         stage.update(POD, change(POD))
-        assert stage.room(POD) is room
+        assert stage.state(POD) is state
 
     def test_an_update_of_the_status_wakes_nobody(self):
         stage = Stage({"P": (wants(Resource.WILDCARD, Do.ALL),)})
         stage.refused(POD, "P")
         stage.queue.update(POD.build(), version(POD, 2, phase="Pending", reason="Unschedulable"))
-        assert stage.room(POD) is Room.UNSCHEDULABLE
+        assert stage.state(POD) is QueueState.UNSCHEDULABLE
 
     def test_a_hint_that_raises_wakes_the_pod_and_no_other_is_lost(self):
         def broken(one, old, new):
@@ -326,22 +334,22 @@ class TestWaking:
     def test_activation_spares_the_pause(self, stage):
         stage.refused(POD, "Silent")
         stage.queue.activate([POD.info().uid, "unknown"])
-        assert stage.room(POD) is Room.ACTIVE
+        assert stage.state(POD) is QueueState.ACTIVE
 
     def test_activation_ends_a_pause(self, stage):
         stage.add(POD)
         stage.fail(stage.pop())
         stage.queue.activate([POD.info().uid])
-        assert stage.room(POD) is Room.ACTIVE
+        assert stage.state(POD) is QueueState.ACTIVE
 
     def test_nobody_waits_longer_than_the_limit_without_an_event(self, stage):
         queued = stage.refused(POD, "Silent")
         stage.now_s = queued.timestamp_s + 300
         stage.queue.flush_unschedulable_leftover()
-        assert stage.room(POD) is Room.UNSCHEDULABLE
+        assert stage.state(POD) is QueueState.UNSCHEDULABLE
         stage.now_s += 0.001
         stage.queue.flush_unschedulable_leftover()
-        assert stage.room(POD) is Room.ACTIVE
+        assert stage.state(POD) is QueueState.ACTIVE
         assert queued.flushed
 
     def test_only_those_who_waited_too_long_are_flushed(self, stage):
@@ -350,8 +358,8 @@ class TestWaking:
         stage.refused(OTHER, "Silent")
         stage.now_s += 150
         stage.queue.flush_unschedulable_leftover()
-        assert stage.room(POD) is Room.ACTIVE
-        assert stage.room(OTHER) is Room.UNSCHEDULABLE
+        assert stage.state(POD) is QueueState.ACTIVE
+        assert stage.state(OTHER) is QueueState.UNSCHEDULABLE
 
     def test_the_next_failure_forgets_the_flush(self, stage):
         stage.refused(POD, "Silent")
@@ -366,7 +374,7 @@ class TestWaking:
 class TestGates:
     def test_a_gated_pod_is_never_popped(self, stage):
         stage.add(GATED)
-        assert stage.room(GATED) is Room.GATED
+        assert stage.state(GATED) is QueueState.GATED
         assert stage.queue.pop(0) is None
 
     def test_a_gated_pod_says_why(self, stage):
@@ -406,15 +414,15 @@ class TestGates:
         stage.add(GATED)
         stage.now_s += 1000
         wake(stage.queue)
-        assert stage.room(GATED) is Room.GATED
+        assert stage.state(GATED) is QueueState.GATED
 
     def test_an_event_that_the_gate_registered_asks_it_again(self, stage):
         stage.add(AT_DOOR)
         stage.door_is_shut = False
         assert stage.queue.move_all(ASSIGNED_POD_DELETE, None, None) == 0
-        assert stage.room(AT_DOOR) is Room.GATED
+        assert stage.state(AT_DOOR) is QueueState.GATED
         assert stage.queue.move_all(NODE_ADD, None, None) == 1
-        assert stage.room(AT_DOOR) is Room.ACTIVE
+        assert stage.state(AT_DOOR) is QueueState.ACTIVE
 
     def test_who_refused_a_pod_wakes_it_through_its_gate(self):
         # As preemption does it: its gate never says when, it only says of what it wants to hear.
@@ -426,12 +434,12 @@ class TestGates:
         stage.refused(AT_DOOR, "Fit")
         stage.door_is_shut = True
         stage.queue.move_all(ASSIGNED_POD_DELETE, None, None)
-        assert stage.room(AT_DOOR) is Room.GATED
+        assert stage.state(AT_DOOR) is QueueState.GATED
         stage.door_is_shut = False
         stage.queue.move_all(NODE_ADD, None, None)
-        assert stage.room(AT_DOOR) is Room.GATED
+        assert stage.state(AT_DOOR) is QueueState.GATED
         stage.queue.move_all(ASSIGNED_POD_DELETE, None, None)
-        assert stage.room(AT_DOOR) is Room.BACKOFF
+        assert stage.state(AT_DOOR) is QueueState.BACKOFF
 
     def test_a_pod_may_come_from_one_gate_to_the_next(self, stage):
         stage.add(AT_DOOR.gate("wait"))
@@ -446,7 +454,7 @@ class TestGates:
         stage.refused(AT_DOOR, "Fit")
         stage.door_is_shut = True
         assert stage.queue.move_all(NODE_ALLOCATABLE, None, None) == 0
-        assert stage.room(AT_DOOR) is Room.GATED
+        assert stage.state(AT_DOOR) is QueueState.GATED
 
     def test_a_pod_that_paused_when_it_was_gated_still_pauses(self, stage):
         stage.door_is_shut = False
@@ -455,17 +463,17 @@ class TestGates:
         stage.queue.move_all(NODE_ALLOCATABLE, None, None)
         stage.door_is_shut = False
         stage.queue.move_all(NODE_ADD, None, None)
-        assert stage.room(AT_DOOR) is Room.BACKOFF
+        assert stage.state(AT_DOOR) is QueueState.BACKOFF
 
     def test_a_gate_that_wants_every_event_is_asked_after_the_time_limit(self):
         stage = Stage({"Door": (wants(Resource.WILDCARD, Do.ALL),)})
         stage.add(AT_DOOR)
         stage.door_is_shut = False
         stage.queue.flush_unschedulable_leftover()
-        assert stage.room(AT_DOOR) is Room.GATED
+        assert stage.state(AT_DOOR) is QueueState.GATED
         stage.now_s += 301
         stage.queue.flush_unschedulable_leftover()
-        assert stage.room(AT_DOOR) is Room.ACTIVE
+        assert stage.state(AT_DOOR) is QueueState.ACTIVE
 
 
 class TestReports:
@@ -515,7 +523,7 @@ class TestReports:
 
     def test_a_mistake_of_the_queue_is_not_silent(self, stage):
         stage.add(POD)
-        queued = stage.queue._rooms.get(POD.info().uid)
+        queued = stage.queue._pods.get(POD.info().uid)
         with pytest.raises(IllegalMoveError):
-            stage.queue._rooms.move(queued, Room.UNSCHEDULABLE)
+            stage.queue._pods.move(queued, QueueState.UNSCHEDULABLE)
         assert stage.pop_names() == ["p"]
