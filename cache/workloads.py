@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from cache.objects import ReplicaSet, ReplicationController, StatefulSet
 
 if TYPE_CHECKING:
     from cache.locks import MakeLock
-    from cache.objects import ReplicaSet, ReplicationController, Service, StatefulSet
+    from cache.objects import Service
 
-    Name = tuple[str, str]
+Controller: TypeAlias = ReplicationController | ReplicaSet | StatefulSet
+"""What manages pods and says by a selector which."""
+
+C = TypeVar("C", bound=Controller)
 
 
 class Workloads:
@@ -24,9 +29,7 @@ class Workloads:
         self._lock = make_lock()
         self._services: dict[str, dict[str, Service]] = {}
         self._listed: dict[str, tuple[Service, ...]] = {}
-        self._replication_controllers: dict[Name, ReplicationController] = {}
-        self._replica_sets: dict[Name, ReplicaSet] = {}
-        self._stateful_sets: dict[Name, StatefulSet] = {}
+        self._controllers: dict[tuple[type[object], str, str], Controller] = {}
         self.version = 0
         """Grows with every change: whatever was worked out from an older one may be wrong."""
 
@@ -42,27 +45,20 @@ class Workloads:
                 self._listed[namespace] = listed
             return listed
 
-    def replication_controller(self, namespace: str, name: str) -> ReplicationController | None:
-        """Return a ReplicationController, or None."""
-        return self._replication_controllers.get((namespace, name))
-
-    def replica_set(self, namespace: str, name: str) -> ReplicaSet | None:
-        """Return a ReplicaSet, or None."""
-        return self._replica_sets.get((namespace, name))
-
-    def stateful_set(self, namespace: str, name: str) -> StatefulSet | None:
-        """Return a StatefulSet, or None."""
-        return self._stateful_sets.get((namespace, name))
+    def controller(self, kind: type[C], namespace: str, name: str) -> C | None:
+        """Return the controller of a kind with this name, or None."""
+        found = self._controllers.get((kind, namespace, name))
+        return found if isinstance(found, kind) else None
 
     # --- changes ------------------------------------------------------------------------------
 
     def service_changed(self, old: Service | None, new: Service | None) -> None:
         """Take over a Service: ``new`` is None for one that is gone."""
         with self._lock:
-            for gone in () if old is None else (old,):
-                namespace = gone.metadata.namespace
+            if old is not None:
+                namespace = old.metadata.namespace
                 services = self._services.get(namespace, {})
-                services.pop(gone.metadata.name, None)
+                services.pop(old.metadata.name, None)
                 if not services:
                     self._services.pop(namespace, None)
                 self._listed.pop(namespace, None)
@@ -72,35 +68,15 @@ class Workloads:
                 self._listed.pop(new.metadata.namespace, None)
             self.version += 1
 
-    def replication_controller_changed(
-        self, old: ReplicationController | None, new: ReplicationController | None
-    ) -> None:
-        """Take over a ReplicationController: ``new`` is None for one that is gone."""
+    def controller_changed(self, old: Controller | None, new: Controller | None) -> None:
+        """Take over a controller: ``new`` is None for one that is gone."""
         with self._lock:
             if old is not None:
-                self._replication_controllers.pop(_name(old), None)
+                self._controllers.pop(_key(old), None)
             if new is not None:
-                self._replication_controllers[_name(new)] = new
-            self.version += old is None or new is None or old.spec != new.spec
-
-    def replica_set_changed(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
-        """Take over a ReplicaSet: ``new`` is None for one that is gone."""
-        with self._lock:
-            if old is not None:
-                self._replica_sets.pop(_name(old), None)
-            if new is not None:
-                self._replica_sets[_name(new)] = new
-            self.version += old is None or new is None or old.spec != new.spec
-
-    def stateful_set_changed(self, old: StatefulSet | None, new: StatefulSet | None) -> None:
-        """Take over a StatefulSet: ``new`` is None for one that is gone."""
-        with self._lock:
-            if old is not None:
-                self._stateful_sets.pop(_name(old), None)
-            if new is not None:
-                self._stateful_sets[_name(new)] = new
+                self._controllers[_key(new)] = new
             self.version += old is None or new is None or old.spec != new.spec
 
 
-def _name(owner: ReplicationController | ReplicaSet | StatefulSet) -> Name:
-    return owner.metadata.namespace, owner.metadata.name
+def _key(controller: Controller) -> tuple[type[object], str, str]:
+    return type(controller), controller.metadata.namespace, controller.metadata.name

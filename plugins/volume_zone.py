@@ -169,7 +169,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         class_name = claim_class(claim)
         if not class_name:
             return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
-        storage_class = storage.storage_class(class_name)
+        storage_class = storage.classes.get(class_name)
         if storage_class is None:
             return unresolvable(storage_class_not_found(class_name))
         if storage_class.volume_binding_mode is None:

@@ -103,7 +103,7 @@ class WatchedKind(ResourceKind[T]):
         any other is watched where the cluster serves it and berth has the rights.
     """
 
-    goes_to: Callable[[Known], Callable[..., None]] | None
+    goes_to: Callable[[Known], Callable[..., object]] | None
     event: Resource | None = None
     amounts: Callable[[T], Iterable[Quantity | None]] = _no_amounts
     is_assumed: bool = False
@@ -169,19 +169,19 @@ REPLICATION_CONTROLLERS: Final = WatchedKind(
     "replicationcontrollers",
     "/api/v1/replicationcontrollers",
     ReplicationController,
-    goes_to=lambda known: known.workloads.replication_controller_changed,
+    goes_to=lambda known: known.workloads.controller_changed,
 )
 REPLICA_SETS: Final = WatchedKind(
     "replicasets",
     "/apis/apps/v1/replicasets",
     ReplicaSet,
-    goes_to=lambda known: known.workloads.replica_set_changed,
+    goes_to=lambda known: known.workloads.controller_changed,
 )
 STATEFUL_SETS: Final = WatchedKind(
     "statefulsets",
     "/apis/apps/v1/statefulsets",
     StatefulSet,
-    goes_to=lambda known: known.workloads.stateful_set_changed,
+    goes_to=lambda known: known.workloads.controller_changed,
 )
 
 # --- where pods with volumes can go -----------------------------------------------------------
@@ -190,7 +190,7 @@ PERSISTENT_VOLUMES: Final = WatchedKind(
     "persistentvolumes",
     "/api/v1/persistentvolumes",
     PersistentVolume,
-    goes_to=lambda known: known.storage.volume_changed,
+    goes_to=lambda known: known.storage.volumes.changed,
     event=Resource.PERSISTENT_VOLUME,
     amounts=lambda volume: (volume.spec.capacity.get("storage"),),
     is_assumed=True,
@@ -199,7 +199,7 @@ PERSISTENT_VOLUME_CLAIMS: Final = WatchedKind(
     "persistentvolumeclaims",
     "/api/v1/persistentvolumeclaims",
     PersistentVolumeClaim,
-    goes_to=lambda known: known.storage.claim_changed,
+    goes_to=lambda known: known.storage.claims.changed,
     event=Resource.PERSISTENT_VOLUME_CLAIM,
     amounts=lambda claim: (claim.spec.resources.requests.get("storage"),),
     is_assumed=True,
@@ -208,28 +208,28 @@ STORAGE_CLASSES: Final = WatchedKind(
     "storageclasses",
     "/apis/storage.k8s.io/v1/storageclasses",
     StorageClass,
-    goes_to=lambda known: known.storage.storage_class_changed,
+    goes_to=lambda known: known.storage.classes.changed,
     event=Resource.STORAGE_CLASS,
 )
 CSI_NODES: Final = WatchedKind(
     "csinodes",
     "/apis/storage.k8s.io/v1/csinodes",
     CSINode,
-    goes_to=lambda known: known.storage.csi_node_changed,
+    goes_to=lambda known: known.storage.csi_nodes.changed,
     event=Resource.CSI_NODE,
 )
 CSI_DRIVERS: Final = WatchedKind(
     "csidrivers",
     "/apis/storage.k8s.io/v1/csidrivers",
     CSIDriver,
-    goes_to=lambda known: known.storage.csi_driver_changed,
+    goes_to=lambda known: known.storage.csi_drivers.changed,
     event=Resource.CSI_DRIVER,
 )
 CSI_STORAGE_CAPACITIES: Final = WatchedKind(
     "csistoragecapacities",
     "/apis/storage.k8s.io/v1/csistoragecapacities",
     CSIStorageCapacity,
-    goes_to=lambda known: known.storage.capacity_changed,
+    goes_to=lambda known: known.storage.capacities.changed,
     event=Resource.CSI_STORAGE_CAPACITY,
     amounts=lambda capacity: (capacity.capacity, capacity.maximum_volume_size),
 )

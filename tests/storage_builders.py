@@ -133,12 +133,12 @@ def tell(storage: Storage, old: Any, new: Any) -> None:
     """Tell a Storage of a change: no ``old`` for an object that is new, no ``new`` for one gone."""
     kind = type(old if new is None else new)
     changed: dict[type[Any], Callable[[Any, Any], object]] = {
-        PersistentVolume: storage.volume_changed,
-        PersistentVolumeClaim: storage.claim_changed,
-        StorageClass: storage.storage_class_changed,
-        CSINode: storage.csi_node_changed,
-        CSIDriver: storage.csi_driver_changed,
-        CSIStorageCapacity: storage.capacity_changed,
+        PersistentVolume: storage.volumes.changed,
+        PersistentVolumeClaim: storage.claims.changed,
+        StorageClass: storage.classes.changed,
+        CSINode: storage.csi_nodes.changed,
+        CSIDriver: storage.csi_drivers.changed,
+        CSIStorageCapacity: storage.capacities.changed,
         VolumeAttachment: storage.attachment_changed,
     }
     changed[kind](old, new)

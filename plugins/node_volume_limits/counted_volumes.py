@@ -178,7 +178,7 @@ def _volume_of_claim(
     class_name = claim_class(claim)
     if read is not None:
         read.add(class_key(class_name))
-    storage_class = storage.storage_class(class_name)
+    storage_class = storage.classes.get(class_name)
     if storage_class is None:
         return None
     driver = storage_class.provisioner

@@ -126,7 +126,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
         """Judge one node. *Cost*: proportional to the pods on it."""
         wanted, storage = state.read(_WANTED), self.handle.storage
-        csi_node = storage.csi_node(node_info.name)
+        csi_node = storage.csi_nodes.get(node_info.name)
         volumes = wanted.without_csi_node if csi_node is None else wanted.volumes
         if isinstance(volumes, Status):
             return volumes

@@ -113,8 +113,8 @@ class VolumeUsage:
         """How many rows both have: as many as there are nodes, or more."""
         self._claims = storage.claims.api_version
         self._volumes = storage.volumes.api_version
-        self._classes = storage.storage_classes_version
-        self._csi_nodes = storage.csi_nodes_version
+        self._classes = storage.classes.version
+        self._csi_nodes = storage.csi_nodes.version
         self._attachments = storage.attachments_version
 
     # --- questions ----------------------------------------------------------------------------
@@ -182,8 +182,8 @@ class VolumeUsage:
 
     def _read_storage(self) -> None:
         storage = self._storage
-        if self._classes != storage.storage_classes_version:
-            self._classes, classes = storage.storage_class_changes(self._classes)
+        if self._classes != storage.classes.version:
+            self._classes, classes = storage.classes.changes(self._classes)
             self._expire(None if classes is None else frozenset(map(class_key, classes)))
         if self._claims != storage.claims.api_version:
             self._claims, claims = storage.claims.api_changes(self._claims)
@@ -191,8 +191,8 @@ class VolumeUsage:
         if self._volumes != storage.volumes.api_version:
             self._volumes, volumes = storage.volumes.api_changes(self._volumes)
             self._expire(volumes)
-        if self._csi_nodes != storage.csi_nodes_version:
-            self._csi_nodes, nodes = storage.csi_node_changes(self._csi_nodes)
+        if self._csi_nodes != storage.csi_nodes.version:
+            self._csi_nodes, nodes = storage.csi_nodes.changes(self._csi_nodes)
             if nodes is None:
                 self._start_anew()
             else:
@@ -252,7 +252,7 @@ class VolumeUsage:
         if node is not None and node.name != name:
             self._forget(row)
             node = None
-        limits = volume_limits(self._storage.csi_node(name))
+        limits = volume_limits(self._storage.csi_nodes.get(name))
         if not limits:
             self._forget(row)
             self._write(row, _Node(name))

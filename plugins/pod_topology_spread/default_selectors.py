@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Final
 from cache.affinity_terms import compile_selector_once
 from cache.byte_bounded import ByteBounded, deep_bytes
 from cache.label_selectors import Selector, selector_of_labels
+from cache.objects import ReplicaSet, ReplicationController, StatefulSet
 from cache.resources import MalformedObjectError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cache.objects import LabelSelector, OwnerReference, Pod
     from cache.workloads import Workloads
 
@@ -20,6 +23,10 @@ MAX_REMEMBERED_BYTES: Final = 2**20
 """More than the workloads whose pods are pending at one time: a thousand with ten labels each."""
 
 _SETS_VERSION: Final = "apps/v1"
+_SETS: Final[Mapping[str, type[ReplicaSet | StatefulSet]]] = {
+    "ReplicaSet": ReplicaSet,
+    "StatefulSet": StatefulSet,
+}
 
 
 class DefaultSelectors:
@@ -75,7 +82,7 @@ def _default_selector(pod: Pod, owner: OwnerReference | None, workloads: Workloa
         if all(labels.get(key) == value for key, value in wanted.items()):
             merged.update(wanted)
     if owner is not None and (owner.api_version, owner.kind) == ("v1", "ReplicationController"):
-        controller = workloads.replication_controller(namespace, owner.name)
+        controller = workloads.controller(ReplicationController, namespace, owner.name)
         if controller is not None:
             merged.update(controller.spec.selector)
     selector = selector_of_labels(merged)
@@ -94,13 +101,9 @@ def _set_selector(
     """Return the selector of the ReplicaSet or StatefulSet that manages a pod."""
     if owner.api_version != _SETS_VERSION:
         return None
-    if owner.kind == "ReplicaSet":
-        replica_set = workloads.replica_set(namespace, owner.name)
-        return None if replica_set is None else replica_set.spec.selector
-    if owner.kind == "StatefulSet":
-        stateful_set = workloads.stateful_set(namespace, owner.name)
-        return None if stateful_set is None else stateful_set.spec.selector
-    return None
+    kind = _SETS.get(owner.kind)
+    found = None if kind is None else workloads.controller(kind, namespace, owner.name)
+    return None if found is None else found.spec.selector
 
 
 def _controller(pod: Pod) -> OwnerReference | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from cache.resource_versions import parse_resource_version
-from cache.storage import claim_key
+from cache.storage import namespaced_name
 from cache.storage_objects import ObjectReference
 from plugins.volume_binding import reachability
 from plugins.volume_binding.pod_binding_cache import SELECTED_NODE
@@ -148,9 +148,9 @@ class PodVolumes:
         with _Wakeup(self._storage) as wakeup:
             for volume, claim in self._bindings:
                 wakeup.on_volume(volume.metadata.name)
-                wakeup.on_claim(claim_key(claim))
+                wakeup.on_claim(namespaced_name(claim))
             for claim in self._provisions:
-                wakeup.on_claim(claim_key(claim))
+                wakeup.on_claim(namespaced_name(claim))
             loop = asyncio.get_running_loop()
             deadline = loop.time() + timeout_s
             while True:
@@ -232,7 +232,7 @@ class PodVolumes:
         return is_fully_bound(claim)
 
     def _live_claim(self, claim: PersistentVolumeClaim, doing: str) -> PersistentVolumeClaim:
-        namespace, name = claim_key(claim)
+        namespace, name = namespaced_name(claim)
         found = self._storage.claim(namespace, name)
         if found is None:
             why = f'persistentvolumeclaims "{namespace}/{name}" not found'

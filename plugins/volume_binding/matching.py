@@ -17,7 +17,7 @@ import numpy as np
 from cache.distinct import distinct
 from cache.label_selectors import compile_label_selector
 from cache.quantity import exact_value
-from cache.storage import claim_class, claim_key
+from cache.storage import claim_class, namespaced_name
 from plugins.volume_binding import reachability
 from plugins.volume_binding.free_volumes import (
     ANYWHERE,
@@ -238,7 +238,7 @@ def claim_to_match(
         rows = rows[np.array(matching, dtype=np.bool_)]
     kept = {
         kept_numbers.setdefault(volume.metadata.name, NO_VOLUME - 1 - len(kept_numbers)): volume
-        for volume in storage.volumes_of_class(claim_class(claim), claim_key(claim))
+        for volume in storage.volumes_of_class(claim_class(claim), namespaced_name(claim))
         if volume.metadata.deletion_timestamp is None
         and size_of(volume) >= size
         and suits(shape_of(volume))

@@ -139,7 +139,7 @@ def all_bound(pod: Pod, storage: Storage) -> bool:
 
 def _waits_for_consumer(claim: PersistentVolumeClaim, storage: Storage) -> bool:
     class_name = claim_class(claim)
-    storage_class = storage.storage_class(class_name) if class_name else None
+    storage_class = storage.classes.get(class_name) if class_name else None
     if storage_class is None:
         return False
     mode = storage_class.volume_binding_mode

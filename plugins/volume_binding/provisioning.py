@@ -100,7 +100,7 @@ class Provisioning:
             key = f"{claim.metadata.namespace}/{claim.metadata.name}"
             self.error = f'no class for claim "{key}"'
             return
-        storage_class = storage.storage_class(class_name)
+        storage_class = storage.classes.get(class_name)
         if storage_class is None:
             self.error = f'failed to find storage class "{class_name}"'
             return
@@ -157,7 +157,7 @@ def _segments_with_room(
     quantity = claim.spec.resources.requests.get(STORAGE)
     if quantity is None:
         return None
-    driver = storage.csi_driver(driver_name)
+    driver = storage.csi_drivers.get(driver_name)
     if driver is None or not driver.spec.storage_capacity:
         return None
     size = quantity_value(quantity)

@@ -89,7 +89,7 @@ def reachable(
     """
     affinity = volume.spec.node_affinity
     plugin = in_tree_plugin(volume)
-    if plugin in _TRANSLATED and plugin.name in migrated_plugins(storage.csi_node(node_name)):
+    if plugin in _TRANSLATED and plugin.name in migrated_plugins(storage.csi_nodes.get(node_name)):
         affinity = csi_node_affinity(volume)
     return matches(compiled_affinity(affinity), labels)
 
@@ -114,7 +114,7 @@ def reachable_mask(
         return of_nodes
     migrated = np.zeros(len(nodes.columns), dtype=np.bool_)
     row_of = nodes.columns.row_of
-    for name, csi_node in storage.csi_nodes().items():
+    for name, csi_node in storage.csi_nodes.all().items():
         row = row_of.get(name)
         if row is not None:
             migrated[row] = plugin.name in migrated_plugins(csi_node)

@@ -115,7 +115,7 @@ class Cluster:
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         self.passed_over = 0
-        self._takers: dict[str, Callable[[Any], None]] = {
+        self._takers: dict[str, Callable[[Any], object]] = {
             kind.kind: partial(kind.goes_to(known), None)
             for kind in WATCHED
             if kind.goes_to is not None

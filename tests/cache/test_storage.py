@@ -54,34 +54,34 @@ def test_every_kind_is_found_and_gone_when_it_is_deleted() -> None:
     fast, driver, drivers = storage_class("fast"), csi_driver("d"), csi_node("n").build()
     tie = attachment("v", "n", "d")
     storage = storage_of(fast, driver, drivers, tie)
-    assert storage.storage_class("fast") == fast
-    assert storage.csi_driver("d") == driver
-    assert storage.csi_node("n") == drivers
+    assert storage.classes.get("fast") == fast
+    assert storage.csi_drivers.get("d") == driver
+    assert storage.csi_nodes.get("n") == drivers
     assert storage.attachments("n") == (tie,)
     for each in (fast, driver, drivers, tie):
         tell(storage, each, None)
-    assert storage.storage_class("fast") is None
-    assert storage.csi_driver("d") is None
-    assert storage.csi_node("n") is None
+    assert storage.classes.get("fast") is None
+    assert storage.csi_drivers.get("d") is None
+    assert storage.csi_nodes.get("n") is None
     assert storage.attachments("n") == ()
 
 
 def test_a_mapping_of_csi_nodes_does_not_change_later() -> None:
     storage = storage_of(csi_node("n1").build())
-    before = storage.csi_nodes()
+    before = storage.csi_nodes.all()
     tell(storage, None, csi_node("n2").build())
-    assert (set(before), set(storage.csi_nodes())) == ({"n1"}, {"n1", "n2"})
+    assert (set(before), set(storage.csi_nodes.all())) == ({"n1"}, {"n1", "n2"})
 
 
 def test_capacities_are_found_by_class_and_follow_changes() -> None:
     room = CSIStorageCapacity(ObjectMeta(name="c", namespace="ns"), storage_class_name="fast")
     more = replace(room, capacity="5Gi")
     storage = storage_of(room)
-    assert storage.capacities_of_class("fast") == (room,)
+    assert list(storage.capacities_of_class("fast")) == [room]
     tell(storage, room, more)
-    assert storage.capacities_of_class("fast") == (more,)
+    assert list(storage.capacities_of_class("fast")) == [more]
     tell(storage, more, None)
-    assert storage.capacities_of_class("fast") == ()
+    assert list(storage.capacities_of_class("fast")) == []
 
 
 def test_every_change_shows_in_the_version() -> None:

@@ -44,27 +44,27 @@ def test_controllers_are_found_by_name_until_they_go() -> None:
     workloads = Workloads()
     replica_set, stateful_set = ReplicaSet(META, SELECTOR), StatefulSet(META, SELECTOR)
     controller = ReplicationController(META, ServiceSpec({"app": "a"}))
-    workloads.replica_set_changed(None, replica_set)
-    workloads.stateful_set_changed(None, stateful_set)
-    workloads.replication_controller_changed(None, controller)
-    assert workloads.replica_set("default", "web") is replica_set
-    assert workloads.stateful_set("default", "web") is stateful_set
-    assert workloads.replication_controller("default", "web") is controller
-    workloads.replica_set_changed(replica_set, None)
-    workloads.stateful_set_changed(stateful_set, None)
-    workloads.replication_controller_changed(controller, None)
-    assert workloads.replica_set("default", "web") is None
-    assert workloads.stateful_set("default", "web") is None
-    assert workloads.replication_controller("default", "web") is None
+    workloads.controller_changed(None, replica_set)
+    workloads.controller_changed(None, stateful_set)
+    workloads.controller_changed(None, controller)
+    assert workloads.controller(ReplicaSet, "default", "web") is replica_set
+    assert workloads.controller(StatefulSet, "default", "web") is stateful_set
+    assert workloads.controller(ReplicationController, "default", "web") is controller
+    workloads.controller_changed(replica_set, None)
+    workloads.controller_changed(stateful_set, None)
+    workloads.controller_changed(controller, None)
+    assert workloads.controller(ReplicaSet, "default", "web") is None
+    assert workloads.controller(StatefulSet, "default", "web") is None
+    assert workloads.controller(ReplicationController, "default", "web") is None
 
 
 def test_a_status_update_of_a_controller_is_no_new_version() -> None:
     workloads, old = Workloads(), ReplicaSet(META, SELECTOR)
-    workloads.replica_set_changed(None, old)
+    workloads.controller_changed(None, old)
     version = workloads.version
-    workloads.replica_set_changed(old, ReplicaSet(META, SELECTOR))
+    workloads.controller_changed(old, ReplicaSet(META, SELECTOR))
     assert workloads.version == version
-    workloads.replica_set_changed(old, ReplicaSet(META, SetSpec()))
+    workloads.controller_changed(old, ReplicaSet(META, SetSpec()))
     assert workloads.version > version
 
 

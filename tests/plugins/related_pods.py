@@ -76,11 +76,11 @@ class World:
         for service in self.services:
             workloads.service_changed(None, service)
         for replica_set in self.replica_sets:
-            workloads.replica_set_changed(None, replica_set)
+            workloads.controller_changed(None, replica_set)
         for stateful_set in self.stateful_sets:
-            workloads.stateful_set_changed(None, stateful_set)
+            workloads.controller_changed(None, stateful_set)
         for controller in self.controllers:
-            workloads.replication_controller_changed(None, controller)
+            workloads.controller_changed(None, controller)
         return RecordingHandle(self.namespaces, workloads)
 
 

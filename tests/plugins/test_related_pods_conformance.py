@@ -41,8 +41,8 @@ def told_handle() -> RecordingHandle:
     tiered = SetSpec(LabelSelector(match_labels={"tier": "a"}))
     has_app = LabelSelectorRequirement("app", "Exists")
     named = SetSpec(LabelSelector(match_expressions=(has_app,)))
-    workloads.replica_set_changed(None, ReplicaSet(WorkloadMeta("web", "default", "r"), tiered))
-    workloads.stateful_set_changed(None, StatefulSet(WorkloadMeta("web", "other", "s"), named))
+    workloads.controller_changed(None, ReplicaSet(WorkloadMeta("web", "default", "r"), tiered))
+    workloads.controller_changed(None, StatefulSet(WorkloadMeta("web", "other", "s"), named))
     namespaces = (
         Namespace(ObjectMeta(name="default", labels={"app": "a"})),
         Namespace(ObjectMeta(name="other", labels={"tier": "b"})),

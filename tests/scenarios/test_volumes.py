@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from cache.storage import claim_key
+from cache.storage import namespaced_name
 from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
 from plugins import names
 from scheduler.client.codec import Decoder
@@ -113,7 +113,7 @@ def assert_storage_equals_the_api(berth: RunningBerth, api: BlockingApi) -> None
     volumes = _by_name(api, "/api/v1/persistentvolumes", _decode_volume)
     api.wait_until(
         lambda: (
-            {claim_key(each)[1]: each for each in storage.claims.list()} == claims
+            {namespaced_name(each)[1]: each for each in storage.claims.list()} == claims
             and {each.metadata.name: each for each in storage.volumes.list()} == volumes
         ),
         "berth's storage is the API's",

@@ -76,9 +76,9 @@ class Stage:
 
     def __init__(self, *, static: bool, timeout_s: int = 600) -> None:
         self.api, self.storage, self.state = FakeObjectApi(), Storage(), CycleState()
-        self.api.watch(PERSISTENT_VOLUMES, self.storage.volume_changed)
-        self.api.watch(PERSISTENT_VOLUME_CLAIMS, self.storage.claim_changed)
-        self.api.watch(STORAGE_CLASSES, self.storage.storage_class_changed)
+        self.api.watch(PERSISTENT_VOLUMES, self.storage.volumes.changed)
+        self.api.watch(PERSISTENT_VOLUME_CLAIMS, self.storage.claims.changed)
+        self.api.watch(STORAGE_CLASSES, self.storage.classes.changed)
         mode = {"volumeBindingMode": "WaitForFirstConsumer", "provisioner": "csi.example.com"}
         self.api.put(STORAGE_CLASSES, "", "late", mode)
         self.api.put(PERSISTENT_VOLUME_CLAIMS, "default", "data", CLAIM)
