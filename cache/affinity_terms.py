@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from cache.byte_bounded import remembered
 from cache.label_selectors import EVERYTHING, NOTHING, Selector, compile_label_selector
@@ -22,7 +22,7 @@ from cache.objects import LabelSelector
 from cache.resources import MalformedObjectError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cache.objects import (
         LabelSelectorRequirement,
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
         PodAffinityTerm,
         WeightedPodAffinityTerm,
     )
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 MAX_COMPILED_BYTES: Final = 1 << 24
 """16 MiB: more than the distinct selectors of all pods of a large cluster that have affinity."""
@@ -192,24 +195,25 @@ class _Compiler:
     def required(self, affinity: PodAffinity | None, path: str) -> tuple[AffinityTerm, ...]:
         if affinity is None:
             return NO_TERMS
-        terms = affinity.required_during_scheduling_ignored_during_execution
         where = f"{path}.requiredDuringSchedulingIgnoredDuringExecution"
-        try:
-            return tuple(self._term(term, where) for term in terms)
-        except MalformedObjectError as error:
-            self._errors.append(error)
-            return NO_TERMS
+        terms = affinity.required_during_scheduling_ignored_during_execution
+        return self._of_kind(self._term, terms, where)
 
     def preferred(self, affinity: PodAffinity | None, path: str) -> tuple[WeightedTerm, ...]:
         if affinity is None:
             return NO_PREFERENCES
-        terms = affinity.preferred_during_scheduling_ignored_during_execution
         where = f"{path}.preferredDuringSchedulingIgnoredDuringExecution"
+        terms = affinity.preferred_during_scheduling_ignored_during_execution
+        return self._of_kind(self._weighted, terms, where)
+
+    def _of_kind(
+        self, compiled: Callable[[A, str], B], terms: Iterable[A], path: str
+    ) -> tuple[B, ...]:
         try:
-            return tuple(self._weighted(term, where) for term in terms)
+            return tuple(compiled(term, path) for term in terms)
         except MalformedObjectError as error:
             self._errors.append(error)
-            return NO_PREFERENCES
+            return ()
 
     def _weighted(self, weighted: WeightedPodAffinityTerm, path: str) -> WeightedTerm:
         return WeightedTerm(weighted.weight, self._term(weighted.pod_affinity_term, path))

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterator
 
 K = TypeVar("K", bound="Hashable")
 
@@ -19,6 +19,11 @@ provisions as fast as it can."""
 class ChangeJournal(Generic[K]):
     """The keys of the last changes, in order, and how many there have been.
 
+    Parameters
+    ----------
+    most
+        How many changes are remembered; by default :data:`MAX_CHANGES`.
+
     Notes
     -----
     *Concurrency*: none of its own; guarded by the lock of its owner.
@@ -26,10 +31,10 @@ class ChangeJournal(Generic[K]):
 
     __slots__ = ("_keys", "version")
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
         self.version = 0
         """How many changes there have been."""
-        self._keys: deque[K] = deque(maxlen=MAX_CHANGES)
+        self._keys: deque[K] = deque(maxlen=MAX_CHANGES if most is None else most)
 
     def note(self, key: K) -> None:
         """Take down one more change."""
@@ -41,7 +46,10 @@ class ChangeJournal(Generic[K]):
 
         *Cost*: proportional to the changes since.
         """
+        changes = self.each_since(version)
+        return None if changes is None else frozenset(changes)
+
+    def each_since(self, version: int) -> Iterator[K] | None:
+        """Return every change after ``version``, the latest first; None when it is too long ago."""
         behind = self.version - version
-        if behind > len(self._keys):
-            return None
-        return frozenset(islice(reversed(self._keys), behind))
+        return None if behind > len(self._keys) else islice(reversed(self._keys), behind)

@@ -136,13 +136,6 @@ class Columns:
     def __len__(self) -> int:
         return len(self.node_infos)
 
-    @property
-    def memory_bytes(self) -> int:
-        """The bytes of all arrays, room for more nodes included."""
-        arrays = sum(array.nbytes for array in self._arrays())
-        arrays += sum(derived.array.nbytes for derived in self._derived.values())
-        return arrays + self._resources.memory_bytes + self.labels.memory_bytes
-
     # --- changing rows ------------------------------------------------------------------------
 
     def put(self, info: NodeInfo) -> int:
@@ -206,7 +199,7 @@ class Columns:
             self._nodes[row] = self._nodes[last]
             self._images[row] = self._images[last]
             self.row_of[moved.name] = row
-            for array in self._arrays():
+            for array in (self._nonzero, self._unschedulable, self._taint_set_ids):
                 array[..., row] = array[..., last]
         self._resources.remove(row, last)
         self.node_infos.pop()
@@ -296,9 +289,6 @@ class Columns:
         self._derived.weigh_again()
         self.labels.grow(self._capacity)
 
-    def _arrays(self) -> list[npt.NDArray[Any]]:
-        return [self._nonzero, self._unschedulable, self._taint_set_ids]
-
     def _refresh_views(self) -> None:
         n = len(self.node_infos)
 
@@ -349,14 +339,6 @@ class Columns:
         view = known.array[:n]
         view.flags.writeable = False
         return view
-
-    def label(self, key: str) -> tuple[LabelColumn, npt.NDArray[np.int32]]:
-        """Return the values of a label key: their table, and the id of each node.
-
-        *Cost*: the first time proportional to the nodes, later constant; next to nothing for a key
-        that no node has.
-        """
-        return self.labels.get(key)
 
 
 def _weight(_key: Hashable, derived: _Derived) -> int:
@@ -456,7 +438,7 @@ class NodesView:
 
     def label(self, key: str) -> tuple[LabelColumn, npt.NDArray[np.int32]]:
         """Return a label key's table of values and int32 (n,) ids into it."""
-        column, ids = self.columns.label(key)
+        column, ids = self.columns.labels.get(key)
         return column, self.take(ids)
 
     def row(self, name: str) -> int | None:

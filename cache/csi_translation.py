@@ -146,21 +146,13 @@ def csi_source(volume: PersistentVolume) -> CSIPersistentVolumeSource | None:
     plugin = in_tree_plugin(volume)
     if plugin is None:
         return spec.csi
-    handle = ""
+    handle = _own_handle(spec)
     if spec.gce_persistent_disk is not None:
         handle = _gce_handle(volume, spec.gce_persistent_disk.pd_name)
-    elif spec.aws_elastic_block_store is not None:
-        handle = ebs_volume_id(spec.aws_elastic_block_store.volume_id)
-    elif spec.cinder is not None:
-        handle = spec.cinder.volume_id
-    elif spec.azure_disk is not None:
-        handle = _azure_disk_handle(spec.azure_disk)
     elif spec.azure_file is not None:
         handle = _azure_file_handle(volume)
     elif spec.vsphere_volume is not None:
         handle = spec.vsphere_volume.volume_path
-    elif spec.portworx_volume is not None:
-        handle = spec.portworx_volume.volume_id
     return CSIPersistentVolumeSource(driver=plugin.driver, volume_handle=handle)
 
 
@@ -175,15 +167,18 @@ def inline_handle(volume: Volume) -> str:
     if volume.gce_persistent_disk is not None:
         disk = volume.gce_persistent_disk.pd_name
         return f"projects/{_UNSPECIFIED}/zones/{_UNSPECIFIED}/disks/{disk}"
-    if volume.aws_elastic_block_store is not None:
-        return ebs_volume_id(volume.aws_elastic_block_store.volume_id)
-    if volume.cinder is not None:
-        return volume.cinder.volume_id
-    if volume.azure_disk is not None:
-        return _azure_disk_handle(volume.azure_disk)
-    if volume.portworx_volume is not None:
-        return volume.portworx_volume.volume_id
-    raise ValueError(f"volume {volume.name} has no handle here")
+    return _own_handle(volume)
+
+
+def _own_handle(sources: PersistentVolumeSpec | Volume) -> str:
+    """Return the handle that a source names by itself; empty where none does."""
+    if sources.aws_elastic_block_store is not None:
+        return ebs_volume_id(sources.aws_elastic_block_store.volume_id)
+    if sources.cinder is not None:
+        return sources.cinder.volume_id
+    if sources.azure_disk is not None:
+        return _azure_disk_handle(sources.azure_disk)
+    return "" if sources.portworx_volume is None else sources.portworx_volume.volume_id
 
 
 def ebs_volume_id(volume_id: str) -> str:

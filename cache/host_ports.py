@@ -37,16 +37,11 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     containers hold none. A pod on the host's network is no special case: the API server writes
     its container ports as host ports.
     """
-    spec = pod.spec
+    containers = pod.spec.containers
+    if pod.spec.init_containers:
+        containers = (*filter(is_restartable, pod.spec.init_containers), *containers)
     found: list[HostPort] = []
-    for container in spec.init_containers:
-        if container.ports and is_restartable(container):
-            found += [
-                HostPort(port.host_ip or ALL_ADDRESSES, port.protocol or "TCP", port.host_port)
-                for port in container.ports
-                if port.host_port > 0
-            ]
-    for container in spec.containers:
+    for container in containers:
         if container.ports:
             found += [
                 HostPort(port.host_ip or ALL_ADDRESSES, port.protocol or "TCP", port.host_port)

@@ -6,19 +6,12 @@ removeNodeImageStates), plugins/imagelocality/image_locality.go (normalizedImage
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cache.objects import ContainerImage
-
-
-class ImageSummary(NamedTuple):
-    """What scheduling needs to know of an image."""
-
-    size_bytes: int
-    num_nodes: int
 
 
 class ImageState:
@@ -103,10 +96,6 @@ class ImageStates:
             if image_name not in names:
                 self._drop(name, image_name)
 
-    def update_node(self, name: str, images: Iterable[ContainerImage]) -> None:
-        """Make ``images`` what the node holds: an image it no longer has is dropped from it."""
-        self.add_node(name, images)
-
     def remove_node(self, name: str) -> None:
         """Forget the node, and with it the images that only it held; an unknown one is none."""
         for image_name in self._names_of.pop(name, ()):
@@ -117,17 +106,6 @@ class ImageStates:
         nodes.remove(name)
         if not nodes:
             del self._images[image_name]
-
-    def summary(self, image: str) -> ImageSummary | None:
-        """Return size and number of nodes of the image, or None if no node holds it.
-
-        Parameters
-        ----------
-        image : str
-            A name as nodes report it; see :func:`normalized_image_name`.
-        """
-        state = self._images.get(image)
-        return None if state is None else ImageSummary(state.size_bytes, len(state.nodes))
 
     def node_images(self, name: str) -> Mapping[str, ImageState]:
         """Return the images that the node holds, by name.

@@ -102,11 +102,6 @@ class LabelColumns:
         self.num_filled = 0
         """How many columns have been filled so far: what asking has cost."""
 
-    @property
-    def memory_bytes(self) -> int:
-        """The bytes of all columns, their tables of values included."""
-        return self._columns.bytes
-
     def get(self, key: str) -> tuple[LabelColumn, npt.NDArray[np.int32]]:
         """Return the values of a label key: their table, and int32 (n_nodes,) ids into it.
 

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cache.ages import AGES
 from cache.quantity import INT64_MAX
 from cache.resources import MalformedObjectError, is_qualified_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cache.objects import (
         LabelSelector,
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
         NodeSelectorRequirement,
         NodeSelectorTerm,
     )
+
+T = TypeVar("T")
 
 IN = "In"
 NOT_IN = "NotIn"
@@ -240,6 +242,14 @@ def _requirement_of_label(key: str, value: str) -> Requirement:
     return Requirement(key, IN, frozenset((value,)))
 
 
+def _checked(parts: Sequence[T], check: Callable[[], None] | None) -> Iterator[tuple[int, T]]:
+    """Enumerate parts, calling ``check`` now and then."""
+    for index, part in enumerate(parts):
+        if check is not None and index % _SOME == _SOME - 1:
+            check()
+        yield index, part
+
+
 def compile_label_selector(
     selector: LabelSelector | None,
     path: str = "labelSelector",
@@ -274,9 +284,7 @@ def compile_label_selector(
         if not _is_label_value(value):
             raise _wrong_value(value, f"{path}.matchLabels[{key}]")
         requirements.append(_requirement_of_label(key, value))
-    for index, expression in enumerate(selector.match_expressions):
-        if check is not None and index % _SOME == _SOME - 1:
-            check()
+    for index, expression in _checked(selector.match_expressions, check):
         requirements.append(_compile_requirement(expression, _LABEL_OPERATORS, path, index))
     return Selector(requirements)
 
@@ -400,17 +408,13 @@ def compile_node_selector_term(
     """
     errors: list[MalformedObjectError] = []
     requirements: list[Requirement] = []
-    for index, expression in enumerate(term.match_expressions):
-        if check is not None and index % _SOME == _SOME - 1:
-            check()
+    for index, expression in _checked(term.match_expressions, check):
         try:
             requirements.append(_compile_requirement(expression, _NODE_OPERATORS, path, index))
         except MalformedObjectError as error:
             errors.append(error)
     field_requirements: list[Requirement] = []
-    for index, expression in enumerate(term.match_fields):
-        if check is not None and index % _SOME == _SOME - 1:
-            check()
+    for index, expression in _checked(term.match_fields, check):
         if expression.operator not in _FIELD_OPERATORS:
             where = f"{path}.matchFields[{index}]"
             errors.append(_unknown_operator(expression.operator, _FIELD_OPERATORS, where))
@@ -442,9 +446,7 @@ def compile_node_selector(
         Called now and then while much is compiled; what it raises is raised.
     """
     compiled = []
-    for index, term in enumerate(selector.node_selector_terms):
-        if check is not None and index % _SOME == _SOME - 1:
-            check()
+    for index, term in _checked(selector.node_selector_terms, check):
         where = f"{path}.nodeSelectorTerms[{index}]"
         compiled.append(compile_node_selector_term(term, where, check=check))
     return NodeSelectorMatcher(tuple(term for term in compiled if not term.empty))

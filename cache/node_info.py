@@ -35,11 +35,6 @@ class TransientInfo:
         self.allocatable_volumes = 0
         self.requested_volumes = 0
 
-    def reset(self) -> None:
-        """Forget both counts."""
-        self.allocatable_volumes = 0
-        self.requested_volumes = 0
-
 
 class NodeInfo:
     """A node, the pods on it, and the sums over them.
@@ -58,6 +53,7 @@ class NodeInfo:
     """
 
     __slots__ = (
+        "_transient",
         "allocatable",
         "generation",
         "image_states",
@@ -71,7 +67,6 @@ class NodeInfo:
         "pressure",
         "pvc_ref_counts",
         "requested",
-        "transient",
         "used_ports",
     )
 
@@ -98,7 +93,14 @@ class NodeInfo:
         self.pvc_ref_counts: dict[str, int] = {}
         self.generation = 0
         """Grows with every change, over all nodes, from one counter."""
-        self.transient = TransientInfo()
+        self._transient: TransientInfo | None = None
+
+    @property
+    def transient(self) -> TransientInfo:
+        """What this cycle notes on the node: made when it is asked for first."""
+        if self._transient is None:
+            self._transient = TransientInfo()
+        return self._transient
 
     def set_node(self, node: Node) -> None:
         """Take over a node object: its allocatable amounts and its conditions.
@@ -225,7 +227,7 @@ class NodeInfo:
         twin.image_states = self.image_states
         twin.pvc_ref_counts = self.pvc_ref_counts.copy()
         twin.generation = self.generation
-        twin.transient = TransientInfo()
+        twin._transient = None
         return twin
 
     @property

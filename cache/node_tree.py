@@ -93,15 +93,8 @@ class NodeTree:
         zone.names.append(name)
         self._zone_of[name] = zone
 
-    def remove_node(self, name: str, labels: Mapping[str, str] | None = None) -> None:
+    def remove_node(self, name: str) -> None:
         """Take the node out, and its zone with it if it was the last there.
-
-        Parameters
-        ----------
-        name : str
-            The node.
-        labels : mapping of str to str, optional
-            Not needed: the tree knows where the node is.
 
         Raises
         ------
@@ -114,25 +107,12 @@ class NodeTree:
         """
         zone = self._zone_of.get(name)
         if zone is None:
-            where = f" (zone {zone_key(labels)!r})" if labels else ""
-            raise KeyError(f"node {name!r}{where} is not in the node tree")
+            raise KeyError(f"node {name!r} is not in the node tree")
         self._take_out(name, zone)
 
-    def update_node(
-        self, name: str, old_labels: Mapping[str, str], new_labels: Mapping[str, str]
-    ) -> None:
-        """Move the node to the zone of ``new_labels``; one that was not in the tree is added.
-
-        Parameters
-        ----------
-        name : str
-            The node.
-        old_labels : mapping of str to str
-            Not trusted: the zone that the tree remembers counts.
-        new_labels : mapping of str to str
-            The node's labels from now on.
-        """
-        self.add_node(name, new_labels)
+    def update_node(self, name: str, labels: Mapping[str, str]) -> None:
+        """Move the node to the zone of ``labels``; one that was not in the tree is added."""
+        self.add_node(name, labels)
 
     def names(self) -> list[str]:
         """Return all names: the first of every zone, then the second of every zone, and so on.

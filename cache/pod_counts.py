@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from cache.byte_bounded import ByteBounded, deep_bytes
+from cache.change_journal import ChangeJournal
 from cache.pod_table import PodTable
 from cache.pods_at_once import weigh_pods
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import numpy.typing as npt
 
@@ -27,11 +28,9 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 1 << 25
 """32 MiB: 250 queries with 15 000 nodes, more than the selectors of pods that wait at one time."""
 
-MAX_JOURNAL: Final = 2048
-"""Changes remembered; taking in more of them costs more than counting 10 000 pods anew."""
-
-_WORTH_TAKING_IN: Final = 128
-"""Up to so many changes are taken in one by one, at about 0.7 us each."""
+MAX_JOURNAL: Final = 128
+"""Up to so many changes are remembered and taken in one by one, at about 0.7 us each. More of them
+cost more than counting 10 000 pods anew."""
 
 
 class _Column:
@@ -55,22 +54,11 @@ class PodCounts:
         self._table = PodTable()
         self._slots: list[dict[str, int]] = []
         self._columns: ByteBounded[PodQuery, _Column] = ByteBounded(MAX_BYTES, _weight)
-        self._journal: list[tuple[int, int, PodInfo]] = []
-        self._journal_start = 0
+        self._journal: ChangeJournal[tuple[int, int, PodInfo]] = ChangeJournal(MAX_JOURNAL)
 
     def __len__(self) -> int:
         """Return the number of queries in use."""
         return len(self._columns)
-
-    @property
-    def memory_bytes(self) -> int:
-        """What the columns weigh that can be made anew."""
-        return self._columns.bytes
-
-    @property
-    def num_pods(self) -> int:
-        """How many pods are counted."""
-        return len(self._table)
 
     def set_row(self, row: int, pods: Mapping[str, PodInfo]) -> None:
         """Take over which pods a row has now.
@@ -104,19 +92,19 @@ class PodCounts:
         that demands a label key that no pod has; else that of
         :meth:`cache.pod_table.PodTable.count_by_row`.
         """
-        end = self._journal_start + len(self._journal)
+        now = self._journal.version
         column = self._columns.get(query)
         if column is None:
-            column = _Column(query, self._table.count_by_row(query, num_rows), end)
+            column = _Column(query, self._table.count_by_row(query, num_rows), now)
             if not self._table.is_hopeless(query):
                 self._columns.put(query, column)
-        else:
-            behind = end - column.position
-            if column.position < self._journal_start or behind > _WORTH_TAKING_IN:
+        elif column.position != now:
+            changes = self._journal.each_since(column.position)
+            if changes is None:
                 column.counts = self._table.count_by_row(query, num_rows)
-            elif behind:
-                self._take_in(column, behind)
-            column.position = end
+            else:
+                _take_in(column, changes)
+            column.position = now
         if len(column.counts) < num_rows:
             more = np.zeros(num_rows - len(column.counts), dtype=np.int64)
             column.counts = np.concatenate([column.counts, more])
@@ -130,15 +118,6 @@ class PodCounts:
         """Return what :func:`cache.pods_at_once.weigh_pods` does; nothing of it is remembered."""
         return weigh_pods(self._table, wanted, num_rows, check)
 
-    def _take_in(self, column: _Column, behind: int) -> None:
-        counts, matches = column.counts, column.query.matches
-        for sign, row, info in self._journal[-behind:]:
-            if matches(info.pod):
-                if row >= len(counts):
-                    more = np.zeros(row + 1 - len(counts), dtype=np.int64)
-                    counts = column.counts = np.concatenate([counts, more])
-                counts[row] += sign
-
     def _take_off(self, row: int, uid: str) -> None:
         slot = self._slots[row].pop(uid)
         info = self._table.infos[slot]
@@ -147,14 +126,18 @@ class PodCounts:
             self._note(-1, row, info)
 
     def _note(self, sign: int, row: int, info: PodInfo) -> None:
-        if not self._columns:
-            self._journal_start += 1
-            return
-        self._journal.append((sign, row, info))
-        if len(self._journal) > MAX_JOURNAL:
-            dropped = MAX_JOURNAL // 2
-            del self._journal[:dropped]
-            self._journal_start += dropped
+        if self._columns:
+            self._journal.note((sign, row, info))
+
+
+def _take_in(column: _Column, changes: Iterable[tuple[int, int, PodInfo]]) -> None:
+    counts, matches = column.counts, column.query.matches
+    for sign, row, info in changes:
+        if matches(info.pod):
+            if row >= len(counts):
+                more = np.zeros(row + 1 - len(counts), dtype=np.int64)
+                counts = column.counts = np.concatenate([counts, more])
+            counts[row] += sign
 
 
 def _weight(query: PodQuery, column: _Column) -> int:

@@ -157,22 +157,6 @@ class PodTable:
         """Return the number of pods."""
         return len(self.infos) - len(self._free)
 
-    @property
-    def memory_bytes(self) -> int:
-        """What the columns weigh that can be made anew."""
-        return self._labels.bytes
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The label keys that have a column."""
-        return tuple(self._labels)
-
-    @property
-    def num_values(self) -> int:
-        """How many values of labels and namespaces the columns know, of pods that are gone too."""
-        columns = (self._namespaces, *self._labels.values())
-        return sum(len(column.values) for column in columns)
-
     def add(self, info: PodInfo, row: int) -> int:
         """Take in a pod on a row and return its slot. *Cost*: about a microsecond."""
         if self._free:

@@ -98,12 +98,46 @@ def _saturated(value: int) -> int:
 
 
 @AGES.forgets(_REMEMBERED)
-def parse_quantity(text: Quantity) -> Fraction:
-    """Return the exact number that ``text`` stands for.
+def quantity_value(text: Quantity) -> int:
+    """Return the quantity in whole base units, rounded away from zero, within int64.
+
+    Raises
+    ------
+    QuantityError
+        As :func:`exact_value`.
+
+    Notes
+    -----
+    Source: ``Quantity.Value``.
+    """
+    return _divide_away_from_zero(*_read(text))
+
+
+@AGES.forgets(_REMEMBERED)
+def quantity_milli_value(text: Quantity) -> int:
+    """Return the quantity in thousandths, rounded away from zero, saturated at int64.
+
+    Raises
+    ------
+    QuantityError
+        As :func:`exact_value`.
+
+    Notes
+    -----
+    Source: ``Quantity.MilliValue``.
+    """
+    numerator, denominator = _read(text)
+    return _saturated(_divide_away_from_zero(numerator * 1000, denominator))
+
+
+@AGES.forgets(_REMEMBERED)
+def exact_value(text: Quantity) -> int | Fraction:
+    """Return the exact number that ``text`` stands for: an int wherever it is whole.
 
     What is more precise than nano is rounded away from zero to whole nanos, and what is larger
     than 2**63 - 1 in magnitude is capped there, as the format promises. White space around the
-    number is ignored.
+    number is ignored. Sums must be made of exact values and rounded once, at the end: twice
+    ``0.5m`` is ``1m``.
 
     Parameters
     ----------
@@ -123,53 +157,6 @@ def parse_quantity(text: Quantity) -> Fraction:
     wrapping around. It rounds some negative fractions up to 1, and reads texts without any
     digit (``m``, ``.``) as 0. Here all are capped, rounded away from zero, or refused.
     """
-    return Fraction(*_read(text))
-
-
-@AGES.forgets(_REMEMBERED)
-def quantity_value(text: Quantity) -> int:
-    """Return the quantity in whole base units, rounded away from zero, within int64.
-
-    Raises
-    ------
-    QuantityError
-        As :func:`parse_quantity`.
-
-    Notes
-    -----
-    Source: ``Quantity.Value``.
-    """
-    return _divide_away_from_zero(*_read(text))
-
-
-@AGES.forgets(_REMEMBERED)
-def quantity_milli_value(text: Quantity) -> int:
-    """Return the quantity in thousandths, rounded away from zero, saturated at int64.
-
-    Raises
-    ------
-    QuantityError
-        As :func:`parse_quantity`.
-
-    Notes
-    -----
-    Source: ``Quantity.MilliValue``.
-    """
-    numerator, denominator = _read(text)
-    return _saturated(_divide_away_from_zero(numerator * 1000, denominator))
-
-
-@AGES.forgets(_REMEMBERED)
-def exact_value(text: Quantity) -> int | Fraction:
-    """Return the quantity in base units without rounding: an int wherever it is whole.
-
-    Sums must be made of exact values and rounded once, at the end: twice ``0.5m`` is ``1m``.
-
-    Raises
-    ------
-    QuantityError
-        As :func:`parse_quantity`.
-    """
     return _whole_or_fraction(*_read(text))
 
 
@@ -180,7 +167,7 @@ def exact_milli_value(text: Quantity) -> int | Fraction:
     Raises
     ------
     QuantityError
-        As :func:`parse_quantity`.
+        As :func:`exact_value`.
     """
     numerator, denominator = _read(text)
     return _whole_or_fraction(numerator * 1000, denominator)

@@ -56,11 +56,6 @@ class ResourceTable:
         self._allocatable = np.zeros((_FIRST_LINES, capacity), dtype=np.int64)
         self._requested = np.zeros((_FIRST_LINES, capacity), dtype=np.int64)
 
-    @property
-    def memory_bytes(self) -> int:
-        """The bytes of both matrices: lines for at most four times the resources reported."""
-        return self._allocatable.nbytes + self._requested.nbytes
-
     def views(self, num_nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return allocatable and requested, int64 (n_resources, n_nodes), read-only."""
         lines = len(self.line_of)

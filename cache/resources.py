@@ -30,7 +30,6 @@ from cache.quantity import (
     QuantityError,
     exact_milli_value,
     exact_value,
-    parse_quantity,
     quantity_milli_value,
     quantity_value,
     rounded,
@@ -186,70 +185,20 @@ def resource_amounts(quantities: Mapping[str, Quantity], path: str) -> dict[str,
         raise
 
 
-def pod_requests(pod: Pod) -> dict[str, int]:
-    """Return what the pod takes from its node, by resource name.
-
-    A resource that is requested as zero is kept with 0. A name that scheduling does not count
-    (neither basic nor :func:`is_scalar_resource_name`) is left out.
-
-    Raises
-    ------
-    MalformedObjectError
-        If a quantity of the pod cannot be read.
-
-    Notes
-    -----
-    Cost: about a microsecond for a pod of one container without status.
-    """
-    if _is_plain(pod):
-        requests = pod.spec.containers[0].resources.requests
-        try:
-            return {
-                name: quantity_milli_value(text) if name == CPU else quantity_value(text)
-                for name, text in requests.items()
-                if name in _ALWAYS_COUNTED or is_scalar_resource_name(name)
-            }
-        except QuantityError:
-            _raise_malformed(_quantities_of(pod))
-            raise
-    return _rounded(_requests(pod, _NO_DEFAULTS))
-
-
-def pod_nonzero_requests(pod: Pod) -> tuple[int, int]:
-    """Return milli-cores and bytes that the pod is taken to use where nodes are compared.
-
-    A container (or init container) that requests no CPU counts 100m, one that requests no
-    memory 200 MiB; an explicit zero stays zero. Once the pod has pod-level requests, a default
-    is used only for a resource that neither the pod nor any of its containers requests.
-
-    Raises
-    ------
-    MalformedObjectError
-        If a quantity of the pod cannot be read.
-    """
-    if _is_plain(pod):
-        requests = pod.spec.containers[0].resources.requests
-        cpu, memory = requests.get(CPU), requests.get(MEMORY)
-        try:
-            return (
-                DEFAULT_MILLI_CPU_REQUEST if cpu is None else quantity_milli_value(cpu),
-                DEFAULT_MEMORY_REQUEST if memory is None else quantity_value(memory),
-            )
-        except QuantityError:
-            _raise_malformed(_quantities_of(pod))
-            raise
-    defaults = _DEFAULTS
-    if _has_pod_level_requests(pod):
-        requested = _requests(pod, _NO_DEFAULTS)
-        defaults = {name: size for name, size in _DEFAULTS.items() if name not in requested}
-    exact = _requests(pod, defaults)
-    return rounded(exact.get(CPU, 0)), rounded(exact.get(MEMORY, 0))
-
-
 def pod_amounts(pod: Pod) -> tuple[Mapping[str, int], int, int]:
-    """Return :func:`pod_requests` and both of :func:`pod_nonzero_requests`.
+    """Return what the pod takes from its node, and what it is taken to use.
 
-    Pods of one template have the same mapping, which must not be changed.
+    Returns
+    -------
+    requests
+        Amounts by resource name. A resource that is requested as zero is kept with 0. A name that
+        scheduling does not count (neither basic nor :func:`is_scalar_resource_name`) is left out.
+        Pods of one template have the same mapping, which must not be changed.
+    milli_cpu, memory_bytes
+        What counts where nodes are compared: a container (or init container) that requests no CPU
+        counts 100m, one that requests no memory 200 MiB; an explicit zero stays zero. Once the pod
+        has pod-level requests, a default is used only for a resource that neither the pod nor any
+        of its containers requests.
 
     Raises
     ------
@@ -268,7 +217,16 @@ def pod_amounts(pod: Pod) -> tuple[Mapping[str, int], int, int]:
         except QuantityError:
             _raise_malformed(_quantities_of(pod))
             raise
-    return pod_requests(pod), *pod_nonzero_requests(pod)
+    exact = _requests(pod, _NO_DEFAULTS)
+    defaults = _DEFAULTS
+    if _has_pod_level_requests(pod):
+        defaults = {name: size for name, size in _DEFAULTS.items() if name not in exact}
+    used = _requests(pod, defaults)
+    return (
+        {name: rounded(amount) for name, amount in exact.items() if _is_counted(name)},
+        rounded(used.get(CPU, 0)),
+        rounded(used.get(MEMORY, 0)),
+    )
 
 
 @AGES.forgets(_TEMPLATES)
@@ -278,7 +236,7 @@ def _plain_amounts(
     amounts = {
         name: quantity_milli_value(text) if name == CPU else quantity_value(text)
         for name, text in requests
-        if name in _ALWAYS_COUNTED or is_scalar_resource_name(name)
+        if _is_counted(name)
     }
     return (
         amounts,
@@ -299,10 +257,6 @@ def _is_plain(pod: Pod) -> bool:
         or _is_at_rest(requests, status.resources.requests, status.allocated_resources)
         for status in pod.status.container_statuses
     )
-
-
-def _rounded(exact: _Exact) -> dict[str, int]:
-    return {name: rounded(amount) for name, amount in exact.items() if _is_counted(name)}
 
 
 def _requests(pod: Pod, defaults: Mapping[str, int]) -> _Exact:
@@ -487,7 +441,7 @@ def _readable(quantities: Mapping[str, Quantity]) -> dict[str, Quantity]:
     readable = dict(quantities)
     for name, text in quantities.items():
         try:
-            parse_quantity(text)
+            exact_value(text)
         except QuantityError:
             readable[name] = _LARGEST_CPU if name == CPU else _LARGEST
     return readable
@@ -526,6 +480,6 @@ def _raise_malformed(maps: Iterable[tuple[str, Mapping[str, Quantity]]]) -> None
     for path, quantities in maps:
         for name, text in quantities.items():
             try:
-                parse_quantity(text)
+                exact_value(text)
             except QuantityError as error:
                 raise MalformedObjectError(f"{path}[{name}]", str(error)) from None

@@ -22,7 +22,7 @@ from cache.node_tree import NodeTree
 from cache.pod_states import Effect, PodState, Stimulus, transition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from cache.locks import MakeLock
     from cache.objects import Node, Pod
@@ -350,9 +350,9 @@ class SchedulerCache:
                 self._tree.add_node(name, node.metadata.labels)
                 self._tree_version += 1
             elif old_labels != node.metadata.labels:
-                self._tree.update_node(name, old_labels, node.metadata.labels)
+                self._tree.update_node(name, node.metadata.labels)
                 self._tree_version += 1
-            self._images.update_node(name, node.status.images)
+            self._images.add_node(name, node.status.images)
             item.info.image_states = self._images.node_images(name)
             self._touch_locked(name)
 
@@ -371,7 +371,7 @@ class SchedulerCache:
             item = self._nodes.get(name)
             if item is None or item.info.node is None:
                 return False
-            self._tree.remove_node(name, item.info.labels)
+            self._tree.remove_node(name)
             self._tree_version += 1
             self._images.remove_node(name)
             item.info.remove_node()
@@ -488,13 +488,3 @@ class SchedulerCache:
                 assumed={uid: self._pods[uid].node_name for uid in self._assumed},
                 states={uid: cached.state for uid, cached in self._pods.items()},
             )
-
-
-def rebuild(nodes: Iterable[Node], pods: Iterable[PodInfo]) -> SchedulerCache:
-    """Return a cache made from nothing but the API's own objects."""
-    cache = SchedulerCache()
-    for node in nodes:
-        cache.add_node(node)
-    for info in pods:
-        cache.add_pod(info)
-    return cache

@@ -17,7 +17,7 @@ from cache.term_group import TermGroup
 from cache.term_table import RememberedSums, TermSum, TermTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     import numpy.typing as npt
 
@@ -87,10 +87,6 @@ class TermGroups:
     def __len__(self) -> int:
         """Return the number of distinct terms."""
         return len(self._groups)
-
-    def groups(self) -> Iterable[TermGroup]:
-        """Iterate over all groups."""
-        return self._groups.values()
 
     def set_row(self, row: int, pods: Mapping[str, PodInfo]) -> None:
         """Take over which pods with affinity a row has now.

@@ -121,19 +121,6 @@ class TermIndex:
         """
         return self._synced_groups().sums(kind, asked, label_keys, len(self._node_infos))
 
-    def num_terms(self) -> int:
-        """Return the number of distinct terms of all pods."""
-        return len(self._synced_groups())
-
-    def facts(self) -> dict[tuple[object, ...], dict[str, int]]:
-        """Return counts by node name for each distinct term, for comparisons."""
-        return {
-            (group.kind, group.weight, group.term): {
-                self._node_infos[row].name: count for row, count in group.rows.items()
-            }
-            for group in self._synced_groups().groups()
-        }
-
     def _synced_counts(self) -> PodCounts:
         if self._counts is None:
             self._counts = PodCounts()

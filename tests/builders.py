@@ -50,9 +50,12 @@ from cache.objects import (
     WeightedPodAffinityTerm,
 )
 from cache.pod_info import PodInfo
+from cache.scheduler_cache import SchedulerCache
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from cache.columns import Columns
 
 DEFAULT_TOLERATIONS = tuple(
     Toleration(
@@ -385,3 +388,22 @@ def _required(topology_key: str, labels: Mapping[str, str]) -> PodAffinity:
 def _preferred(weight: int, topology_key: str, labels: Mapping[str, str]) -> PodAffinity:
     weighted = WeightedPodAffinityTerm(weight, _term(topology_key, labels))
     return PodAffinity(preferred_during_scheduling_ignored_during_execution=(weighted,))
+
+
+def cache_of(nodes: Iterable[Node], pods: Iterable[PodInfo] = ()) -> SchedulerCache:
+    """Return a cache made from nothing but the API's own objects."""
+    cache = SchedulerCache()
+    for each in nodes:
+        cache.add_node(each)
+    for info in pods:
+        cache.add_pod(info)
+    return cache
+
+
+def array_bytes(columns: Columns) -> int:
+    """Return the bytes of all arrays of columns, with the capacity for more nodes."""
+    fixed = (columns._nonzero, columns._unschedulable, columns._taint_set_ids)
+    resources = (columns._resources._allocatable, columns._resources._requested)
+    derived = (each.array for each in columns._derived.values())
+    arrays = sum(array.nbytes for array in (*fixed, *resources, *derived))
+    return arrays + columns.labels._columns.bytes

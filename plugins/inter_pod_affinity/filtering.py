@@ -329,7 +329,7 @@ def _add(sums: dict[str, npt.NDArray[np.int64]], key: str, amounts: npt.NDArray[
 
 
 def _summed(columns: Columns, key: str, amounts: npt.NDArray[np.int64]) -> DomainCounts:
-    column, ids = columns.label(key)
+    column, ids = columns.labels.get(key)
     sums = sum_by_domain(column, ids, amounts)
     sums[ABSENT] = 0
     return DomainCounts(key, column, sums)

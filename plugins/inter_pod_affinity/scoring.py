@@ -107,7 +107,7 @@ class _Tally:
         """
         if not self._met:
             # Weights may cancel out to 0 and the terms have met pods all the same.
-            self._met = bool(np.logical_and(counts, self._columns.label(key)[1]).any())
+            self._met = bool(np.logical_and(counts, self._columns.labels.get(key)[1]).any())
         weighted = worth * weight
         known = self._sums.get(key)
         if known is None:
@@ -121,7 +121,7 @@ class _Tally:
         return DomainScores(tuple(self._summed(key) for key in self._sums))
 
     def _summed(self, key: str) -> DomainCounts:
-        column, ids = self._columns.label(key)
+        column, ids = self._columns.labels.get(key)
         sums = sum_by_domain(column, ids, self._sums[key])
         sums[ABSENT] = 0
         return DomainCounts(key, column, sums)

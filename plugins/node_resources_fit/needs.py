@@ -18,8 +18,7 @@ from cache.resources import (
     MEMORY,
     PODS,
     is_extended_resource_name,
-    pod_nonzero_requests,
-    pod_requests,
+    pod_amounts,
 )
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ def _amounts_by_spec(info: PodInfo) -> Mapping[str, int]:
     A pod that is asked about while it runs (a what-if) has a status, and then they may differ.
     """
     if _has_container_status(info.pod):
-        return pod_requests(replace(info.pod, status=_NO_STATUS))
+        return pod_amounts(replace(info.pod, status=_NO_STATUS))[0]
     return info.requests
 
 
@@ -136,8 +135,8 @@ def scored_amounts(info: PodInfo) -> Mapping[str, int]:
     if pod.spec.resources is None and not _has_container_status(pod):
         return {**info.requests, CPU: info.nonzero_milli_cpu, MEMORY: info.nonzero_memory_bytes}
     bare = replace(pod, spec=replace(pod.spec, resources=None), status=_NO_STATUS)
-    cpu, memory = pod_nonzero_requests(bare)
-    return {**pod_requests(bare), CPU: cpu, MEMORY: memory}
+    requests, cpu, memory = pod_amounts(bare)
+    return {**requests, CPU: cpu, MEMORY: memory}
 
 
 def _has_container_status(pod: Pod) -> bool:

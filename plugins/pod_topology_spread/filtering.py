@@ -240,7 +240,7 @@ def count_spread(
     for at, constraint in enumerate(constraints):
         if at:
             budget.check()
-        column, ids = columns.label(constraint.topology_key)
+        column, ids = columns.labels.get(constraint.topology_key)
         mask = inclusion.mask(constraint, labelled)
         counted = ids if mask is None else ids[mask]
         present = np.bincount(counted, minlength=len(column.values)) > 0

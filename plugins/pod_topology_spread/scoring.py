@@ -184,7 +184,7 @@ def crowded_domains(
         if constraint.topology_key == HOSTNAME:
             domains.append(CrowdedDomains(constraint, _weight(num_scored), None))
             continue
-        column, ids = columns.label(constraint.topology_key)
+        column, ids = columns.labels.get(constraint.topology_key)
         # A node without the label is in the domain of the empty value.
         empty = column.id_of("")
         if empty is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from cache.pod_info import is_terminal
 from cache.quantity import QuantityError, exact_milli_value, exact_value, rounded
-from cache.resources import CPU, MalformedObjectError, is_restartable, pod_requests
+from cache.resources import CPU, MalformedObjectError, is_restartable, pod_amounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -67,7 +67,7 @@ _METRICS: Final = (
     (
         "kube_pod_resource_request",
         "Resources that pods request, as the scheduler and the kubelet see it.",
-        pod_requests,
+        lambda pod: pod_amounts(pod)[0],
     ),
     (
         "kube_pod_resource_limit",

@@ -20,11 +20,10 @@ from cache.objects import (
     WorkloadMeta,
 )
 from cache.pod_info import PodInfo
-from cache.scheduler_cache import SchedulerCache, rebuild
 from cache.workloads import Workloads
 from plugins import names
 from plugins.registry import PLUGINS
-from tests.builders import names_term, node, pod, requirement, term
+from tests.builders import cache_of, names_term, node, pod, requirement, term
 from tests.plugins.conformance import Recipe, RecordingHandle
 from tests.storage_builders import claim, csi_node, storage_class, storage_of, volume
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cache.objects import Node, Pod
+    from cache.scheduler_cache import SchedulerCache
     from tests.builders import PodBuilder
     from tests.storage_builders import StorageObject
 
@@ -123,7 +123,7 @@ def cluster(num_nodes: int) -> SchedulerCache:
         PodInfo(placed(index, node_name(index % num_nodes)))
         for index in range(PODS_PER_NODE * num_nodes)
     ]
-    return rebuild(map(_node, range(num_nodes)), pods)
+    return cache_of(map(_node, range(num_nodes)), pods)
 
 
 def node_name(index: int) -> str:

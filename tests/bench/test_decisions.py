@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cache.scheduler_cache import rebuild
 from tests.bench import cycles_under_load, decisions, large_clusters, memory
 from tests.bench.decisions import SERIES, Point
 from tests.bench.results import Results
+from tests.builders import cache_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 class TestClusters:
     def test_pods_are_dealt_out_evenly(self) -> None:
-        cache = rebuild(large_clusters.nodes(5), large_clusters.running(20, 5, 3))
+        cache = cache_of(large_clusters.nodes(5), large_clusters.running(20, 5, 3))
         infos = cache.dump().nodes.values()
         assert [len(info.pods) for info in infos] == [4] * 5
 

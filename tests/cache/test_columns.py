@@ -9,7 +9,7 @@ from cache.columns import FEW_ROWS, MAX_DERIVED_BYTES, Columns, ColumnSpec, Node
 from cache.node_info import NodeInfo
 from cache.objects import Node, NodeMeta, NodeSpec, NodeStatus, Taint
 from cache.resource_table import FIXED_RESOURCES
-from tests.builders import node, pod
+from tests.builders import array_bytes, node, pod
 
 
 def info(name: str, *, cpu: str = "4", labels: dict[str, str] | None = None, **spec) -> NodeInfo:
@@ -63,10 +63,10 @@ def with_requests(name: str, *resources: str) -> NodeInfo:
 
 def test_what_only_pods_name_takes_no_column():
     columns = columns_of(info("a"), info("b"))
-    before = columns.memory_bytes
+    before = array_bytes(columns)
     columns.put(with_requests("a", *(f"x/r{index}" for index in range(1000))))
     assert list(columns.resource_row) == list(FIXED_RESOURCES)
-    assert columns.memory_bytes == before
+    assert array_bytes(columns) == before
     view = NodesView(columns)
     assert view.requested("x/r7").tolist() == [5, 0]
     assert view.allocatable("x/r7").tolist() == [0, 0]
@@ -99,11 +99,11 @@ def test_a_resource_that_no_node_reports_any_more_gives_its_column_back(leave):
 
 def test_columns_of_resources_shrink_again():
     columns = columns_of(info("a"), info("b"))
-    before = columns.memory_bytes
+    before = array_bytes(columns)
     columns.put(with_resources("a", *(f"x/r{index}" for index in range(300))))
-    assert columns.memory_bytes > before
+    assert array_bytes(columns) > before
     columns.put(info("a"))
-    assert columns.memory_bytes == before
+    assert array_bytes(columns) == before
 
 
 @given(
@@ -179,10 +179,10 @@ def test_an_imaginary_node_is_refused():
 
 def test_a_label_column_follows_a_relabelled_node():
     columns = columns_of(info("a", labels={"rack": "r1"}), info("b"))
-    table, ids = columns.label("rack")
+    table, ids = columns.labels.get("rack")
     assert [table.values[i] for i in ids] == ["r1", None]
     columns.put(info("b", labels={"rack": "r2"}))
-    table, ids = columns.label("rack")
+    table, ids = columns.labels.get("rack")
     assert [table.values[i] for i in ids] == ["r1", "r2"]
 
 
@@ -190,7 +190,7 @@ def test_a_label_table_does_not_grow_with_nodes_that_came_and_went():
     columns = columns_of(info("stays", labels={"host": "stays"}))
     for index in range(500):
         columns.put(info("guest", labels={"host": f"h{index}"}))
-        table, ids = columns.label("host")
+        table, ids = columns.labels.get("host")
     assert [table.values[i] for i in ids] == ["stays", "h499"]
     assert len(table.values) < 100
 
@@ -228,12 +228,12 @@ def test_a_node_that_changes_costs_nothing_for_columns_that_nobody_asks_for():
 
 def test_no_more_than_a_thousand_derived_columns_are_kept():
     columns = columns_of(info("a"), info("b"))
-    before = columns.memory_bytes
+    before = array_bytes(columns)
     for index in range(3000):
         columns.derived(ColumnSpec(index, lambda node: 0))
-    one = columns.memory_bytes - before
+    one = array_bytes(columns) - before
     columns.derived(ColumnSpec("one more", lambda node: 0))
-    assert columns.memory_bytes - before == one <= 1024 * 64 * 8
+    assert array_bytes(columns) - before == one <= 1024 * 64 * 8
 
 
 def test_unused_derived_columns_are_dropped_and_filled_again():
@@ -242,7 +242,7 @@ def test_unused_derived_columns_are_dropped_and_filled_again():
     columns.derived(first)
     for index in range(MAX_DERIVED_BYTES // 1000):
         columns.derived(ColumnSpec(index, lambda node: 0))
-    assert columns.memory_bytes < 2 * MAX_DERIVED_BYTES
+    assert array_bytes(columns) < 2 * MAX_DERIVED_BYTES
     columns.put(info("longer"))
     assert columns.derived(first).tolist() == [1, 1, 6]
 
@@ -286,8 +286,8 @@ def test_columns_after_any_history_equal_columns_built_anew(history):
     assert [columns.taint_sets.value(int(columns.taint_set_ids[row])) for row in order] == [
         rebuilt.taint_sets.value(int(i)) for i in rebuilt.taint_set_ids
     ]
-    table, ids = columns.label("size")
-    twin, twin_ids = rebuilt.label("size")
+    table, ids = columns.labels.get("size")
+    twin, twin_ids = rebuilt.labels.get("size")
     assert [table.values[ids[row]] for row in order] == [twin.values[i] for i in twin_ids]
 
 

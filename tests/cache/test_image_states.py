@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cache.image_states import ImageStates, ImageSummary, normalized_image_name
+from cache.image_states import ImageStates, normalized_image_name
 from cache.objects import ContainerImage
 from tests import strategies
 
@@ -13,18 +13,24 @@ def image(size: int, *names: str) -> ContainerImage:
     return ContainerImage(names=names, size_bytes=size)
 
 
-def summaries(states: ImageStates, node: str) -> dict[str, ImageSummary]:
+def known(states: ImageStates, name: str) -> tuple[int, int] | None:
+    """The size of an image and how many nodes hold it."""
+    state = states._images.get(name)
+    return None if state is None else (state.size_bytes, state.num_nodes)
+
+
+def summaries(states: ImageStates, node: str) -> dict[str, tuple[int, int]]:
     """What the node's images say at this moment."""
     images = states.node_images(node)
-    return {name: ImageSummary(one.size_bytes, one.num_nodes) for name, one in images.items()}
+    return {name: (one.size_bytes, one.num_nodes) for name, one in images.items()}
 
 
 def test_an_image_has_a_size_and_counts_its_nodes() -> None:
     states = ImageStates()
     states.add_node("n1", [image(10, "a:1", "a@sha256:00"), image(20, "b:1")])
     states.add_node("n2", [image(10, "a:1")])
-    assert states.summary("a:1") == ImageSummary(size_bytes=10, num_nodes=2)
-    assert states.summary("a@sha256:00") == ImageSummary(10, 1)
+    assert known(states, "a:1") == (10, 2)
+    assert known(states, "a@sha256:00") == (10, 1)
     assert len(states) == 3
 
 
@@ -32,7 +38,7 @@ def test_an_image_that_no_node_holds_is_unknown() -> None:
     states = ImageStates()
     states.add_node("n1", [image(10, "a:1")])
     states.remove_node("n1")
-    assert states.summary("a:1") is None
+    assert known(states, "a:1") is None
     assert "a:1" not in states
 
 
@@ -40,30 +46,30 @@ def test_an_update_that_drops_an_image_drops_the_node_from_it() -> None:
     states = ImageStates()
     states.add_node("n1", [image(10, "a:1"), image(20, "b:1")])
     states.add_node("n2", [image(10, "a:1")])
-    states.update_node("n1", [image(20, "b:1")])
-    assert states.summary("a:1") == ImageSummary(10, 1)
-    assert summaries(states, "n2") == {"a:1": ImageSummary(10, 1)}
-    assert summaries(states, "n1") == {"b:1": ImageSummary(20, 1)}
+    states.add_node("n1", [image(20, "b:1")])
+    assert known(states, "a:1") == (10, 1)
+    assert summaries(states, "n2") == {"a:1": (10, 1)}
+    assert summaries(states, "n1") == {"b:1": (20, 1)}
 
 
 def test_a_node_added_again_counts_once() -> None:
     states = ImageStates()
     states.add_node("n1", [image(10, "a:1")])
     states.add_node("n1", [image(10, "a:1")])
-    assert states.summary("a:1") == ImageSummary(10, 1)
+    assert known(states, "a:1") == (10, 1)
 
 
 def test_a_name_that_a_node_reports_twice_counts_once() -> None:
     states = ImageStates()
     states.add_node("n1", [image(10, "a:1"), image(20, "a:1")])
-    assert summaries(states, "n1") == {"a:1": ImageSummary(10, 1)}
+    assert summaries(states, "n1") == {"a:1": (10, 1)}
 
 
 def test_removing_an_unknown_node_changes_nothing() -> None:
     states = ImageStates()
     states.add_node("n1", [image(10, "a:1")])
     states.remove_node("n2")
-    assert states.summary("a:1") == ImageSummary(10, 1)
+    assert known(states, "a:1") == (10, 1)
 
 
 def test_where_nodes_disagree_on_a_size_the_first_is_believed_while_anybody_holds_it() -> None:
@@ -71,9 +77,9 @@ def test_where_nodes_disagree_on_a_size_the_first_is_believed_while_anybody_hold
     states.add_node("n1", [image(10, "a:1")])
     states.add_node("n2", [image(99, "a:1")])
     states.remove_node("n1")
-    assert states.summary("a:1") == ImageSummary(10, 1)
-    states.update_node("n2", [image(99, "a:1")])
-    assert states.summary("a:1") == ImageSummary(99, 1)
+    assert known(states, "a:1") == (10, 1)
+    states.add_node("n2", [image(99, "a:1")])
+    assert known(states, "a:1") == (99, 1)
 
 
 def test_the_images_of_a_node_follow_the_other_nodes() -> None:
@@ -88,7 +94,7 @@ def test_an_update_leaves_the_state_of_a_kept_image_in_its_place() -> None:
     states = ImageStates()
     states.add_node("n1", [image(10, "a:1")])
     before = states.node_images("n1")["a:1"]
-    states.update_node("n1", [image(10, "a:1"), image(20, "b:1")])
+    states.add_node("n1", [image(10, "a:1"), image(20, "b:1")])
     assert states.node_images("n1")["a:1"] is before
 
 
@@ -96,7 +102,7 @@ def test_the_images_of_a_node_are_a_mapping_of_the_callers_own() -> None:
     states = ImageStates()
     states.add_node("n1", [image(10, "a:1")])
     before = states.node_images("n1")
-    states.update_node("n1", [])
+    states.add_node("n1", [])
     assert list(before) == ["a:1"]
     assert states.node_images("n1") == {}
 
@@ -131,7 +137,7 @@ def test_an_image_without_a_tag_is_the_latest(name: str, expected: str) -> None:
 
 IMAGES = st.lists(strategies.container_images(), max_size=3)
 CHANGES = st.lists(
-    st.tuples(st.sampled_from(["add", "update", "remove"]), strategies.node_names(), IMAGES),
+    st.tuples(st.sampled_from(["add", "remove"]), strategies.node_names(), IMAGES),
     max_size=20,
 )
 
@@ -147,18 +153,15 @@ def test_states_kept_up_equal_states_built_anew(
         if action == "remove":
             kept.remove_node(name)
             truth.pop(name, None)
-        elif action == "add":
-            kept.add_node(name, images)
-            truth[name] = images
         else:
-            kept.update_node(name, images)
+            kept.add_node(name, images)
             truth[name] = images
     built = ImageStates()
     for name, images in truth.items():
         built.add_node(name, images)
     names = {each for images in truth.values() for one in images for each in one.names}
     assert len(kept) == len(built) == len(names)
-    assert all(kept.summary(each) == built.summary(each) for each in names)
+    assert all(known(kept, each) == known(built, each) for each in names)
     for name in truth:
         holders = [
             {image: state.nodes for image, state in states.node_images(name).items()}

@@ -69,14 +69,14 @@ def test_names_come_round_robin_across_zones(places: list[str], expected: list[s
 
 def test_an_empty_zone_is_dropped_with_its_last_node() -> None:
     tree = tree_of("a/1", "b/2")
-    tree.remove_node("1", in_zone("a"))
+    tree.remove_node("1")
     assert tree.zones == [zone_key(in_zone("b"))]
     assert tree.num_nodes == 1
 
 
-def test_a_node_leaves_the_zone_it_is_in_whatever_the_labels_say() -> None:
+def test_a_node_leaves_the_zone_it_is_in() -> None:
     tree = tree_of("a/1", "b/2")
-    tree.remove_node("1", in_zone("b"))
+    tree.remove_node("1")
     assert tree.names() == ["2"]
     tree.remove_node("2")
     assert tree.names() == []
@@ -84,19 +84,19 @@ def test_a_node_leaves_the_zone_it_is_in_whatever_the_labels_say() -> None:
 
 def test_a_node_whose_zone_changes_is_moved_to_the_end_of_the_other() -> None:
     tree = tree_of("a/1", "b/2", "b/3")
-    tree.update_node("1", in_zone("a"), in_zone("b"))
+    tree.update_node("1", in_zone("b"))
     assert tree.names() == ["2", "3", "1"]
 
 
 def test_a_node_whose_zone_stays_keeps_its_place() -> None:
     tree = tree_of("a/1", "a/2")
-    tree.update_node("1", in_zone("a"), {**in_zone("a"), "more": "labels"})
+    tree.update_node("1", {**in_zone("a"), "more": "labels"})
     assert tree.names() == ["1", "2"]
 
 
 def test_an_update_of_an_unknown_node_adds_it() -> None:
     tree = tree_of("a/1")
-    tree.update_node("2", in_zone("b"), in_zone("a"))
+    tree.update_node("2", in_zone("a"))
     assert tree.names() == ["1", "2"]
     assert "2" in tree
 
@@ -107,12 +107,9 @@ def test_a_node_added_again_is_not_doubled() -> None:
     assert tree.num_nodes == 2
 
 
-@pytest.mark.parametrize(
-    "labels", [pytest.param(None, id="no labels"), pytest.param(in_zone("a"), id="labels")]
-)
-def test_removing_an_unknown_node_is_an_error(labels: Mapping[str, str] | None) -> None:
-    with pytest.raises(KeyError, match=r"'9'.* is not in the node tree"):
-        tree_of("a/1").remove_node("9", labels)
+def test_removing_an_unknown_node_is_an_error() -> None:
+    with pytest.raises(KeyError, match=r"'9' is not in the node tree"):
+        tree_of("a/1").remove_node("9")
 
 
 def take(tree: NodeTree, count: int) -> list[str]:
@@ -146,14 +143,14 @@ def test_a_node_that_joins_an_exhausted_zone_still_comes_in_the_round() -> None:
 def test_a_node_that_leaves_in_the_middle_of_a_round_makes_none_be_skipped() -> None:
     tree = tree_of("a/1", "a/2", "a/3")
     take(tree, 2)
-    tree.remove_node("1", in_zone("a"))
+    tree.remove_node("1")
     assert tree.next() == "3"
 
 
 def test_a_zone_that_goes_in_the_middle_of_a_round_makes_none_be_skipped() -> None:
     tree = tree_of("a/1", "b/2", "c/3")
     take(tree, 1)
-    tree.remove_node("1", in_zone("a"))
+    tree.remove_node("1")
     assert take(tree, 2) == ["2", "3"]
 
 
@@ -183,13 +180,13 @@ def test_the_tree_agrees_with_a_list_of_zones(
         if action == "remove":
             if zone is None:
                 with pytest.raises(KeyError):
-                    tree.remove_node(name, labels)
+                    tree.remove_node(name)
                 continue
-            tree.remove_node(name, labels)
+            tree.remove_node(name)
         elif action == "add":
             tree.add_node(name, labels)
         else:
-            tree.update_node(name, {}, labels)
+            tree.update_node(name, labels)
         # The model: a dict of lists in order of arrival, without any cleverness.
         if zone is not None and (action == "remove" or zone != zone_key(labels)):
             zones[zone].remove(name)

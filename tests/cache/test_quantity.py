@@ -14,7 +14,6 @@ from cache.quantity import (
     QuantityError,
     exact_milli_value,
     exact_value,
-    parse_quantity,
     quantity_milli_value,
     quantity_value,
     rounded,
@@ -117,7 +116,7 @@ def test_a_quantity_is_read_in_units_and_in_thousandths(
 )
 def test_nonsense_is_refused(text: str | float) -> None:
     with pytest.raises(QuantityError, match="is not a quantity"):
-        parse_quantity(text)
+        exact_value(text)
 
 
 @pytest.mark.parametrize(
@@ -131,12 +130,12 @@ def test_nonsense_is_refused(text: str | float) -> None:
 )
 def test_an_exponent_that_would_take_forever_is_refused(text: str) -> None:
     with pytest.raises(QuantityError, match="exponent"):
-        parse_quantity(text)
+        exact_value(text)
 
 
 def test_a_text_that_is_too_long_is_refused_in_a_short_message() -> None:
     with pytest.raises(QuantityError, match=f"at most {MAX_LENGTH} characters") as caught:
-        parse_quantity("9" * 1_000_000)
+        exact_value("9" * 1_000_000)
     assert len(str(caught.value)) < 120
 
 
@@ -148,7 +147,7 @@ def test_a_quantity_equals_its_reading_in_decimal_arithmetic(text: str) -> None:
     with localcontext() as context:
         context.prec = 120
         expected = by_decimal(text)
-        assert parse_quantity(text) == Fraction(expected)
+        assert exact_value(text) == Fraction(expected)
         assert quantity_value(text) == int(expected.to_integral_value(rounding=ROUND_UP))
 
 
@@ -156,7 +155,7 @@ def test_a_quantity_equals_its_reading_in_decimal_arithmetic(text: str) -> None:
 @given(st.text(alphabet="0123456789.+-eEinumkKMGTP ", max_size=2 * MAX_LENGTH))
 def test_any_text_is_either_a_number_in_range_or_an_error(text: str) -> None:
     try:
-        number = parse_quantity(text)
+        number = exact_value(text)
     except QuantityError:
         return
     assert abs(number) <= INT64_MAX

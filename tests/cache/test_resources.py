@@ -24,8 +24,6 @@ from cache.resources import (
     is_qualified_name,
     is_scalar_resource_name,
     pod_amounts,
-    pod_nonzero_requests,
-    pod_requests,
     resource_amounts,
 )
 from tests import strategies
@@ -209,7 +207,7 @@ def test_amounts_are_milli_cores_for_cpu_and_base_units_for_all_others() -> None
     ],
 )
 def test_a_pod_requests_what_it_needs_at_its_hungriest(one: Pod, expected: dict[str, int]) -> None:
-    assert pod_requests(one) == expected
+    assert pod_amounts(one)[0] == expected
 
 
 def resized(
@@ -251,7 +249,7 @@ def resized(
 def test_while_a_container_is_resized_the_largest_amount_counts(
     status: PodStatus, expected: int
 ) -> None:
-    assert pod_requests(pod(container(cpu="2"), status=status)) == {"cpu": expected}
+    assert pod_amounts(pod(container(cpu="2"), status=status))[0] == {"cpu": expected}
 
 
 def test_a_resize_counts_for_sidecars_but_not_for_ordinary_init_containers() -> None:
@@ -263,7 +261,7 @@ def test_a_resize_counts_for_sidecars_but_not_for_ordinary_init_containers() -> 
         init=(container("i", cpu="1"), sidecar("s", cpu="1")),
         status=PodStatus(init_container_statuses=statuses),
     )
-    assert pod_requests(one) == {"cpu": 9000}
+    assert pod_amounts(one)[0] == {"cpu": 9000}
 
 
 @pytest.mark.parametrize(
@@ -289,7 +287,8 @@ def test_a_resize_counts_for_sidecars_but_not_for_ordinary_init_containers() -> 
 def test_while_the_pod_is_resized_the_largest_amount_counts(
     status: PodStatus, expected: dict[str, int]
 ) -> None:
-    assert pod_requests(pod(container(), level=requesting(cpu="2"), status=status)) == expected
+    amounts, *_ = pod_amounts(pod(container(), level=requesting(cpu="2"), status=status))
+    assert amounts == expected
 
 
 @pytest.mark.parametrize(
@@ -333,7 +332,7 @@ def test_while_the_pod_is_resized_the_largest_amount_counts(
     ],
 )
 def test_a_container_without_requests_counts_with_defaults(one: Pod, cpu: int, memory: int) -> None:
-    assert pod_nonzero_requests(one) == (cpu, memory)
+    assert pod_amounts(one)[1:] == (cpu, memory)
 
 
 # --- errors -----------------------------------------------------------------------------------
@@ -384,14 +383,9 @@ BAD = requesting(cpu="1", memory="lots")
 )
 def test_an_unreadable_quantity_is_an_error_that_names_its_path(one: Pod, path: str) -> None:
     with pytest.raises(MalformedObjectError, match="'lots' is not a quantity") as caught:
-        pod_requests(one)
-    assert caught.value.path == path
-    assert str(caught.value) == f"{path}: {caught.value.why}"
-    with pytest.raises(MalformedObjectError):
-        pod_nonzero_requests(one)
-    with pytest.raises(MalformedObjectError) as caught:
         pod_amounts(one)
     assert caught.value.path == path
+    assert str(caught.value) == f"{path}: {caught.value.why}"
 
 
 def test_an_unreadable_amount_is_an_error_that_names_its_path() -> None:
@@ -419,22 +413,15 @@ def through_general_path(one: Pod) -> Pod:
 @given(strategies.pods(with_affinity=False, with_status=True))
 def test_an_init_container_that_needs_nothing_changes_nothing(one: Pod) -> None:
     other = through_general_path(one)
-    assert {"cpu": 0, "memory": 0} | pod_requests(one) == pod_requests(other)
+    assert {"cpu": 0, "memory": 0, **pod_amounts(one)[0]} == pod_amounts(other)[0]
 
 
 @PROPERTY
 @given(strategies.pods(with_affinity=False, with_status=True))
 def test_defaults_only_ever_add(one: Pod) -> None:
-    requests = pod_requests(one)
-    cpu, memory = pod_nonzero_requests(one)
+    requests, cpu, memory = pod_amounts(one)
     assert requests.get("cpu", 0) <= cpu
     assert requests.get("memory", 0) <= memory
-
-
-@PROPERTY
-@given(strategies.pods(with_affinity=False, with_status=True))
-def test_all_amounts_at_once_are_the_amounts_one_by_one(one: Pod) -> None:
-    assert pod_amounts(one) == (pod_requests(one), *pod_nonzero_requests(one))
 
 
 def test_pods_of_one_template_share_their_amounts() -> None:
@@ -446,5 +433,4 @@ def test_pods_of_one_template_share_their_amounts() -> None:
 def test_the_short_way_for_plain_pods_gives_what_the_general_one_gives(one: Container) -> None:
     plain = pod(one)
     general = pod(one, init=(Container(name="i", resources=one.resources),))
-    assert pod_requests(plain) == pod_requests(general)
-    assert pod_nonzero_requests(plain) == pod_nonzero_requests(general)
+    assert pod_amounts(plain) == pod_amounts(general)

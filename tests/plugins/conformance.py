@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from cache.device_classes import DeviceClasses
 from cache.namespaces import Namespaces
 from cache.pod_info import PodInfo
-from cache.scheduler_cache import SchedulerCache, rebuild
+from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
 from cache.storage import Storage
 from cache.workloads import Workloads
@@ -42,6 +42,7 @@ from plugins.framework.normalize import MAX_NODE_SCORE, MIN_NODE_SCORE
 from plugins.framework.results import PreFilterResult
 from plugins.framework.status import SUCCESS, Code, Status
 from tests import strategies
+from tests.builders import cache_of
 from tests.fakes.nobody import Nobody
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class Cluster:
     def snapshot(self) -> Snapshot:
         """Return what a cache that saw nothing else makes of it."""
         snapshot = Snapshot()
-        rebuild(self.nodes, map(PodInfo, self.pods)).update_snapshot(snapshot)
+        cache_of(self.nodes, map(PodInfo, self.pods)).update_snapshot(snapshot)
         return snapshot
 
     def with_pod(self, pod: Pod) -> Cluster:

@@ -13,7 +13,7 @@ from cache.objects import Container, ImageVolumeSource, Volume
 from cache.snapshot import Snapshot
 from plugins.framework.cycle_state import CycleState
 from plugins.image_locality import ImageLocality
-from tests.builders import node, pod
+from tests.builders import array_bytes, node, pod
 from tests.plugins.conformance import RecordingHandle
 
 if TYPE_CHECKING:
@@ -172,9 +172,9 @@ def test_images_that_no_node_holds_take_no_columns() -> None:
     incoming = WEB
     for index in range(300):
         incoming = incoming.container(Container(image=f"absent:{index}"))
-    before = view.columns.memory_bytes
+    before = array_bytes(view.columns)
     plugin.pre_score(state, incoming.info(), view)
-    assert view.columns.memory_bytes == before
+    assert array_bytes(view.columns) == before
     assert plugin.score(state, incoming.info(), view).tolist() == [
         plugin.score_one(state, incoming.info(), each) for each in view.node_infos()
     ]
@@ -191,9 +191,9 @@ def test_hundreds_of_images_that_nodes_hold_take_no_columns() -> None:
             second = second.image(image, size_bytes=2**62)
     view = Snapshot.of(_infos(first, second, node("n2"))).all_nodes()
     plugin, state = ImageLocality(None, RecordingHandle()), CycleState()
-    before = view.columns.memory_bytes
+    before = array_bytes(view.columns)
     plugin.pre_score(state, incoming.info(), view)
     scores = plugin.score(state, incoming.info(), view).tolist()
-    assert view.columns.memory_bytes == before
+    assert array_bytes(view.columns) == before
     assert scores == [plugin.score_one(state, incoming.info(), each) for each in view.node_infos()]
     assert scores[0] > scores[2] == 0

@@ -12,7 +12,7 @@ import msgspec
 from cache.comparer import Mismatch, compare
 from cache.objects import Node, Pod
 from cache.pod_info import is_terminal
-from cache.resources import pod_requests, resource_amounts
+from cache.resources import pod_amounts, resource_amounts
 from scheduler.app import App
 from scheduler.client.codec import Decoder
 from scheduler.client.errors import ApiError
@@ -236,7 +236,7 @@ def overcommitted(api: BlockingApi) -> list[str]:
         if pod.spec.node_name and not is_terminal(pod):
             totals = used.setdefault(pod.spec.node_name, {})
             totals["pods"] = totals.get("pods", 0) + 1
-            for name, amount in pod_requests(pod).items():
+            for name, amount in pod_amounts(pod)[0].items():
                 totals[name] = totals.get(name, 0) + amount
     found = []
     for manifest in api.list_all("/api/v1/nodes"):

@@ -10,12 +10,11 @@ from cache.kept_annotations import OWN_PREFIX
 from cache.objects import Node as NodeObject
 from cache.objects import NodeMeta
 from cache.pod_info import PodInfo
-from cache.scheduler_cache import rebuild
 from cache.snapshot import Snapshot
 from plugins.authoring import Nodes, Pod, PolicyAnswerError
 from plugins.authoring.own_columns import OwnColumns
 from plugins.framework.node_metrics import MetricReading
-from tests.builders import node, pod
+from tests.builders import cache_of, node, pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +56,7 @@ class World:
     """A snapshot and a plugin's view of it, in order of the names."""
 
     def __init__(self) -> None:
-        self.cache = rebuild(NODES, map(PodInfo, PODS))
+        self.cache = cache_of(NODES, map(PodInfo, PODS))
         self.snapshot = Snapshot()
         self.measured = Measured()
         self.own = OwnColumns(self.measured)

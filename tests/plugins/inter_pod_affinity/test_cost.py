@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from cache.affinity_terms import AffinityTerm
-from cache.columns import Columns
+from cache.label_columns import LabelColumns
 from cache.objects import (
     Affinity,
     LabelSelector,
@@ -69,9 +69,9 @@ def feasible(info: PodInfo, nodes: Snapshot, state: CycleState | None = None) ->
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is asked of columns and of the table of all pods, as it is asked."""
     asked: list[str] = []
-    label, column, count = Columns.label, PodTable._column, TermIndex.count
+    label, column, count = LabelColumns.get, PodTable._column, TermIndex.count
 
-    def of_nodes(columns: Columns, key: str) -> object:
+    def of_nodes(columns: LabelColumns, key: str) -> object:
         asked.append(f"node label {key}")
         return label(columns, key)
 
@@ -83,7 +83,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append("query")
         return count(index, query)
 
-    monkeypatch.setattr(Columns, "label", of_nodes)
+    monkeypatch.setattr(LabelColumns, "get", of_nodes)
     monkeypatch.setattr(PodTable, "_column", of_pods)
     monkeypatch.setattr(TermIndex, "count", pods)
     return asked

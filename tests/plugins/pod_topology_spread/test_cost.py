@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cache.columns import Columns
+from cache.label_columns import LabelColumns
 from cache.objects import LabelSelector, TopologySpreadConstraint
 from cache.snapshot import Snapshot
 from cache.term_index import TermIndex
@@ -42,9 +42,9 @@ def spread(action: str, count: int) -> PodInfo:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The columns and the counts that are asked for."""
     asked: list[str] = []
-    label, count = Columns.label, TermIndex.count
+    label, count = LabelColumns.get, TermIndex.count
 
-    def of_nodes(columns: Columns, key: str) -> object:
+    def of_nodes(columns: LabelColumns, key: str) -> object:
         asked.append(key)
         return label(columns, key)
 
@@ -52,7 +52,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append("query")
         return count(index, query)
 
-    monkeypatch.setattr(Columns, "label", of_nodes)
+    monkeypatch.setattr(LabelColumns, "get", of_nodes)
     monkeypatch.setattr(TermIndex, "count", pods)
     return asked
 
