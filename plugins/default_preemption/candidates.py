@@ -21,9 +21,9 @@ from plugins.default_preemption.emptied_nodes import LOWEST_PRIORITY, EmptiedNod
 from plugins.framework.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from cache.columns import NodesView
+    from cache.columns import Columns, NodesView
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from plugins.default_preemption.dry_run_memory import Crowd, Outcome
@@ -178,8 +178,8 @@ class CandidateSearch:
         would do and that is not remembered.
         """
         found = Findings(nodes)
-        columns, priority = nodes.columns, info.priority
-        has_lower = columns.derived(LOWEST_PRIORITY)[rows] < priority
+        columns = nodes.columns
+        has_lower = columns.derived(LOWEST_PRIORITY)[rows] < info.priority
         found.refuse(NO_VICTIMS, len(rows) - int(np.count_nonzero(has_lower)))
         rows = rows[has_lower]
         if not len(rows):
@@ -195,37 +195,52 @@ class CandidateSearch:
             return found
         start = 0 if wanted is None else self._start % len(rows)
         rows = np.roll(rows, -start)
-        emptied = self._emptied_below(priority)
-        emptied.follow(columns)
         runs = 0
+        for at, emptied in self._fitting_when_emptied(state, info, columns, rows, found):
+            if wanted is not None and runs >= MAX_FILTER_RUNS and found.is_enough(wanted):
+                self._start += at
+                break
+            state.budget.check()
+            row = int(rows[at])
+            node_info, crowd = columns.node_infos[row], crowds.get(row, NOBODY)
+            is_settled = bool(settled[row])
+            outcome = self._try(
+                lone_state if is_settled else state,
+                info,
+                node_info,
+                emptied,
+                crowd,
+                fits_emptied=is_settled and row not in crowds,
+            )
+            found.add(node_info.name, outcome)
+            if outcomes is not None and is_settled:
+                outcomes.put(row, crowd, outcome)
+            runs += 1 + len(node_info.pods) - len(emptied.pods)
+        return found
+
+    def _fitting_when_emptied(
+        self,
+        state: CycleState,
+        info: PodInfo,
+        columns: Columns,
+        rows: RowArray,
+        found: Findings,
+    ) -> Iterator[tuple[int, NodeInfo]]:
+        """Yield the places of rows whose emptied nodes would do, with these nodes.
+
+        What columns say of the others is added to ``found``.
+        """
+        emptied = self._emptied_below(info.priority)
+        emptied.follow(columns)
         size = len(rows) if emptied.num_stale(rows) <= _CHUNK else _CHUNK
-        for at in range(0, len(rows), size):
-            view = emptied.view(columns, rows[at : at + size], state.budget)
+        for first in range(0, len(rows), size):
+            view = emptied.view(columns, rows[first : first + size], state.budget)
             verdicts = self._handle.what_if.filter_alone(state, info, view)
             found.drop(verdicts)
             mask = verdicts.feasible
             left = range(len(view)) if mask is None else np.flatnonzero(mask).tolist()
             for index in left:
-                if wanted is not None and runs >= MAX_FILTER_RUNS and found.is_enough(wanted):
-                    self._start += at + index
-                    return found
-                state.budget.check()
-                row = int(rows[at + index])
-                node_info = columns.node_infos[row]
-                is_settled = bool(settled[row])
-                outcome = self._try(
-                    lone_state if is_settled else state,
-                    info,
-                    node_info,
-                    view.node_info(index),
-                    crowds.get(row, NOBODY),
-                    fits_emptied=is_settled and row not in crowds,
-                )
-                found.add(node_info.name, outcome)
-                if outcomes is not None and is_settled:
-                    outcomes.put(row, crowds.get(row, NOBODY), outcome)
-                runs += 1 + len(node_info.pods) - len(view.node_info(index).pods)
-        return found
+                yield first + index, view.node_info(index)
 
     def _settle(
         self,
