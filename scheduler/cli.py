@@ -17,7 +17,13 @@ from cache.kept_annotations import keep_annotations
 from scheduler.app import App, StartError
 from scheduler.client.errors import ClientConfigError
 from scheduler.config import ConfigError, load_config, render_effective
-from scheduler.explain import Batch, ExplainError, ExplainOptions, run_explain
+from scheduler.explain import (
+    Batch,
+    ExplainError,
+    ExplainOptions,
+    add_dump_flag,
+    run_explain,
+)
 from scheduler.process.log_setup import configure_logging, errors_to_stderr
 from scheduler.process.process_memory import calm_collector
 from scheduler.process.version import VERSION
@@ -99,14 +105,7 @@ def _add_explain(commands: Commands) -> None:
     explain = commands.add_parser("explain", help="say what every plugin says of a pod")
     explain.set_defaults(command=_explain)
     explain.add_argument("--pod", metavar="NS/NAME", help="the pod to ask about")
-    explain.add_argument(
-        "--from",
-        dest="dumps",
-        metavar="F",
-        action="append",
-        help="what kubectl get nodes,pods,... -A -o json printed (- for stdin); may be repeated; "
-        "without it the cluster is asked",
-    )
+    add_dump_flag(explain)
     explain.add_argument("--kubeconfig", metavar="F", help="how to reach the API server")
     explain.add_argument("--config", metavar="F", help="a KubeSchedulerConfiguration")
     add_plugin_dir(explain)

@@ -8,6 +8,7 @@ from scheduler.explain.batch import Batch
 from scheduler.explain.command import (
     ExplainError,
     ExplainOptions,
+    add_dump_flag,
     read_objects,
     run_explain,
     warn_left_out,
@@ -23,6 +24,7 @@ __all__ = [
     "Explanation",
     "NodeScores",
     "Rejection",
+    "add_dump_flag",
     "as_json",
     "as_text",
     "explain",

@@ -27,6 +27,7 @@ from scheduler.runtime.filter_outcome import PluginError
 from scheduler.user_plugins.profile_of_directory import with_plugins
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import msgspec
@@ -121,6 +122,18 @@ def _find(cluster: Cluster, wanted: str) -> Pod:
         )
         raise ExplainError(f"there is no pod {key} among {len(cluster.pods)}{near}")
     return pod
+
+
+def add_dump_flag(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that names the files for :func:`read_objects`."""
+    parser.add_argument(
+        "--from",
+        dest="dumps",
+        metavar="F",
+        action="append",
+        help="what kubectl get nodes,pods,... -A -o json printed (- for stdin); may be repeated; "
+        "without it the cluster is asked",
+    )
 
 
 def read_objects(dumps: Sequence[str], kubeconfig: str | None) -> Iterable[tuple[msgspec.Raw, str]]:

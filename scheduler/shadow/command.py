@@ -15,15 +15,15 @@ from scheduler.client.errors import ApiError
 from scheduler.client.paths import segment
 from scheduler.client.transport import Transport
 from scheduler.config import default_config, load_config, running_profiles
-from scheduler.explain import ExplainError, read_objects, warn_left_out
+from scheduler.explain import ExplainError, add_dump_flag, read_objects, warn_left_out
 from scheduler.offline.cluster import Cluster
 from scheduler.process.log_setup import configure_logging
 from scheduler.process.version import VERSION
 from scheduler.shadow.replay import Replay
 from scheduler.shadow.report import ShadowReport
 from scheduler.shadow.text_form import as_text
-from scheduler.user_plugins.for_commands import add_kept_annotations, known_plugins
-from scheduler.user_plugins.profile_of_directory import usable_as_they_are, with_plugins
+from scheduler.user_plugins.for_commands import add_kept_annotations, enabled_names, known_plugins
+from scheduler.user_plugins.profile_of_directory import with_plugins
 
 if TYPE_CHECKING:
     import argparse
@@ -62,14 +62,7 @@ def add_shadow_command(commands: Any) -> None:
         type=Path,
         help="a folder of Python files with plugins; without --config all of them are enabled",
     )
-    report.add_argument(
-        "--from",
-        dest="dumps",
-        metavar="F",
-        action="append",
-        help="what kubectl get nodes,pods,... -A -o json printed (- for stdin); may be repeated; "
-        "without it the cluster is asked",
-    )
+    add_dump_flag(report)
     add_kept_annotations(report)
     report.add_argument(
         "--decisions",
@@ -93,7 +86,7 @@ def _report(options: argparse.Namespace) -> int:
     else:
         reports = _of_files(options)
     if options.output == "json":
-        text = "".join(f"{report.as_json().decode()}\n" for report in reports)
+        text = "".join(f"{msgspec.json.encode(report).decode()}\n" for report in reports)
     else:
         text = "\n".join(as_text(report) for report in reports)
     sys.stdout.write(text)
@@ -115,8 +108,7 @@ def _of_files(options: argparse.Namespace) -> list[ShadowReport]:
     old = _config(options.against, plugins)
     new = _config(options.config, plugins)
     if options.config is None:
-        own = sorted(plugins.keys() - known_plugins(None).keys())
-        new = with_plugins(new, usable_as_they_are(own, plugins))
+        new = with_plugins(new, enabled_names(options.plugin_dir, plugins))
     cluster = Cluster()
     objects = read_objects(options.dumps or (), options.kubeconfig)
     warn_left_out(map(str, cluster.add_all(objects)))

@@ -5,8 +5,6 @@ samples are few, a plugin is one line.
 """
 
 # No postponed annotations: msgspec reads them at run time.
-from typing import Any
-
 import msgspec
 
 
@@ -170,28 +168,3 @@ class ShadowReport(_ReportPart, frozen=True):
     live_cost: Cost = Cost()
     shadow_cost: Cost = Cost()
     time_s: float = msgspec.field(default=0.0, name="timeSeconds")
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether as many decisions as wanted have been compared."""
-        return self.compared >= self.wanted
-
-    def as_json(self) -> bytes:
-        """Return one line of JSON without its end; :meth:`from_json` reads it."""
-        return msgspec.json.encode(self)
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return the JSON form as plain data."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return plain
-
-    @classmethod
-    def from_json(cls, text: bytes) -> "ShadowReport":
-        """Read what :meth:`as_json` wrote.
-
-        Raises
-        ------
-        msgspec.DecodeError
-            When it is something else; the message has the path of the bad value.
-        """
-        return msgspec.json.decode(text, type=cls)

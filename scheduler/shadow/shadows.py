@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from scheduler.shadow.runner import ShadowRunner
 
 if TYPE_CHECKING:
@@ -66,16 +68,10 @@ class Shadows:
             shadow = self._by_name.get(name)
         return None if shadow is None else shadow.report()
 
-    def reports(self) -> dict[str, ShadowReport]:
-        """Return what each shadow has found out so far."""
-        with self._lock:
-            shadows = dict(self._by_name)
-        return {name: shadow.report() for name, shadow in shadows.items()}
-
     def plain_report(self, name: str) -> dict[str, Any] | None:
         """Return what a shadow has found out so far as the status of its policy has it, or None."""
         report = self.report(name)
-        return None if report is None else report.as_plain()
+        return None if report is None else msgspec.to_builtins(report)
 
     def observe(self, snapshot: Snapshot, live: FrameworkRunner, decision: Decision) -> None:
         """Let the shadows of a profile compare a decision; never raises.

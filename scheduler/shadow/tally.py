@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
@@ -62,18 +62,11 @@ class Tally:
     def __init__(self, blank: ShadowReport, make_lock: MakeLock = threading.Lock) -> None:
         self._blank = blank
         self._lock = make_lock()
-        self._compared = 0
+        self._counts = Counter(compared=0)
+        """By the fields of the report."""
         self._passed: dict[Reason, int] = {"budget": 0, "volumes": 0, "failed": 0}
         self._time_s = 0.0
-        self._failures = 0
         self._failure = ""
-        self._both_placed = 0
-        self._changed_winners = 0
-        self._only_live = 0
-        self._only_shadow = 0
-        self._changed_feasibility = 0
-        self._nodes_lost = 0
-        self._nodes_gained = 0
         self._winners: list[WinnerSample] = []
         self._feasibilities: list[FeasibilitySample] = []
         self._asked = 0
@@ -83,7 +76,7 @@ class Tally:
     @property
     def compared(self) -> int:
         """How many decisions have been compared."""
-        return self._compared
+        return self._counts["compared"]
 
     def compare(self, pod: str, live: Judgement, shadow: Judgement, chosen: int | None) -> None:
         """Compare two judgements of a pod on one snapshot, and count what differs.
@@ -103,14 +96,16 @@ class Tally:
             self._asked += 1
             feasibilities = feasibility_samples(pod, live, shadow)
         with self._lock:
-            self._compared += 1
-            self._both_placed += chosen is not None and shadow.count > 0
-            self._only_live += chosen is not None and not shadow.count
-            self._only_shadow += chosen is None and shadow.count > 0
-            self._changed_winners += found.winner_changed
-            self._changed_feasibility += differs
-            self._nodes_lost += found.nodes_lost
-            self._nodes_gained += found.nodes_gained
+            self._counts.update(
+                compared=1,
+                both_placed=int(chosen is not None and shadow.count > 0),
+                only_live=int(chosen is not None and not shadow.count),
+                only_shadow=int(chosen is None and shadow.count > 0),
+                changed_winners=int(found.winner_changed),
+                changed_feasibility=int(differs),
+                nodes_lost=found.nodes_lost,
+                nodes_gained=found.nodes_gained,
+            )
             if winner is not None:
                 self._winners.append(winner)
             for each in feasibilities:
@@ -131,8 +126,7 @@ class Tally:
     def fail(self, why: str) -> None:
         """Count a decision in which the shadow failed."""
         with self._lock:
-            self._compared += 1
-            self._failures += 1
+            self._counts.update(compared=1, failures=1)
             self._failure = self._failure or why[:MAX_FAILURE_LENGTH]
 
     def pass_over(self, reason: Reason) -> None:
@@ -150,17 +144,8 @@ class Tally:
         with self._lock:
             return msgspec.structs.replace(
                 self._blank,
-                compared=self._compared,
                 passed=Passed(**self._passed),
-                failures=self._failures,
                 failure=self._failure,
-                both_placed=self._both_placed,
-                changed_winners=self._changed_winners,
-                only_live=self._only_live,
-                only_shadow=self._only_shadow,
-                changed_feasibility=self._changed_feasibility,
-                nodes_lost=self._nodes_lost,
-                nodes_gained=self._nodes_gained,
                 winner_samples=tuple(self._winners),
                 feasibility_samples=tuple(self._feasibilities),
                 live_influence=self._live.influence(),
@@ -168,6 +153,7 @@ class Tally:
                 live_cost=self._live.cost(),
                 shadow_cost=self._shadow.cost(),
                 time_s=round(self._time_s, 6),
+                **self._counts,
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from scheduler.cli import main
@@ -66,7 +67,8 @@ def test_it_looks_on_reports_and_then_decides(
 
             api.wait_until(lambda: compared() == COMPARED, "the status has the whole report")
             assert main(["shadow", "report", "-o", "json", "--kubeconfig", str(kubeconfig)]) == 0
-            report = ShadowReport.from_json(capsys.readouterr().out.splitlines()[-1].encode())
+            line = capsys.readouterr().out.splitlines()[-1]
+            report = msgspec.json.decode(line, type=ShadowReport)
             assert (report.live, report.shadow) == ("default@1", "schedulingprofile/packing@1")
             assert report.changed_winners > 0
 
