@@ -10,14 +10,13 @@ import msgspec
 
 from scheduler.config import ConfigError
 from scheduler.user_plugins.finding import Found, entry_points, files_of
-from scheduler.user_plugins.plugin_trial.trial import TrialLimits, TrialReport, try_source
+from scheduler.user_plugins.plugin_trial import TrialLimits, TrialReport, try_source
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
     from scheduler.user_plugins.plugin_source import PluginSource
-    from scheduler.user_plugins.plugin_trial.trial_messages import Suite
 
 CHECK_SIZES: Final = (0, 1, 40, 300)
 """No node at all, because a pod's own node may be gone; and more than a person would try."""
@@ -34,14 +33,14 @@ def add_trial_commands(verbs: Any) -> None:
         description="Asks the plugins of a file, of a folder or of an installed entry point about "
         "made-up clusters, in a process with limits of its own. Status 1 if a promise is broken.",
     )
-    check.set_defaults(command=_check)
+    check.set_defaults(command=_try, suite="all", text=check_text)
     bench = verbs.add_parser(
         "bench",
         help="what plugins cost in a large cluster",
         description="Measures each method over all nodes, with a pod that leaves a node between "
         "two calls.",
     )
-    bench.set_defaults(command=_bench)
+    bench.set_defaults(command=_try, suite="bench", text=bench_text)
     bench.add_argument("--nodes", metavar="N", type=int, default=5000, help="(%(default)s)")
     for verb in (check, bench):
         verb.add_argument("path", metavar="PATH", help="a file, a folder, or an entry point")
@@ -55,22 +54,15 @@ def add_trial_commands(verbs: Any) -> None:
         )
 
 
-def _check(options: argparse.Namespace) -> int:
-    broken = 0
+def _try(options: argparse.Namespace) -> int:
+    sizes = CHECK_SIZES if options.suite == "all" else (options.nodes,)
+    args = _args(options.args)
+    failed = False
     for source in _sources(options.path):
-        report = _tried(source, "all", CHECK_SIZES, options.args)
-        sys.stdout.write(check_text(source, report))
-        broken += not report.accepted
-    return 1 if broken else 0
-
-
-def _bench(options: argparse.Namespace) -> int:
-    failed = 0
-    for source in _sources(options.path):
-        report = _tried(source, "bench", (options.nodes,), options.args)
-        sys.stdout.write(bench_text(source, report))
-        failed += not report.accepted
-    return 1 if failed else 0
+        report = try_source(source, _AUTHORS_LIMITS, suite=options.suite, sizes=sizes, args=args)
+        sys.stdout.write(options.text(source, report))
+        failed = failed or not report.accepted
+    return int(failed)
 
 
 def check_text(source: PluginSource, report: TrialReport) -> str:
@@ -110,20 +102,12 @@ def bench_text(source: PluginSource, report: TrialReport) -> str:
 
 
 def _rest(report: TrialReport) -> list[str]:
-    told = {
-        f"{verdict.plugin}: {verdict.broken}; with {verdict.world}" for verdict in report.verdicts
-    }
+    told = set(map(str, report.verdicts))
     lines = [f"  FAILED  {problem}" for problem in report.problems if problem not in told]
     if report.printed.strip():
         lines.append("  it printed:")
         lines += [f"    {line}" for line in report.printed.strip().splitlines()]
     return lines
-
-
-def _tried(
-    source: PluginSource, suite: Suite, sizes: tuple[int, ...], args: Sequence[str]
-) -> TrialReport:
-    return try_source(source, _AUTHORS_LIMITS, suite=suite, sizes=sizes, args=_args(args))
 
 
 def _args(given: Sequence[str]) -> dict[str, dict[str, object]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cache.columns import NodesView
-    from plugins.framework.interfaces import Plugin
     from scheduler.user_plugins.plugin_trial.conformance import Subject
 
 CALLS: Final = 200
@@ -36,12 +36,12 @@ def costs_of(subject: Subject, num_nodes: int) -> Iterator[Cost]:
     """
     world = World.made_up(num_nodes, pods_per_node=2)
     plugin = subject.make(world)
-    methods: list[tuple[str, Callable[[Plugin, CycleState, PodInfo, NodesView], object]]] = []
+    methods: dict[str, Callable[[CycleState, PodInfo, NodesView], object]] = {}
     if isinstance(plugin, FilterPlugin):
-        methods.append(("filter", _filter))
+        methods["filter"] = plugin.filter
     if isinstance(plugin, ScorePlugin):
-        methods.append(("score", _score))
-    for point, method in methods:
+        methods["score"] = partial(_score, plugin)
+    for point, method in methods.items():
         cache, snapshot = world.cache(), Snapshot()
         arriving = iter(range(len(world.pods)))
         times: list[float] = []
@@ -53,7 +53,7 @@ def costs_of(subject: Subject, num_nodes: int) -> Iterator[Cost]:
             info = world.newcomers[len(times) % len(world.newcomers)]
             state, view = CycleState(), snapshot.all_nodes()
             began = perf_counter()
-            method(plugin, state, info, view)
+            method(state, info, view)
             times.append(perf_counter() - began)
         later = times[1:] or times
         yield Cost(
@@ -66,11 +66,5 @@ def costs_of(subject: Subject, num_nodes: int) -> Iterator[Cost]:
         )
 
 
-def _filter(plugin: Plugin, state: CycleState, info: PodInfo, view: NodesView) -> object:
-    return plugin.filter(state, info, view) if isinstance(plugin, FilterPlugin) else None
-
-
-def _score(plugin: Plugin, state: CycleState, info: PodInfo, view: NodesView) -> object:
-    if not isinstance(plugin, ScorePlugin):
-        return None
+def _score(plugin: ScorePlugin, state: CycleState, info: PodInfo, view: NodesView) -> object:
     return plugin.normalize(state, info, plugin.score(state, info, view))

@@ -5,28 +5,36 @@ The child has the rights of this process all the same: it keeps mistakes away, n
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from scheduler.user_plugins.plugin_trial.trial_messages import Cost, Job, Line, Suite, Verdict
+from scheduler.user_plugins.plugin_trial.trial_messages import (
+    ClusterCopy,
+    Cost,
+    Job,
+    Line,
+    Suite,
+    TrialLimits,
+    Verdict,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cache.objects import Node, Pod
     from scheduler.user_plugins.plugin_source import PluginSource
 
-_MIB: Final = 1 << 20
 _CHILD: Final = "from scheduler.user_plugins.plugin_trial.trial_process import main; main()"
 _STARTING: Final = "starting"
-_LINES: Final = msgspec.json.Decoder(Line)
+_LINE: Final = msgspec.json.Decoder(Line)
 
 MAX_TOLD_PRINTS: Final = 4096
 """Bytes of what the child printed that are kept: its last words."""
@@ -41,33 +49,6 @@ _SECRETS: Final = ("KUBERNETES_", "KUBECONFIG")
 """What begins so in the environment is none of the child's business."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrialLimits:
-    """What a plugin on trial may take.
-
-    Parameters
-    ----------
-    memory_bytes
-        By how much the child may grow beyond what it is without the plugin.
-    cpu_s
-        Time on a processor, of the whole trial.
-    wall_s
-        Time by the clock, of the whole trial.
-    """
-
-    memory_bytes: int = 512 * _MIB
-    cpu_s: int = 10
-    wall_s: float = 15.0
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterCopy:
-    """Nodes and pods as JSON, as many as a trial needs."""
-
-    nodes: Sequence[bytes] = ()
-    pods: Sequence[bytes] = ()
-
-
 def copy_of(nodes: Iterable[Node], pods: Iterable[Pod]) -> ClusterCopy:
     """Return a copy of some nodes, and of some of the pods on them.
 
@@ -77,7 +58,8 @@ def copy_of(nodes: Iterable[Node], pods: Iterable[Pod]) -> ClusterCopy:
     names = {node.metadata.name for node in some}
     on_them = (pod for pod in pods if pod.spec.node_name in names)
     return ClusterCopy(
-        tuple(map(_encode, some)), tuple(_encode(pod) for pod in islice(on_them, MAX_PODS))
+        tuple(msgspec.Raw(_encode(node)) for node in some),
+        tuple(msgspec.Raw(_encode(pod)) for pod in islice(on_them, MAX_PODS)),
     )
 
 
@@ -111,36 +93,6 @@ class TrialReport:
         return not self.problems
 
 
-@dataclass(slots=True)
-class _Heard:
-    """What the child has told so far."""
-
-    doing: str = _STARTING
-    plugins: tuple[str, ...] = ()
-    problems: list[str] = field(default_factory=list)
-    verdicts: list[Verdict] = field(default_factory=list)
-    costs: list[Cost] = field(default_factory=list)
-    ended: bool = False
-
-    def take(self, output: bytes) -> None:
-        for raw in output.splitlines():
-            try:
-                line = _LINES.decode(raw)
-            except msgspec.DecodeError:
-                continue
-            self.doing = line.doing or self.doing
-            self.plugins = tuple(line.plugins) or self.plugins
-            self.ended = self.ended or line.ended
-            if line.refused:
-                self.problems.append(line.refused)
-            if line.verdict is not None:
-                self.verdicts.append(line.verdict)
-                if line.verdict.broken:
-                    self.problems.append(_sentence(line.verdict))
-            if line.cost is not None:
-                self.costs.append(line.cost)
-
-
 def try_source(
     source: PluginSource,
     limits: TrialLimits | None = None,
@@ -169,30 +121,17 @@ def try_source(
     *Cost*: about a second, most of it for the child to start.
     """
     limits = limits or TrialLimits()
-    copy = cluster or ClusterCopy()
-    job = Job(
-        kind=source.kind,
-        name=source.name,
-        digest=source.digest,
-        text=source.text,
-        suite=suite,
-        args=dict(args or {}),
-        sizes=tuple(sizes),
-        nodes=[msgspec.Raw(each) for each in copy.nodes],
-        pods=[msgspec.Raw(each) for each in copy.pods],
-        memory_bytes=limits.memory_bytes,
-        cpu_s=limits.cpu_s,
+    job = Job(source, limits, suite, dict(args or {}), tuple(sizes), cluster or ClusterCopy())
+    # A machine may be so busy that the child does not even get to the plugin: then once more.
+    return (
+        _run(job)
+        or _run(job)
+        or TrialReport(problems=(f"no trial was possible within {limits.wall_s:g} s",))
     )
-    report = _run(job, limits)
-    if report is None:
-        # The machine is so busy that the child did not even get to the plugin: once more.
-        report = _run(job, limits)
-    return report or TrialReport(problems=(f"no trial was possible within {limits.wall_s:g} s",))
 
 
-def _run(job: Job, limits: TrialLimits) -> TrialReport | None:
+def _run(job: Job) -> TrialReport | None:
     """Return what a child found; None when time was up before it began."""
-    heard = _Heard()
     # In memory: a container's file system may be read-only.
     with os.fdopen(os.memfd_create("prints"), "w+b") as prints:
         try:
@@ -207,7 +146,7 @@ def _run(job: Job, limits: TrialLimits) -> TrialReport | None:
         except OSError as error:
             return TrialReport(problems=(f"it cannot be tried: {error.strerror}",))
         try:
-            output, _ = child.communicate(msgspec.json.encode(job), limits.wall_s)
+            output, _ = child.communicate(_encode(job), job.limits.wall_s)
             late = False
         except subprocess.TimeoutExpired:
             late = True
@@ -218,21 +157,32 @@ def _run(job: Job, limits: TrialLimits) -> TrialReport | None:
             if child.stdin is not None:
                 # Where time was up before the job was written, it is open still.
                 child.stdin.close()
-        heard.take(output)
         size = prints.seek(0, os.SEEK_END)
         prints.seek(max(size - MAX_TOLD_PRINTS, 0))
         printed = prints.read().decode(errors="replace")
-    if late and heard.doing == _STARTING:
+    lines = list(_lines(output))
+    doing = next((line.doing for line in reversed(lines) if line.doing), _STARTING)
+    if late and doing == _STARTING:
         return None
-    if not heard.ended:
-        heard.problems.append(_end_of(child.returncode, heard.doing, limits, late=late))
+    verdicts = tuple(line.verdict for line in lines if line.verdict is not None)
+    problems = [line.refused for line in lines if line.refused]
+    problems += [str(verdict) for verdict in verdicts if verdict.broken]
+    if not any(line.ended for line in lines):
+        problems.append(_end_of(child.returncode, doing, job.limits, late=late))
     return TrialReport(
-        heard.plugins,
-        tuple(heard.problems),
-        tuple(heard.verdicts),
-        tuple(heard.costs),
+        next((tuple(line.plugins) for line in lines if line.plugins), ()),
+        tuple(problems),
+        verdicts,
+        tuple(line.cost for line in lines if line.cost is not None),
         printed,
     )
+
+
+def _lines(output: bytes) -> Iterator[Line]:
+    """Yield what the child told, but for a line in the middle of which it ended."""
+    for raw in output.splitlines():
+        with contextlib.suppress(msgspec.DecodeError):
+            yield _LINE.decode(raw)
 
 
 def _environment() -> dict[str, str]:
@@ -246,14 +196,8 @@ def _environment() -> dict[str, str]:
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
     """End the child, and whatever it has started."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-
-
-def _sentence(verdict: Verdict) -> str:
-    return f"{verdict.plugin}: {verdict.broken}; with {verdict.world}"
 
 
 def _end_of(status: int, doing: str, limits: TrialLimits, *, late: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from plugins.framework.node_metrics import NodeMetrics
 
 S = TypeVar("S", bound=msgspec.Struct)
+
+Json: TypeAlias = bytes | msgspec.Raw
 
 _KNOWN: Final = 0.9
 """The share of nodes of which there is a reading."""
@@ -78,7 +80,7 @@ class World:
     """
 
     def __init__(
-        self, name: str, nodes: Iterable[bytes], pods: Iterable[bytes], newcomers: Iterable[bytes]
+        self, name: str, nodes: Iterable[Json], pods: Iterable[Json], newcomers: Iterable[Json]
     ) -> None:
         self.name = name
         self.nodes = _readable(_NODES, nodes)
@@ -134,7 +136,7 @@ class World:
         return cast("Handle", TrialHandle(metrics))
 
 
-def _readable(decoder: Decoder[S], raws: Iterable[bytes]) -> list[S]:
+def _readable(decoder: Decoder[S], raws: Iterable[Json]) -> list[S]:
     found = []
     for raw in raws:
         try:

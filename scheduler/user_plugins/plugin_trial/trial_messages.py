@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from scheduler.user_plugins.plugin_source import PluginSource
+
 Suite: TypeAlias = Literal["use", "all", "bench"]
+
+
+_MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TrialLimits:
+    """What a plugin on trial may take.
+
+    Parameters
+    ----------
+    memory_bytes
+        By how much the child may grow beyond what it is without the plugin.
+    cpu_s
+        Time on a processor, of the whole trial.
+    wall_s
+        Time by the clock, of the whole trial.
+    """
+
+    memory_bytes: int = 512 * _MIB
+    cpu_s: int = 10
+    wall_s: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCopy:
+    """Nodes and pods as JSON, as many as a trial needs."""
+
+    nodes: tuple[msgspec.Raw, ...] = ()
+    pods: tuple[msgspec.Raw, ...] = ()
 
 
 class Job(msgspec.Struct):
@@ -14,8 +47,6 @@ class Job(msgspec.Struct):
 
     Parameters
     ----------
-    kind, name, digest, text
-        Of the :class:`~scheduler.user_plugins.PluginSource`.
     suite
         ``use``: what is asked before code is used; ``all``: what its author should ask; ``bench``:
         how long it takes.
@@ -23,23 +54,16 @@ class Job(msgspec.Struct):
         Arguments by the plugin's name; by the empty one those of all others.
     sizes
         The numbers of nodes of made-up clusters.
-    nodes, pods
-        A copy of a real cluster, none for no copy.
-    memory_bytes, cpu_s
-        Limits.
+    cluster
+        A copy of a real cluster, without nodes for no copy.
     """
 
-    kind: str
-    name: str
-    digest: str
-    text: str | None
-    suite: Suite = "use"
-    args: dict[str, dict[str, object]] = {}
-    sizes: tuple[int, ...] = ()
-    nodes: list[msgspec.Raw] = []
-    pods: list[msgspec.Raw] = []
-    memory_bytes: int = 512 << 20
-    cpu_s: int = 10
+    source: PluginSource
+    limits: TrialLimits
+    suite: Suite
+    args: dict[str, dict[str, object]]
+    sizes: tuple[int, ...]
+    cluster: ClusterCopy
 
 
 class Verdict(msgspec.Struct):
@@ -52,6 +76,9 @@ class Verdict(msgspec.Struct):
     """What it was asked about."""
     broken: str = ""
     """What is wrong; empty if the promise was kept."""
+
+    def __str__(self) -> str:
+        return f"{self.plugin}: {self.broken}; with {self.world}"
 
 
 class Cost(msgspec.Struct):

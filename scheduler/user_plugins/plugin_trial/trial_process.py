@@ -13,7 +13,7 @@ import resource
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,7 +21,6 @@ from plugins.authoring import PolicyClassError
 from plugins.framework.args import ArgsError
 from scheduler.user_plugins.loading import PluginLoadError, load_source
 from scheduler.user_plugins.plugin_errors import told
-from scheduler.user_plugins.plugin_source import PluginSource, SourceKind
 from scheduler.user_plugins.plugin_trial.conformance import (
     ALL,
     FOR_USE,
@@ -32,10 +31,12 @@ from scheduler.user_plugins.plugin_trial.conformance import (
 from scheduler.user_plugins.plugin_trial.costs import costs_of
 from scheduler.user_plugins.plugin_trial.sample_cluster import waiting_pods
 from scheduler.user_plugins.plugin_trial.trial_cluster import World
-from scheduler.user_plugins.plugin_trial.trial_messages import Job, Line, Verdict
+from scheduler.user_plugins.plugin_trial.trial_messages import Job, Line, TrialLimits, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from scheduler.user_plugins.plugin_source import PluginSource
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _MAX_WRITTEN_BYTES = 1 << 20
@@ -57,7 +58,7 @@ class Trial:
         self._job = job
         self._output = output
         self._doing = ""
-        self._source = PluginSource(cast("SourceKind", job.kind), job.name, job.digest, job.text)
+        self._source = job.source
 
     def run(self) -> None:
         """Run everything; a plugin that ends the process ends it."""
@@ -69,15 +70,9 @@ class Trial:
             return
         self._tell(Line(plugins=list(classes)))
         worlds = [World.made_up(size) for size in self._job.sizes]
-        if self._job.nodes:
-            worlds.append(
-                World(
-                    "a copy of the cluster",
-                    map(bytes, self._job.nodes),
-                    map(bytes, self._job.pods),
-                    waiting_pods(),
-                )
-            )
+        copy = self._job.cluster
+        if copy.nodes:
+            worlds.append(World("a copy of the cluster", copy.nodes, copy.pods, waiting_pods()))
         args = self._job.args
         for name, cls in classes.items():
             subject = self._subject(name, cls, args.get(name, args.get("")))
@@ -161,16 +156,16 @@ def _file_of(cls: type, source: PluginSource) -> str:
     return getattr(module, "__file__", None) or ""
 
 
-def limit(job: Job) -> None:
+def limit(limits: TrialLimits) -> None:
     """Take on the limits of a job: from here on, whatever is run."""
     with contextlib.suppress(OSError):
         # If the kernel has to end somebody for want of memory, let it not be who started this.
         Path("/proc/self/oom_score_adj").write_text("1000")
     size = int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE_BYTES
-    memory = size + job.memory_bytes
+    memory = size + limits.memory_bytes
     for what, most in (
         (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_CPU, _cpu_used_s() + job.cpu_s),
+        (resource.RLIMIT_CPU, _cpu_used_s() + limits.cpu_s),
         (resource.RLIMIT_FSIZE, _MAX_WRITTEN_BYTES),
         (resource.RLIMIT_CORE, 0),
     ):
@@ -194,7 +189,7 @@ def main() -> None:
     # Whoever checks a plugin reads it in what the plugin printed; it is no reason to refuse it.
     warnings.filterwarnings("default", r"plugins\.policy", DeprecationWarning)
     trial = Trial(job, output)
-    limit(job)
+    limit(job.limits)
     trial.run()
     trial.end()
     os._exit(0)
