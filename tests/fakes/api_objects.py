@@ -64,8 +64,43 @@ RESOURCES: Final[Mapping[str, Resource]] = {
         Resource("poddisruptionbudgets", "/apis/policy/v1", "PodDisruptionBudget", namespaced=True),
         Resource("events", "/apis/events.k8s.io/v1", "Event", namespaced=True),
         Resource("leases", "/apis/coordination.k8s.io/v1", "Lease", namespaced=True),
+        Resource(
+            "schedulingprofiles",
+            "/apis/scheduling.berth.dev/v1alpha1",
+            "SchedulingProfile",
+            namespaced=False,
+        ),
     )
 }
+
+
+def discovery(path: str) -> JsonObject | None:
+    """Return what the server says of its groups, or of a group's resources; None elsewhere."""
+    if path == "/api":
+        return {"kind": "APIVersions", "versions": ["v1"]}
+    if path == "/apis":
+        versions: dict[str, JsonObject] = {}
+        for each in RESOURCES.values():
+            if "/" in each.api_version:
+                group, _, version = each.api_version.partition("/")
+                versions[group] = {"groupVersion": each.api_version, "version": version}
+        groups = [
+            {"name": group, "versions": [version], "preferredVersion": version}
+            for group, version in versions.items()
+        ]
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+    resources = [
+        {
+            "name": each.name,
+            "singularName": each.kind.lower(),
+            "kind": each.kind,
+            "namespaced": each.namespaced,
+            "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
+        }
+        for each in RESOURCES.values()
+        if each.prefix == path
+    ]
+    return {"kind": "APIResourceList", "resources": resources} if resources else None
 
 
 class ApiProblemError(Exception):

@@ -46,6 +46,7 @@ from tests.fakes.api_objects import (
     JsonObject,
     Key,
     ObjectLog,
+    discovery,
     merge,
     watch_line,
 )
@@ -219,6 +220,8 @@ class FakeApiServer:
             return web.Response(text="ok")
         if request.path == "/version":
             return web.json_response({"major": "1", "minor": "36", "gitVersion": "v1.36.3"})
+        if discovered := discovery(request.path):
+            return web.json_response(discovered)
         try:
             record = read_request(request, await request.read())
         except ApiProblemError as problem:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+import yaml
 
 from scheduler.profiles.operator import OperatorOptions
 from tests.controlplane.objects import make_node, make_pod
 from tests.controlplane.scheduling_profiles import PATH, SchedulingProfiles
 from tests.scenarios.replicas import wait_until
 from tests.scenarios.running_berth import RunningBerth
+from tests.scheduler.informers.tcp_proxy import TcpProxy
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from scheduler.profiles.operator.profile_watch import ProfileWatch
     from tests.controlplane.blocking_api import BlockingApi
     from tests.controlplane.control_plane import ControlPlane
@@ -84,7 +92,7 @@ def watch_of(berth: RunningBerth) -> ProfileWatch:
 
 
 def wait_watched(berth: RunningBerth) -> None:
-    """Wait until kopf tells this berth of changes."""
+    """Wait until kopf hands changes to this berth."""
     wait_until(lambda: berth.is_ready and watch_of(berth).kopf_is_up, "kopf runs")
 
 
@@ -92,3 +100,68 @@ def known(berth: RunningBerth) -> dict[str, int | None]:
     """Return the generation that decides of each SchedulingProfile that this berth knows."""
     statuses = berth.app.policies.policies.statuses()
     return {name: each.active_generation for name, each in statuses.items()}
+
+
+def kill_kopf(watch: ProfileWatch) -> None:
+    """Cancel everything on kopf's loop."""
+    kopf = watch.kopf
+    assert kopf is not None
+    loop = kopf.loop
+    assert loop is not None
+
+    def cancel_all() -> None:
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+
+    loop.call_soon_threadsafe(cancel_all)
+
+
+class Gate:
+    """A way to the API server that can be closed, on a loop and a thread of its own."""
+
+    def __init__(self, world: World) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="gate")
+        self._original = world.kubeconfig
+        self._is_open = False
+        self._proxy = TcpProxy(int(world.plane.url.rpartition(":")[2]))
+
+    def __enter__(self) -> Gate:
+        self._thread.start()
+        self.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def kubeconfig(self, folder: Path) -> Path:
+        """Write and return a kubeconfig of berth that leads through here."""
+        content = yaml.safe_load(self._original.read_text())
+        (cluster,) = content["clusters"]
+        cluster["cluster"]["server"] = f"https://127.0.0.1:{self._proxy.port}"
+        way = folder / "gate.kubeconfig"
+        way.touch(mode=0o600)
+        way.write_text(yaml.safe_dump(content))
+        return way
+
+    def open(self) -> None:
+        """Let everybody in, at the port of before."""
+        if not self._is_open:
+            self._is_open = True
+            self._run(self._proxy.__aenter__())
+
+    def close(self) -> None:
+        """Reset what is open and let nobody in."""
+        if self._is_open:
+            self._is_open = False
+            self._run(self._proxy.__aexit__(None, None, None))
+
+    def freeze(self) -> None:
+        """Pass nothing on in the connections that are open now; new ones go to the API server."""
+        self._loop.call_soon_threadsafe(partial(self._proxy.freeze, new_too=False))
+
+    def _run(self, work: Any) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(30)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-import yaml
 
 from scheduler.cli import main
 from scheduler.config import GoDuration, default_config
@@ -19,10 +17,17 @@ from scheduler.profiles.operator.history import GOOD, seal_of
 from tests.controlplane.access import NAMESPACE
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.objects import make_pod
-from tests.scenarios.profile_world import World, known, make_world, wait_watched, watch_of
+from tests.scenarios.profile_world import (
+    Gate,
+    World,
+    kill_kopf,
+    known,
+    make_world,
+    wait_watched,
+    watch_of,
+)
 from tests.scenarios.replicas import LEASE_PATH, wait_until
 from tests.scenarios.running_berth import RunningBerth, without_election
-from tests.scheduler.informers.tcp_proxy import TcpProxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +35,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scheduler.config import SchedulerConfig
-    from scheduler.profiles.operator.profile_watch import ProfileWatch
     from tests.controlplane.control_plane import ControlPlane
 
 pytestmark = pytest.mark.controlplane
@@ -271,9 +275,10 @@ def test_kopf_cut_off_alone_costs_no_pod_and_changes_arrive_late(
             assert metric(berth, "berth_kopf_up") == 0
             loading = loaded(world, ["berth", "cut"], 400)
             world.profiles.patch("cut", {"percentageOfNodesToScore": 10})
-            # No longer from kopf: the lists bring it, and the status goes its own way.
-            assert world.profiles.wait_settled("cut")["activeGeneration"] == 2
             loading.result(240)
+            assert known(berth) == {"cut": 1}
+            gate.open()
+            assert world.profiles.wait_settled("cut")["activeGeneration"] == 2
 
 
 # --- replicas ---------------------------------------------------------------------------------
@@ -405,59 +410,3 @@ def loaded(world: World, scheduler_names: list[str], count: int) -> Future[None]
         )
 
     return world.api.start(load())
-
-
-def kill_kopf(watch: ProfileWatch) -> None:
-    """Cancel everything on kopf's loop."""
-    kopf = watch.kopf
-    assert kopf is not None
-    loop = kopf.loop
-    assert loop is not None
-
-    def cancel_all() -> None:
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-
-    loop.call_soon_threadsafe(cancel_all)
-
-
-class Gate:
-    """A way to the API server that can be closed, on a loop and a thread of its own."""
-
-    def __init__(self, world: World) -> None:
-        self._plane = world.plane
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="gate")
-        self._original = world.kubeconfig
-        self._is_open = True
-        port = int(self._plane.url.rpartition(":")[2])
-        self._proxy = TcpProxy(port)
-
-    def __enter__(self) -> Gate:
-        self._thread.start()
-        self._run(self._proxy.__aenter__())
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def kubeconfig(self, folder: Path) -> Path:
-        content = yaml.safe_load(self._original.read_text())
-        (cluster,) = content["clusters"]
-        cluster["cluster"]["server"] = f"https://127.0.0.1:{self._proxy.port}"
-        way = folder / "gate.kubeconfig"
-        way.touch(mode=0o600)
-        way.write_text(yaml.safe_dump(content))
-        return way
-
-    def close(self) -> None:
-        """Reset what is open and let nobody in."""
-        if self._is_open:
-            self._is_open = False
-            self._run(self._proxy.__aexit__(None, None, None))
-
-    def _run(self, work: Any) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(30)

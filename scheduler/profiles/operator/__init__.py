@@ -1,12 +1,12 @@
 r"""SchedulingProfiles: policies as objects of the API, taken over while berth runs.
 
-    API server --watch--> kopf, on a thread of its own --\
-    API server --list, now and then--> the I/O loop -------> intake, on the policies thread
-                                                               |  decoded, given to Policies
-    API server <--status, by the leader-- the I/O loop <-------/
+    API server --list, watch--> kopf, on a thread of its own --> reconciler, on the policies thread
+                                                                   |  decoded, given to Policies
+    API server <--status, by the leader-- the I/O loop <-----------/
 
-kopf makes it quick and may fail: a supervisor starts it again, and the lists find what it missed.
-Whatever happens to any of this, the policies that run go on running.
+kopf is the only watch, and may fail: a supervisor starts it again, and the list with which each run
+begins has what the one before it missed. Whatever happens to any of this, the policies that run go
+on running.
 
 Whoever only wants the command line or the options does not import kopf: it takes a third of a
 second and 60 MB.

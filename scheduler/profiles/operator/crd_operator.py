@@ -14,7 +14,7 @@ from scheduler.client.errors import ApiError
 from scheduler.client.paths import segment
 from scheduler.profiles.operator.operator_metrics import add_operator_metrics
 from scheduler.profiles.operator.profile_watch import ProfileWatch
-from scheduler.profiles.operator.reconciler import ProfileIntake
+from scheduler.profiles.operator.reconciler import ProfileReconciler
 from scheduler.profiles.operator.scheduling_profile import PATH
 from scheduler.profiles.operator.status_writer import ProfileStatusWriter
 
@@ -83,11 +83,11 @@ class CrdOperator:
             lambda: leadership is None or leadership.is_leading,
             shadow_report,
         )
-        self.intake = ProfileIntake(policies, options, self._config_map, self.writer.take)
+        self.reconciler = ProfileReconciler(policies, options, self._config_map, self.writer.take)
         self.watch = ProfileWatch(
             transport,
             lambda: load_credentials(options.kopf_kubeconfig or kubeconfig),
-            self.intake,
+            self.reconciler,
             live.thread.do,
             random.Random(),
         )

@@ -1,14 +1,13 @@
-"""Versions of SchedulingProfiles, from whoever saw them, given to the policies once each.
+"""SchedulingProfiles as kopf hands them over, given to the policies once each.
 
-kopf tells of changes, lists tell of everything, and neither knows of the other. So versions come
-twice, late, and out of order; what is older than what is known, or was deleted, is passed over.
+kopf hands over a list, object by object, and then events. Those of one object come in their order;
+those of an object and of another one that was made under its name later need not.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -16,6 +15,7 @@ from scheduler.client.errors import ApiError
 from scheduler.profiles import Mode
 from scheduler.profiles.operator.history import last_good
 from scheduler.profiles.operator.scheduling_profile import (
+    ProfileObject,
     config_maps_of,
     decode_spec,
     policy_spec,
@@ -23,17 +23,14 @@ from scheduler.profiles.operator.scheduling_profile import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from scheduler.profiles import PolicySpec
     from scheduler.profiles.known_profiles import Policies
     from scheduler.profiles.operator.options import OperatorOptions
-    from scheduler.profiles.operator.scheduling_profile import ProfileObject, SchedulingProfileSpec
+    from scheduler.profiles.operator.scheduling_profile import SchedulingProfileSpec
 
 log = structlog.get_logger(__name__)
-
-_GONE_KEPT: Final = 1000
-"""UIDs of deleted objects that are remembered: a list may be older than the deletion."""
 
 
 @dataclass(slots=True)
@@ -46,7 +43,7 @@ class _Known:
     """False while a ConfigMap could not be asked for."""
 
 
-class ProfileIntake:
+class ProfileReconciler:
     """Every SchedulingProfile that there is, by name.
 
     Parameters
@@ -76,58 +73,45 @@ class ProfileIntake:
         self._read_config_map = read_config_map
         self._tell = tell
         self._known: dict[str, _Known] = {}
-        self._gone: deque[str] = deque(maxlen=_GONE_KEPT)
         self.names_config_maps = False
         """Whether any of them names a ConfigMap. Any thread."""
 
-    def seen(self, found: ProfileObject) -> None:
-        """Take in a version of an object, unless a later one is known."""
+    def changed(self, raw: Mapping[str, Any], *, is_listed: bool = False) -> None:
+        """Take over an object as the API server has it.
+
+        Parameters
+        ----------
+        is_listed
+            Whether it stands in a list: then it is what there is now, however old its version is,
+            as after a restore of etcd.
+        """
+        found = ProfileObject.of(raw)
         known = self._known.get(found.name)
-        if found.uid in self._gone:
-            return
-        if known is not None and found.version < known.found.version:
-            return
         if known is not None and known.found.uid != found.uid:
+            if found.version < known.found.version and not is_listed:
+                return  # a late event of an object that was made again under its name
             self._drop(known)
             known = None
         if not self._is_ours(found):
             if known is not None:
                 self._drop(known)
-            return
-        if known is not None and known.found.generation == found.generation:
+        elif known is not None and known.found.has_spec_of(found):
             known.found = found
             self._tell(found)
-            return
-        self._take(found, is_first=known is None)
+        else:
+            self._take(found, is_first=known is None)
 
-    def gone(self, name: str, uid: str) -> None:
-        """Take note that an object was deleted."""
-        if uid not in self._gone:
-            self._gone.append(uid)
-        known = self._known.get(name)
-        if known is not None and known.found.uid == uid:
+    def deleted(self, raw: Mapping[str, Any]) -> None:
+        """Forget an object, unless there is another one under its name."""
+        known = self._known.get(raw["metadata"]["name"])
+        if known is not None and known.found.uid == raw["metadata"]["uid"]:
             self._drop(known)
 
-    def listed(self, found: Iterable[ProfileObject], version: int) -> None:
-        """Take in all that there are, and the absence of all others.
-
-        Parameters
-        ----------
-        version
-            That of the list: an object that is newer has come since.
-        """
-        uids = set()
-        for each in found:
-            uids.add(each.uid)
-            self.seen(each)
+    def listed(self, uids: Collection[str]) -> None:
+        """Forget all objects but these, which are all that there are."""
         for known in list(self._known.values()):
-            if known.found.uid not in uids and known.found.version <= version:
-                self.gone(known.found.name, known.found.uid)
-
-    def not_installed(self) -> None:
-        """Take note that the kind does not exist, and so none of them."""
-        for known in list(self._known.values()):
-            self.gone(known.found.name, known.found.uid)
+            if known.found.uid not in uids:
+                self._drop(known)
 
     def look_at_config_maps(self) -> None:
         """Read the ConfigMaps again that are named, and take over what has changed in them."""

@@ -99,6 +99,10 @@ class ProfileObject:
     status: Mapping[str, Any]
     seals: tuple[str, ...] = ()
 
+    def has_spec_of(self, other: "ProfileObject") -> bool:
+        """Tell whether both say the same, and as the same generation."""
+        return (self.generation, self.spec) == (other.generation, other.spec)
+
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> "ProfileObject":
         """Take an object of the API server apart, whose metadata can be trusted."""

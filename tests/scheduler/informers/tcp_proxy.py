@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 class TcpProxy:
     """Pass bytes on to `port`, from a port of its own; an async context manager.
 
+    Entered again, it listens where it did before.
+
     Concurrency: loop-confined.
     """
 
@@ -26,7 +28,7 @@ class TcpProxy:
         self.port = 0
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._connect, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -56,9 +58,12 @@ class TcpProxy:
         for writer in self._writers:
             writer.transport.abort()
 
-    def freeze(self) -> None:
-        """Pass nothing on; connections stay open."""
+    def freeze(self, *, new_too: bool = True) -> None:
+        """Pass nothing on, in connections that are opened later neither if `new_too`."""
         self._flowing.clear()
+        if not new_too:
+            self._flowing = asyncio.Event()
+            self._flowing.set()
 
     def thaw(self) -> None:
         """Pass on again what comes."""
@@ -72,15 +77,17 @@ class TcpProxy:
             return
         self._writers |= {writer, far_writer}
         for source, sink in ((reader, far_writer), (far_reader, writer)):
-            task = asyncio.create_task(self._pipe(source, sink))
+            task = asyncio.create_task(self._pipe(source, sink, self._flowing))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _pipe(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    async def _pipe(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, flowing: asyncio.Event
+    ) -> None:
         try:
             with contextlib.suppress(OSError):
                 while data := await source.read(1 << 16):
-                    await self._flowing.wait()
+                    await flowing.wait()
                     sink.write(data)
                     await sink.drain()
         finally:

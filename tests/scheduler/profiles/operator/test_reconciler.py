@@ -1,20 +1,17 @@
-"""Versions of SchedulingProfiles as they come: twice, late, out of order, or not at all."""
+"""SchedulingProfiles as kopf hands them over, and what is given to the policies of them."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from scheduler.client.errors import ApiError
 from scheduler.profiles.operator import OperatorOptions
-from scheduler.profiles.operator.reconciler import ProfileIntake
+from scheduler.profiles.operator.reconciler import ProfileReconciler
 from scheduler.profiles.operator.status_patch import wanted_status
 from tests.scheduler.profiles.compiling import Compiling, Dial
-from tests.scheduler.profiles.operator.objects import profile
+from tests.scheduler.profiles.operator.objects import raw
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +29,7 @@ SNAKE = {"schedulerName": "gpu", "python": [{"configMap": {"name": "snakes", "ke
 
 
 class World:
-    """An intake with real policies, and ConfigMaps that a test fills."""
+    """A reconciler with real policies, and ConfigMaps that a test fills."""
 
     def __init__(self, options: OperatorOptions = PYTHON) -> None:
         self.config_maps: dict[str, Mapping[str, str]] = {}
@@ -41,7 +38,7 @@ class World:
         self.told: list[ProfileObject | str] = []
         self.compiling = Compiling(load_python=self._load)
         self.policies = self.compiling.policies
-        self.intake = ProfileIntake(self.policies, options, self._read, self.told.append)
+        self.reconciler = ProfileReconciler(self.policies, options, self._read, self.told.append)
 
     def _read(self, name: str) -> Mapping[str, str] | None:
         if self.is_down:
@@ -54,8 +51,8 @@ class World:
             raise RuntimeError("our mistake")
         return {"Dial": Dial}
 
-    def seen(self, *names: str, **fields: Any) -> None:
-        self.intake.seen(profile(*names, **fields))
+    def seen(self, *names: str, is_listed: bool = False, **fields: Any) -> None:
+        self.reconciler.changed(raw(*names, **fields), is_listed=is_listed)
 
     def status(self, name: str = "gpu") -> dict[str, Any]:
         """Return what the status of the newest version should say."""
@@ -92,50 +89,42 @@ def test_the_status_that_it_shows_is_passed_on_with_each_version() -> None:
     ]
 
 
-def test_an_older_version_that_comes_late_changes_nothing() -> None:
+def test_what_was_deleted_is_gone() -> None:
     world = World()
-    world.seen(version=6, generation=2, spec=BETTER)
-    world.seen(version=5, generation=1)
-    assert world.running["gpu"] == "schedulingprofile/gpu@2"
-
-
-def test_what_was_deleted_does_not_come_back_by_an_old_list() -> None:
-    world = World()
-    old = profile(version=5)
-    world.intake.seen(old)
-    world.intake.gone("gpu", old.uid)
-    world.intake.listed([old], 5)
+    world.seen(version=5)
+    world.reconciler.deleted(raw(version=6))
     assert world.running == {"berth": "default@1"}
     assert world.told[-1] == "gpu"
 
 
-def test_one_made_again_under_its_name_is_another() -> None:
+def test_one_made_again_under_its_name_is_another_whatever_comes_late_of_the_first() -> None:
     world = World()
     world.seen(uid="first", version=5, generation=3)
     world.seen(uid="second", version=9, generation=1, spec=BETTER)
-    world.intake.gone("gpu", "first")
+    world.seen(uid="first", version=7, generation=4)
+    world.reconciler.deleted(raw(uid="first", version=8))
     assert world.running["gpu"] == "schedulingprofile/gpu@1"
 
 
 def test_what_a_list_lacks_is_gone() -> None:
     world = World()
     world.seen(version=5)
-    world.intake.listed([], 6)
-    assert world.running == {"berth": "default@1"}
+    world.seen("kept", version=6)
+    world.reconciler.listed({"uid-kept"})
+    assert world.running == {"berth": "default@1", "kept": "schedulingprofile/kept@1"}
 
 
-def test_what_is_newer_than_a_list_stays() -> None:
+def test_a_list_after_a_restore_of_etcd_says_what_there_is_now() -> None:
     world = World()
-    world.seen(version=7)
-    world.intake.listed([], 6)
-    assert "gpu" in world.running
-
-
-def test_without_the_kind_there_are_none() -> None:
-    world = World()
-    world.seen()
-    world.intake.not_installed()
-    assert world.running == {"berth": "default@1"}
+    world.seen(version=9, generation=2, spec=BETTER)
+    world.seen("again", uid="second", version=8, generation=2)
+    world.seen(version=3, generation=2, spec=GOOD, is_listed=True)
+    world.seen("again", uid="first", version=2, generation=7, is_listed=True)
+    percentages = {
+        each.profile_name: each.percentage_of_nodes_to_score for each in world.policies.frameworks()
+    }
+    assert percentages["gpu"] == 0
+    assert world.running["again"] == "schedulingprofile/again@7"
 
 
 @pytest.mark.parametrize(
@@ -216,7 +205,7 @@ def test_one_that_cannot_be_read_and_never_could() -> None:
 @pytest.mark.parametrize("spec", [7, None, {"schedulerName": 7}, {"schedulerName": ""}])
 def test_whatever_a_spec_is_it_gets_a_status(spec: Any) -> None:
     world = World()
-    world.intake.seen(replace(profile(), spec=spec))
+    world.reconciler.changed({**raw(), "spec": spec})
     assert world.conditions()["Accepted"] == ("False", "Invalid")
 
 
@@ -267,7 +256,7 @@ def test_python_of_a_config_map_is_read() -> None:
     world.config_maps["snakes"] = {"a.py": "first"}
     world.seen(spec=SNAKE)
     assert world.loaded == ["first"]
-    assert world.intake.names_config_maps
+    assert world.reconciler.names_config_maps
 
 
 def test_changed_python_is_taken_over() -> None:
@@ -275,8 +264,8 @@ def test_changed_python_is_taken_over() -> None:
     world.config_maps["snakes"] = {"a.py": "first"}
     world.seen(spec=SNAKE)
     world.config_maps["snakes"] = {"a.py": "second"}
-    world.intake.look_at_config_maps()
-    world.intake.look_at_config_maps()
+    world.reconciler.look_at_config_maps()
+    world.reconciler.look_at_config_maps()
     assert world.loaded == ["first", "second"]
 
 
@@ -285,7 +274,7 @@ def test_a_config_map_that_cannot_be_read_for_a_while_changes_nothing() -> None:
     world.config_maps["snakes"] = {"a.py": "first"}
     world.seen(spec=SNAKE)
     world.is_down = True
-    world.intake.look_at_config_maps()
+    world.reconciler.look_at_config_maps()
     assert world.loaded == ["first"]
 
 
@@ -295,7 +284,7 @@ def test_a_config_map_that_could_not_be_read_is_asked_for_again() -> None:
     world.is_down = True
     world.seen(spec=SNAKE)
     world.is_down = False
-    world.intake.look_at_config_maps()
+    world.reconciler.look_at_config_maps()
     assert world.loaded[-1] == "first"
 
 
@@ -304,18 +293,4 @@ def test_when_nobody_names_a_config_map_any_more_none_is_asked_for() -> None:
     world.config_maps["snakes"] = {"a.py": "first"}
     world.seen(version=5, spec=SNAKE)
     world.seen(version=6, generation=2, spec=GOOD)
-    assert not world.intake.names_config_maps
-
-
-# --- any order --------------------------------------------------------------------------------
-
-
-@given(st.permutations(range(1, 6)), st.sets(st.integers(1, 5)))
-def test_in_any_order_and_as_often_as_you_like_the_newest_decides(
-    order: list[int], twice: set[int]
-) -> None:
-    world = World()
-    for generation in [*order, *twice]:
-        spec = {"schedulerName": "gpu", "percentageOfNodesToScore": generation}
-        world.seen(version=generation, generation=generation, spec=spec)
-    assert world.running["gpu"] == "schedulingprofile/gpu@5"
+    assert not world.reconciler.names_config_maps
