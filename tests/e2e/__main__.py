@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 
 from tests.controlplane.binaries import ControlPlaneError, find_or_build
-from tests.e2e.images import build_images
+from tests.e2e.images import BEFORE_VARIABLE, build_images
+from tests.e2e.load import RATE_VARIABLE
 from tests.e2e.packages import install_packages
 from tests.e2e.sandbox import run_inside
 
@@ -32,7 +33,17 @@ def main() -> int:
     """Return pytest's exit status, or 1 when the machine cannot be made ready."""
     parser = argparse.ArgumentParser(prog="python -m tests.e2e")
     parser.add_argument("--keep", action="store_true", help="leave logs and audit log behind")
+    parser.add_argument(
+        "--before", metavar="CHECKOUT", help="upgrade from the image and chart of this checkout"
+    )
+    parser.add_argument(
+        "--rate", type=float, metavar="PODS", help="pods created a second while versions change"
+    )
     options, pytest_arguments = parser.parse_known_args()
+    if options.before:
+        os.environ[BEFORE_VARIABLE] = str(Path(options.before).resolve())
+    if options.rate:
+        os.environ[RATE_VARIABLE] = str(options.rate)
     if os.geteuid() != 0:
         sys.stderr.write("a real node makes containers and network devices: run this as root\n")
         return 1

@@ -30,6 +30,19 @@ NEXT_VERSION: Final = f"{int(VERSION.split('.')[0]) + 1}.0.0"
 """The source is the same; chart, image and program say another number."""
 BUSYBOX: Final = "localhost/busybox:e2e"
 
+BEFORE_VARIABLE: Final = "BERTH_E2E_BEFORE"
+
+
+def source_of(version: str) -> Path:
+    """Return the checkout that image and chart of a version are made from.
+
+    It is this one, but for the older version when :data:`BEFORE_VARIABLE` names another checkout:
+    then what is upgraded is the program that stands there, and the rollback returns to it.
+    """
+    before = os.environ.get(BEFORE_VARIABLE)
+    return Path(before).resolve() if before and version == VERSION else ROOT
+
+
 SUITES: Final[Mapping[str, str]] = {VERSION: "bookworm", NEXT_VERSION: "trixie"}
 """Which Debian is below which version."""
 
@@ -75,17 +88,19 @@ def build_images() -> dict[str, Path]:
     """
     configure_storage()
     folder = images_folder()
-    digest = _berth_digest()
     berth = {
-        version: folder / f"berth-{version}-{digest}.tar" for version in (VERSION, NEXT_VERSION)
+        version: folder / f"berth-{version}-{_berth_digest(source_of(version))}.tar"
+        for version in (VERSION, NEXT_VERSION)
     }
     if not all(archive.exists() for archive in berth.values()):
         for old in folder.glob("berth-*.tar"):
-            old.unlink()
+            if old not in berth.values():
+                old.unlink()
         if len(dangling_images()) > _MAX_DANGLING:
             remove_dangling_images()
         for version, archive in berth.items():
-            _build_berth(version, build_base(SUITES[version]), archive)
+            if not archive.exists():
+                _build_berth(version, build_base(SUITES[version]), archive)
     busybox = folder / f"busybox-{_digest([Path('/bin/busybox')])}.tar"
     if not busybox.exists():
         _build_busybox(busybox)
@@ -163,7 +178,7 @@ def _build_berth(version: str, base: str, archive: Path) -> None:
     _run(
         ["make", "--no-print-directory", "image", "BUILDER=buildah", f"BASE={base}",
          f"IMAGE={image}", f"VERSION={version}", "BUILD_ARGS=--pull-never --layers"],
-        cwd=ROOT,
+        cwd=source_of(version),
     )  # fmt: skip
     _push(image, archive)
 
@@ -253,12 +268,12 @@ def _run(command: Sequence[str], *, cwd: Path | None = None, shown: bool = False
     return output
 
 
-def _berth_digest() -> str:
-    files = [Path(__file__), *(ROOT / name for name in _SOURCES)]
+def _berth_digest(root: Path) -> str:
+    files = [Path(__file__), *(root / name for name in _SOURCES)]
     for folder in _SOURCE_FOLDERS:
         files += sorted(
             path
-            for path in (ROOT / folder).rglob("*")
+            for path in (root / folder).rglob("*")
             if path.is_file() and "__pycache__" not in path.parts
         )
     return _digest(files)

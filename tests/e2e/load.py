@@ -17,10 +17,13 @@ from tests.e2e.cluster import SIMULATED_LABEL
 from tests.e2e.images import BUSYBOX
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
     from types import TracebackType
 
 NAMESPACE: Final = "load"
+RATE_VARIABLE: Final = "BERTH_E2E_RATE"
+"""Pods a second while versions change; ten where it is not set."""
 _PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _WARM_PODS: Final = 20
 _DEADLINE_S: Final = 90.0
@@ -63,6 +66,8 @@ class Load:
     ----------
     name
         Distinguishes this stream's pods from those of others.
+    scheduler_names
+        Whom the pods ask for, in turn.
     pods_per_s
         Pods created a second.
 
@@ -71,10 +76,18 @@ class Load:
     Works in a thread of its own; `placed` may be read at any time and is whole after the block.
     """
 
-    def __init__(self, kubeconfig: Path, name: str, *, pods_per_s: float = 10.0) -> None:
+    def __init__(
+        self,
+        kubeconfig: Path,
+        name: str,
+        *,
+        scheduler_names: Sequence[str] = ("berth",),
+        pods_per_s: float = 10.0,
+    ) -> None:
         self.placed = Placed()
         self._kubeconfig = kubeconfig
         self._name = name
+        self._scheduler_names = scheduler_names
         self._pause_s = 1 / pods_per_s
         self._stop = threading.Event()
         self._over = threading.Event()
@@ -161,7 +174,8 @@ class Load:
         while not self._stop.is_set():
             name = f"{self._name}-{number:05}"
             self.placed.created[name] = time.monotonic()
-            await client.post(_PODS, self._pod(name))
+            asked = self._scheduler_names[number % len(self._scheduler_names)]
+            await client.post(_PODS, self._pod(name, asked))
             number += 1
             due += self._pause_s
             await asyncio.sleep(max(due - time.monotonic(), 0))
@@ -174,13 +188,13 @@ class Load:
                 if pod["spec"].get("nodeName"):
                     self.placed.bound.setdefault(pod["metadata"]["name"], time.monotonic())
 
-    def _pod(self, name: str) -> dict[str, Any]:
+    def _pod(self, name: str, scheduler_name: str) -> dict[str, Any]:
         return {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"load": self._name}},
             "spec": {
-                "schedulerName": "berth",
+                "schedulerName": scheduler_name,
                 "automountServiceAccountToken": False,
                 "nodeSelector": {SIMULATED_LABEL: "true"},
                 "tolerations": [{"key": SIMULATED_LABEL, "operator": "Exists"}],

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.e2e.images import NEXT_VERSION, REPOSITORY, ROOT, VERSION
+from tests.e2e.images import NEXT_VERSION, REPOSITORY, ROOT, VERSION, source_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.e2e.cluster import Cluster
 
 NAME: Final = "berth"
 NAMESPACE: Final = "berth-system"
 CLUSTER_NAME: Final = f"{NAMESPACE}-{NAME}"
 USER: Final = f"system:serviceaccount:{NAMESPACE}:{NAME}"
-CHART: Final = ROOT / "deploy" / "charts" / "berth"
+_CHART: Final = Path("deploy", "charts", "berth")
+CHART: Final = ROOT / _CHART
 SCRAPER: Final = ("prometheus", "monitoring")
 COMPARISON_PERIOD_S: Final = 3
 
@@ -25,6 +25,7 @@ _VALUES: Final[dict[str, Any]] = {
     # The tag is the chart's own version.
     "image": {"repository": REPOSITORY, "pullPolicy": "Never"},
     "extraArgs": [f"--cache-comparison-period={COMPARISON_PERIOD_S}"],
+    "schedulingProfiles": {"enabled": True},
     "metrics": {"readers": [{"name": SCRAPER[0], "namespace": SCRAPER[1]}]},
 }
 
@@ -47,7 +48,7 @@ class Release:
         folder = self._cluster.folder / "charts"
         folder.mkdir(exist_ok=True)
         self._cluster.helm(
-            "package", str(CHART), "--destination", str(folder),
+            "package", str(source_of(version) / _CHART), "--destination", str(folder),
             "--version", version, "--app-version", version,
         )  # fmt: skip
         return folder / f"{NAME}-{version}.tgz"

@@ -23,7 +23,7 @@ from tests.e2e.cluster import NODES
 from tests.e2e.evidence import LEASE_S, Evidence
 from tests.e2e.images import BUSYBOX, NEXT_VERSION, VERSION
 from tests.e2e.load import NAMESPACE as LOAD_NAMESPACE
-from tests.e2e.load import Load
+from tests.e2e.load import RATE_VARIABLE, Load
 from tests.e2e.prometheus import JOB
 from tests.e2e.release import CLUSTER_NAME, NAME, NAMESPACE, USER, version_of
 from tests.e2e.report import now
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 REPLICAS: Final = 8
 PORT: Final = 10_259
+PACKING: Final = "berth-packing"
+RATE: Final = float(os.environ.get(RATE_VARIABLE) or 10)
 
 # When berth was meant to be refused: nothing outside of these times may be.
 refusals: list[tuple[dt.datetime, dt.datetime]] = []
@@ -59,6 +61,18 @@ spec:
           command: [/bin/sh, -c, 'echo "runs on $NODE"; sleep 1000000']
           env: [{{name: NODE, valueFrom: {{fieldRef: {{fieldPath: spec.nodeName}}}}}}]
           resources: {{requests: {{cpu: 10m, memory: 8Mi}}}}
+"""
+
+
+PROFILE: Final = f"""
+apiVersion: scheduling.berth.dev/v1alpha1
+kind: SchedulingProfile
+metadata: {{name: packing}}
+spec:
+  schedulerName: {PACKING}
+  pluginConfig:
+    - name: NodeResourcesFit
+      args: {{scoringStrategy: {{type: MostAllocated}}}}
 """
 
 
@@ -119,6 +133,13 @@ def test_a_deployment_runs_where_berth_placed_it(cluster: Cluster, report: Repor
     for pod in cluster.get("/api/v1/namespaces/default/pods")["items"]:
         name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
         assert cluster.kubectl("logs", name).strip() == f"runs on {node}"
+
+
+def test_a_scheduling_profile_is_taken_over(cluster: Cluster, report: Report) -> None:
+    report.heading("a SchedulingProfile")
+    cluster.kubectl("apply", "-f", "-", given=PROFILE)
+    cluster.wait("the profile to be active", lambda: profile(cluster)[2:] == PROFILE_IN_FORCE)
+    report.show(cluster.kubectl("get", "schedulingprofiles"))
 
 
 def test_helm_test(cluster: Cluster, report: Report) -> None:
@@ -194,8 +215,8 @@ def test_an_upgrade_to_another_version(
     report.heading(f"helm upgrade from {VERSION} to {NEXT_VERSION} under load")
     cluster.wait("berth to be whole", release.is_whole)
     transitions = release.lease()["leaseTransitions"]
-    since = now()
-    with Load(cluster.control_plane.admin_kubeconfig, "upgraded") as load:
+    before, since = profile(cluster), now()
+    with load_of_both_profiles(cluster, "upgraded") as load:
         release.begin_upgrade()
         cluster.wait("the new version", lambda: NEXT_VERSION in map(version_of, release.pods()))
         # It goes no further: both versions stay side by side for as long as it is looked at.
@@ -224,6 +245,7 @@ def test_an_upgrade_to_another_version(
     assert [value for _, value in leaders] == [1.0]
     assert [version for _, version in binders] == [VERSION]
     check_succession(release, seen, since, transitions, NEXT_VERSION, report)
+    check_profile(cluster, before, report)
 
 
 def test_a_rollback_to_the_version_before(
@@ -231,8 +253,8 @@ def test_a_rollback_to_the_version_before(
 ) -> None:
     report.heading(f"helm rollback from {NEXT_VERSION} to {VERSION} under load")
     transitions = release.lease()["leaseTransitions"]
-    since = now()
-    with Load(cluster.control_plane.admin_kubeconfig, "rolled-back") as load:
+    before, since = profile(cluster), now()
+    with load_of_both_profiles(cluster, "rolled-back") as load:
         release.rollback()
         cluster.wait(
             "the old version alone",
@@ -241,6 +263,7 @@ def test_a_rollback_to_the_version_before(
         load.wait_for(50)
     report.fact(f"helm rollback to {VERSION}, load", load.placed.describe())
     check_succession(release, check(cluster), since, transitions, VERSION, report)
+    check_profile(cluster, before, report)
     for pod in release.pods():
         said = cluster.kubectl(
             "exec", "-n", NAMESPACE, pod["metadata"]["name"], "--", "berth", "version"
@@ -357,6 +380,42 @@ QUERIES: Final = (
     "histogram_quantile(0.99, sum by (le) (rate("
     f'scheduler_scheduling_attempt_duration_seconds_bucket{{job="{JOB}"}}[1m])))',
 )
+
+
+PROFILE_IN_FORCE: Final = (
+    {"generation": 1, "observed": 1, "active": 1},
+    {"Accepted": "True", "Active": "True", "Degraded": "False"},
+)
+
+
+def profile(cluster: Cluster) -> tuple[str, Any, dict[str, int], dict[str, str]]:
+    """Return the SchedulingProfile's UID, its spec, its generations and its conditions."""
+    found = json.loads(cluster.kubectl("get", "schedulingprofile", "packing", "-o", "json"))
+    metadata, status = found["metadata"], found.get("status", {})
+    return (
+        metadata["uid"],
+        found["spec"],
+        {
+            "generation": metadata["generation"],
+            "observed": status.get("observedGeneration"),
+            "active": status.get("activeGeneration"),
+        },
+        {each["type"]: each["status"] for each in status.get("conditions", ())},
+    )
+
+
+def check_profile(cluster: Cluster, before: tuple[Any, ...], report: Report) -> None:
+    """What must hold of the SchedulingProfile after a change of versions."""
+    after = profile(cluster)
+    report.fact("the SchedulingProfile", f"the same, {after[2]}")
+    assert after == before
+    assert after[2:] == PROFILE_IN_FORCE
+
+
+def load_of_both_profiles(cluster: Cluster, name: str) -> Load:
+    """Half of the pods ask for the file's profile, half for that of the SchedulingProfile."""
+    kubeconfig = cluster.control_plane.admin_kubeconfig
+    return Load(kubeconfig, name, scheduler_names=("berth", PACKING), pods_per_s=RATE)
 
 
 def evidence(cluster: Cluster) -> Evidence:
