@@ -34,8 +34,9 @@ from scheduler.process.thread_executor import ThreadExecutor
 from scheduler.process.version import VERSION
 from scheduler.profiles.available_plugins import known_plugins
 from scheduler.profiles.extender_chains import ExtenderChains
-from scheduler.profiles.live_profiles import LivePolicies
-from scheduler.profiles.operator import CrdOperator
+from scheduler.profiles.known_profiles import KnownProfiles
+from scheduler.profiles.live_profiles import LiveProfiles
+from scheduler.profiles.operator import CrdOperator, add_operator_metrics
 from scheduler.profiles.profile_compiler import ProfileCompiler
 from scheduler.serving.access_reviews import Reviews
 from scheduler.serving.late_server import LateServer
@@ -223,7 +224,7 @@ class App:
         self.watches = self.known.watched
         if options.supply is not None:
             options.supply.lend(metrics, self.watches.nodes.list, self.watches.pods.list)
-        self._make_policies(transport)
+        self._make_profiles(transport)
         self.shutdown = Shutdown(ports, self.known.pods, self.deciding.loop, self.acting)
         self.checks = make_checks(ports, parts, setting, self._leads, self._is_at_rest)
         watch_state(
@@ -235,7 +236,7 @@ class App:
     ) -> Watches:
         return Watches(transport, self._kinds, handlers, others, on_death=self.died)
 
-    def _make_policies(self, transport: Transport) -> None:
+    def _make_profiles(self, transport: Transport) -> None:
         """Make the profiles, and whatever changes them while berth runs."""
         options, deciding, supply = self.options, self.deciding, self.options.supply
         self.whole_objects = InformerFactory(transport, on_death=self.died)
@@ -253,26 +254,24 @@ class App:
             self.extender_chains,
             None if supply is None else supply.load_python,
         )
-        self.policies = LivePolicies(
+        self.profiles = LiveProfiles(
             self.config,
-            compiler,
+            KnownProfiles(compiler, deciding.shadows),
             deciding.swap,
             self.metrics,
-            deciding.shadows,
             supply,
             options.source,
         )
         if options.operator.enabled:
             self.operator = CrdOperator(
-                self.loop,
                 transport,
                 self._kubeconfig,
-                self.policies,
+                self.profiles,
                 options.operator,
-                self.metrics,
-                self.leadership,
+                self._leads,
                 deciding.shadows.plain_report,
             )
+            add_operator_metrics(self.metrics, self.operator)
 
     async def _serve(self, stop: asyncio.Event) -> int:
         try:
@@ -287,7 +286,7 @@ class App:
         self.acting.reports.statuses.start()
         self.watches.start()
         self.whole_objects.start()
-        self.policies.start()
+        self.profiles.start()
         self.node_metrics.start()
         if self.operator is not None:
             self.operator.start()
@@ -322,7 +321,7 @@ class App:
             await self.checks.stop()
             if self.operator is not None:
                 await self.operator.stop()
-            await asyncio.to_thread(self.policies.stop)
+            await asyncio.to_thread(self.profiles.stop)
             await self.node_metrics.stop()
             await self.watches.stop()
             await self.whole_objects.stop()
@@ -349,7 +348,7 @@ class App:
             details={"scheduling": lambda: self.deciding.loop.pod_under_way or None},
             reviews=self.reviews,
             pages=pages(
-                self.policies.describe,
+                self.profiles.describe,
                 self.checks.debugger,
                 self.watches.pods.list,
                 lambda: table_sizes(self),

@@ -5,15 +5,21 @@ swapped in between two cycles, rolled back. How a profile's plugins are run belo
 :mod:`scheduler.runtime`; the shape of the configuration to :mod:`scheduler.config`.
 """
 
-from scheduler.profiles.profile_spec import Mode, PolicySpec, PythonSource, ShadowOptions
-from scheduler.profiles.profile_status import Condition, PolicyOutcome, PolicyStatus
+from scheduler.profiles.profile_spec import (
+    Mode,
+    ProfileObject,
+    ProfileVersion,
+    PythonSource,
+    ShadowOptions,
+)
+from scheduler.profiles.profile_status import Condition, ProfileStatus
 
 __all__ = [
     "Condition",
     "Mode",
-    "PolicyOutcome",
-    "PolicySpec",
-    "PolicyStatus",
+    "ProfileObject",
+    "ProfileStatus",
+    "ProfileVersion",
     "PythonSource",
     "ShadowOptions",
 ]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scheduler.config import SchedulerConfig
-    from scheduler.profiles.known_profiles import Policies
+    from scheduler.profiles.known_profiles import KnownProfiles
 
 log = structlog.get_logger(__name__)
 
@@ -79,12 +79,12 @@ class ConfigReload:
     def __init__(
         self,
         source: ConfigSource,
-        policies: Policies,
+        known: KnownProfiles,
         started_with: SchedulerConfig,
         count: Callable[[str], None],
     ) -> None:
         self._source = source
-        self._policies = policies
+        self._known = known
         self._started_with = started_with
         self._count = count
         self._taken = self._content()
@@ -109,8 +109,8 @@ class ConfigReload:
         except ConfigError as error:
             self._refuse(error)
             return
-        before = self._policies.config
-        mistakes = self._policies.set_file(config)
+        before = self._known.config
+        mistakes = self._known.set_file(config)
         if mistakes:
             self._refuse(ConfigError.of(mistakes, config.source))
             return
@@ -132,7 +132,7 @@ class ConfigReload:
         """
         self.reload()
         if self.problem:
-            self._policies.plugins_changed()
+            self._known.plugins_changed()
 
     def _refuse(self, error: ConfigError) -> None:
         self.problem = str(error)

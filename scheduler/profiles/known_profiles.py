@@ -23,7 +23,6 @@ from scheduler.decision.profile_origin import (
 )
 from scheduler.profiles.profile_compiler import SPEC
 from scheduler.profiles.profile_spec import Mode
-from scheduler.profiles.profile_status import PolicyOutcome
 from scheduler.profiles.profile_versions import Resource, Running, winners
 
 if TYPE_CHECKING:
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 
     from scheduler.config import SchedulerConfig
     from scheduler.profiles.profile_compiler import ProfileCompiler
-    from scheduler.profiles.profile_spec import PolicySpec, ShadowOptions
-    from scheduler.profiles.profile_status import PolicyStatus
+    from scheduler.profiles.profile_spec import ProfileVersion, ShadowOptions
+    from scheduler.profiles.profile_status import ProfileStatus
     from scheduler.runtime.framework_runner import FrameworkRunner
 
 log = structlog.get_logger(__name__)
@@ -50,7 +49,7 @@ class Shadows(Protocol):
         ...
 
 
-class Policies:
+class KnownProfiles:
     """Decides which profiles run, compiles them and swaps them in.
 
     A SchedulingProfile replaces the file's profile of the same schedulerName, or adds one. Of two
@@ -85,7 +84,7 @@ class Policies:
         self._held: frozenset[FrameworkRunner] = frozenset()
         self._shadowed: dict[str, tuple[FrameworkRunner, ShadowOptions]] = {}
         self._troubles: Mapping[str, str] = MappingProxyType({})
-        self._statuses: Mapping[str, PolicyStatus] = MappingProxyType({})
+        self._statuses: Mapping[str, ProfileStatus] = MappingProxyType({})
         self._callbacks: list[Callable[[frozenset[str]], None]] = []
 
     # --- what can be asked --------------------------------------------------------------------
@@ -113,11 +112,11 @@ class Policies:
         with self._lock:
             return tuple(self._running.values())
 
-    def status(self, name: str) -> PolicyStatus | None:
+    def status(self, name: str) -> ProfileStatus | None:
         """Return the state of a SchedulingProfile, or None if it is not known."""
         return self._statuses.get(name)
 
-    def statuses(self) -> Mapping[str, PolicyStatus]:
+    def statuses(self) -> Mapping[str, ProfileStatus]:
         """Return the states of all SchedulingProfiles by name. Immutable."""
         return self._statuses
 
@@ -159,39 +158,37 @@ class Policies:
         self._tell(told)
         return []
 
-    def put(self, spec: PolicySpec) -> PolicyOutcome:
-        """Take over a new version of a SchedulingProfile. The same one once more is no change.
+    def put(self, version: ProfileVersion) -> ProfileStatus:
+        """Take over a new version of a SchedulingProfile, and return its status.
 
-        After a restart a last good version may be put before the present one, which then falls
-        back to it.
+        The same one once more changes nothing but the object that it was read from. After a
+        restart a last good version may be put before the present one, which then falls back to it.
         """
+        name = version.name
         with self._lock:
-            resource = self._resources.get(spec.name)
-            if resource is None or resource.spec.uid != spec.uid:
-                self._end_shadow(spec.name)
-                resource = self._resources[spec.name] = Resource(spec)
-            elif resource.spec == spec:
-                return PolicyOutcome(self._statuses.get(spec.name), resource.mistakes)
-            resource.spec = spec
-            self._compile(resource)
-            before = dict(self._running)
-            told = self._settle()
-            swapped = before != self._running
-            outcome = PolicyOutcome(self._statuses[spec.name], resource.mistakes, swapped)
+            resource = self._resources.get(name)
+            if resource is None or resource.version.uid != version.uid:
+                self._end_shadow(name)
+                resource = self._resources[name] = Resource(version)
+                is_new = True
+            else:
+                is_new = not resource.version.asks_for_the_same_as(version)
+                resource.version = version
+            if is_new:
+                self._compile(resource)
+            told = self._settle() if is_new else self._restate()
+            status = self._statuses[name]
         self._tell(told)
-        return outcome
+        return status
 
-    def remove(self, name: str) -> PolicyOutcome:
+    def remove(self, name: str) -> None:
         """Forget a SchedulingProfile. One that is not known is no mistake."""
         with self._lock:
             if self._resources.pop(name, None) is None:
-                return PolicyOutcome(None)
-            before = dict(self._running)
+                return
             told = self._settle()
-            swapped = before != self._running
             self._end_shadow(name)
         self._tell(told)
-        return PolicyOutcome(None, swapped=swapped)
 
     def plugins_changed(self) -> list[Mistake]:
         """Compile anew what uses plugins that have been replaced since.
@@ -257,7 +254,7 @@ class Policies:
 
     def _compile(self, resource: Resource) -> None:
         """Make a profile of the newest version; what is good already stays if that fails."""
-        spec, good = resource.spec, resource.good
+        spec, good = resource.version, resource.good
         first = next(iter(self._of_file.values())).effective
         origin = PolicyOrigin.of_resource(spec.name, spec.generation, spec.uid)
         try:
@@ -287,7 +284,7 @@ class Policies:
         """Compare it with who decides; what is compared already goes on."""
         if self._shadows is None or resource.good is None:
             return
-        name, wanted = resource.spec.name, (resource.good.framework, resource.spec.shadow)
+        name, wanted = resource.version.name, (resource.good.framework, resource.version.shadow)
         if self._shadowed.get(name) != wanted:
             self._shadowed[name] = wanted
             self._shadows.install(name, *wanted)

@@ -1,4 +1,4 @@
-"""What makes policies change while berth runs, put together for the app."""
+"""What makes profiles change while berth runs, put together for the app."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from scheduler.config import ConfigError, render_effective
 from scheduler.metrics.instruments import Pulled
 from scheduler.profiles.available_plugins import known_plugins
 from scheduler.profiles.config_reload import ConfigReload
-from scheduler.profiles.known_profiles import Policies
-from scheduler.profiles.reload_thread import PolicyThread
+from scheduler.profiles.reload_thread import ReloadThread
 
 STOP_S: Final = 5.0
 """For a change that is being compiled when berth is told to stop."""
@@ -19,24 +18,21 @@ if TYPE_CHECKING:
     from scheduler.metrics import Metrics
     from scheduler.profiles.available_plugins import PluginSupply
     from scheduler.profiles.config_reload import ConfigSource
-    from scheduler.profiles.known_profiles import Shadows
-    from scheduler.profiles.profile_compiler import ProfileCompiler
+    from scheduler.profiles.known_profiles import KnownProfiles
     from scheduler.profiles.profile_swap import ProfileSwap
 
 
-class LivePolicies:
-    """The policies of a running berth.
+class LiveProfiles:
+    """The profiles of a running berth.
 
     Parameters
     ----------
     config
         What they are at the start.
-    compiler
-        Makes profiles.
+    known
+        Takes changes; knows no configuration yet.
     swap
-        Puts them in place of others; the first ones, too.
-    shadows
-        Runs those of mode Shadow; None where nobody does.
+        Puts profiles in place of others; the first ones, too.
     supply
         The plugins of users; None where there are none.
     source
@@ -49,8 +45,6 @@ class LivePolicies:
 
     Attributes
     ----------
-    policies
-        Takes changes.
     profiles
         Those that decide at the moment.
     thread
@@ -64,24 +58,23 @@ class LivePolicies:
     def __init__(
         self,
         config: SchedulerConfig,
-        compiler: ProfileCompiler,
+        known: KnownProfiles,
         swap: ProfileSwap,
         metrics: Metrics,
-        shadows: Shadows | None = None,
         supply: PluginSupply | None = None,
         source: ConfigSource | None = None,
     ) -> None:
         self._supply = supply
-        self.policies = Policies(compiler, shadows)
-        mistakes = self.policies.set_file(config)
+        self.known = known
+        mistakes = known.set_file(config)
         if mistakes:
             raise ConfigError.of(mistakes, config.source)
         self.profiles = swap.profiles
-        swap(self.policies.frameworks())
-        self.policies.go_live(swap)
+        swap(known.frameworks())
+        known.go_live(swap)
         self._reload: ConfigReload | None = None
         if source is not None:
-            reload = ConfigReload(source, self.policies, config, metrics.config_reloaded)
+            reload = ConfigReload(source, known, config, metrics.config_reloaded)
             metrics.pull(
                 Pulled(
                     "gauge",
@@ -92,7 +85,7 @@ class LivePolicies:
                 )
             )
             self._reload = reload
-        self.thread = PolicyThread(self._look, swap.executor)
+        self.thread = ReloadThread(self._look, swap.executor)
 
     def start(self) -> None:
         """Begin to look for changes of the configuration and of users' plugins."""
@@ -101,7 +94,7 @@ class LivePolicies:
         if self._supply is not None and reload is not None:
             self._supply.start(
                 on_change=lambda _: thread.do(reload.plugins_changed),
-                on_trouble=lambda told: thread.do(lambda: self.policies.plugin_trouble(told)),
+                on_trouble=lambda told: thread.do(lambda: self.known.plugin_trouble(told)),
             )
 
     def stop(self) -> None:
@@ -121,9 +114,9 @@ class LivePolicies:
             lines += ["the file is not in force:", *self._reload.problem.splitlines()]
         if self._reload is not None and self._reload.needs_restart:
             lines.append(f"wants a restart: {', '.join(self._reload.needs_restart)}")
-        lines += [f"plugin {name} {what}" for name, what in self.policies.troubles.items()]
+        lines += [f"plugin {name} {what}" for name, what in self.known.troubles.items()]
         if self._supply is not None:
             problems = self._supply.catalogue.problems.values()
             lines += [f"plugin code is not used: {why}" for why in problems]
         comments = "".join(f"# {' '.join(line.split())}\n" for line in lines)
-        return comments + render_effective(self.policies.config, known_plugins(self._supply))
+        return comments + render_effective(self.known.config, known_plugins(self._supply))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from scheduler.decision.profile_origin import PolicyOrigin
     from scheduler.extenders import ExtenderChain
     from scheduler.profiles.extender_chains import ExtenderChains
-    from scheduler.profiles.profile_spec import PolicySpec, PythonSource
+    from scheduler.profiles.profile_spec import ProfileVersion, PythonSource
     from scheduler.runtime.framework_runner import FrameworkRunner
 
 SPEC: Final = "spec"
@@ -107,7 +107,7 @@ class ProfileCompiler:
         return tuple(profiles)
 
     def of_resource(
-        self, spec: PolicySpec, config: SchedulerConfig, first: EffectiveProfile
+        self, spec: ProfileVersion, config: SchedulerConfig, first: EffectiveProfile
     ) -> EffectiveProfile:
         """Work out the profile of a SchedulingProfile.
 
@@ -170,7 +170,7 @@ class ProfileCompiler:
         if self._chains is not None:
             self._chains.release(chain)
 
-    def _own_plugins(self, spec: PolicySpec) -> list[Mapping[str, type[Plugin]]]:
+    def _own_plugins(self, spec: ProfileVersion) -> list[Mapping[str, type[Plugin]]]:
         """Return the plugins of each Python source, in the order of the sources."""
         path = child(SPEC, "python")
         if spec.python and self._load_python is None:
@@ -199,7 +199,7 @@ class ProfileCompiler:
 
 
 def _with_own_plugins(
-    spec: PolicySpec, sources: Sequence[Mapping[str, type[Plugin]]]
+    spec: ProfileVersion, sources: Sequence[Mapping[str, type[Plugin]]]
 ) -> tuple[Profile, Mapping[str, str]]:
     """Return the profile with its own plugins enabled, where it does not say how itself.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from scheduler.config import Mistake
+    from scheduler.profiles.profile_spec import ProfileVersion
 
 # Reasons of conditions: for programs, so they never change.
 VALID: Final = "Valid"
@@ -33,15 +34,15 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyStatus:
+class ProfileStatus:
     """The state of one SchedulingProfile. Immutable.
 
     Parameters
     ----------
-    observed_generation
-        The newest ``metadata.generation`` that was looked at.
+    version
+        The newest one.
     accepted
-        Whether that generation can be used.
+        Whether it can be used.
     active
         Whether a generation of this SchedulingProfile decides over pods.
     degraded
@@ -50,33 +51,14 @@ class PolicyStatus:
         The generation that decides; None if none does.
     running_plugins
         The plugins of that generation, in order of first use.
+    mistakes
+        What is wrong with the newest version, each with its path.
     """
 
-    name: str
-    uid: str
-    scheduler_name: str
-    observed_generation: int
+    version: ProfileVersion
     accepted: Condition
     active: Condition
     degraded: Condition
     active_generation: int | None = None
     running_plugins: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyOutcome:
-    """What one change came to.
-
-    Parameters
-    ----------
-    status
-        That of the SchedulingProfile afterwards; None once it is removed.
-    mistakes
-        What is wrong with it, each with its path; empty where it was taken.
-    swapped
-        Whether other profiles run now.
-    """
-
-    status: PolicyStatus | None
     mistakes: tuple[Mistake, ...] = ()
-    swapped: bool = False

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from scheduler.profiles import profile_status as words
 from scheduler.profiles.profile_spec import Mode
-from scheduler.profiles.profile_status import Condition, PolicyStatus
+from scheduler.profiles.profile_status import Condition, ProfileStatus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from scheduler.config import EffectiveProfile, Mistake
     from scheduler.decision.profile_origin import PolicyOrigin
-    from scheduler.profiles.profile_spec import PolicySpec
+    from scheduler.profiles.profile_spec import ProfileVersion
     from scheduler.runtime.framework_runner import FrameworkRunner
 
 _MAX_TOLD: Final = 10
@@ -39,8 +39,8 @@ class Resource:
 
     Attributes
     ----------
-    spec
-        The newest version.
+    version
+        The newest one.
     mistakes
         What is wrong with it; empty where it is good.
     good
@@ -53,8 +53,8 @@ class Resource:
     *Concurrency*: belongs to the policies and their lock.
     """
 
-    def __init__(self, spec: PolicySpec) -> None:
-        self.spec = spec
+    def __init__(self, version: ProfileVersion) -> None:
+        self.version = version
         self.mistakes: tuple[Mistake, ...] = ()
         self.good: Running | None = None
         self.good_mode = Mode.ACTIVE
@@ -71,7 +71,7 @@ class Resource:
         decides: Mapping[str, Resource],
         of_file: Collection[str],
         troubles: Mapping[str, str],
-    ) -> PolicyStatus:
+    ) -> ProfileStatus:
         """Return what became of it.
 
         Parameters
@@ -83,16 +83,12 @@ class Resource:
         troubles
             The plugins that fail, and what is wrong with them.
         """
-        spec = self.spec
         name = self.wants
         winner = None if name is None else decides.get(name)
         is_active = winner is self
         good = self.good if is_active else None
-        return PolicyStatus(
-            name=spec.name,
-            uid=spec.uid,
-            scheduler_name=spec.profile.scheduler_name,
-            observed_generation=spec.generation,
+        return ProfileStatus(
+            version=self.version,
             accepted=self._accepted(winner),
             active=self._active(winner),
             degraded=self._degraded(is_active, of_file, troubles),
@@ -100,6 +96,7 @@ class Resource:
             running_plugins=()
             if good is None
             else tuple(plugin.name for plugin in good.framework.plugins),
+            mistakes=self.mistakes,
         )
 
     def _accepted(self, winner: Resource | None) -> Condition:
@@ -124,7 +121,7 @@ class Resource:
     def _degraded(
         self, is_active: bool, of_file: Collection[str], troubles: Mapping[str, str]
     ) -> Condition:
-        good, spec = self.good, self.spec
+        good, spec = self.good, self.version
         if self.mistakes and is_active and good is not None:
             text = (
                 f"generation {spec.generation} cannot be used, generation "
@@ -150,7 +147,9 @@ class Resource:
 def winners(resources: Iterable[Resource]) -> dict[str, Resource]:
     """Return who decides for each schedulerName: the oldest of those that can."""
     found: dict[str, Resource] = {}
-    for each in sorted(resources, key=lambda resource: (resource.spec.created, resource.spec.name)):
+    for each in sorted(
+        resources, key=lambda resource: (resource.version.created, resource.version.name)
+    ):
         name = each.wants
         if name is not None:
             found.setdefault(name, each)
@@ -158,8 +157,8 @@ def winners(resources: Iterable[Resource]) -> dict[str, Resource]:
 
 
 def _conflict(winner: Resource) -> str:
-    name = winner.spec.profile.scheduler_name
-    return f"SchedulingProfile {winner.spec.name}, which is older, has schedulerName {name!r}"
+    name = winner.version.profile.scheduler_name
+    return f"SchedulingProfile {winner.version.name}, which is older, has schedulerName {name!r}"
 
 
 def _list(mistakes: tuple[Mistake, ...]) -> str:

@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 LOOK_EVERY_S: Final = 1.0
 
 
-class PolicyThread:
+class ReloadThread:
     """Does one thing after another, in the order in which they came, and every second a look.
 
     Compiling takes as long as plugins like. Neither the scheduling thread, nor the I/O loop, nor

@@ -116,7 +116,7 @@ def world(controlplane_binaries: None) -> Iterator[World]:
 
 
 def running(berth: RunningBerth) -> dict[str, int | None]:
-    statuses = berth.app.policies.policies.statuses()
+    statuses = berth.app.profiles.known.statuses()
     return {name: each.active_generation for name, each in statuses.items()}
 
 

@@ -98,7 +98,7 @@ def wait_watched(berth: RunningBerth) -> None:
 
 def known(berth: RunningBerth) -> dict[str, int | None]:
     """Return the generation that decides of each SchedulingProfile that this berth knows."""
-    statuses = berth.app.policies.policies.statuses()
+    statuses = berth.app.profiles.known.statuses()
     return {name: each.active_generation for name, each in statuses.items()}
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scheduler.config import parse_config
 from scheduler.process.log_setup import configure_logging
-from scheduler.profiles import Mode, PolicySpec, ShadowOptions
+from scheduler.profiles import Mode, ProfileVersion, ShadowOptions
 from scheduler.shadow.text_form import as_text
 from tests.controlplane.access import USER
 from tests.controlplane.audit import check_binds
@@ -91,9 +91,9 @@ def profile_of(text: str) -> Profile:
     return profile
 
 
-def packing(mode: Mode, options: ShadowOptions, *, generation: int = 1) -> PolicySpec:
+def packing(mode: Mode, options: ShadowOptions, *, generation: int = 1) -> ProfileVersion:
     """Return the policy that fills nodes up, as a SchedulingProfile would describe it."""
-    return PolicySpec(
+    return ProfileVersion(
         NAME, "uid-packing", generation, profile_of(PACKING), mode=mode, shadow=options
     )
 
@@ -145,7 +145,7 @@ def run(nodes: int, pods: int, options: ShadowOptions | None) -> Outcome:
         api.create_many(mixed_nodes(nodes))
         with RunningBerth(plane.berth_kubeconfig()) as berth:
             api.wait_until(lambda: berth.is_ready, "berth stands by")
-            policies = berth.app.policies.policies
+            policies = berth.app.profiles.known
             if options is not None:
                 assert not policies.put(packing(Mode.SHADOW, options)).mistakes
             began = time.monotonic()

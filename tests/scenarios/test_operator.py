@@ -133,7 +133,7 @@ def test_whoever_writes_statuses_cannot_choose_what_runs(
         with world.berth() as berth:
             wait_until(lambda: berth.is_ready, "berth is ready again")
             assert known(berth) == {"chosen": 1}
-            running = berth.app.policies.policies.frameworks()
+            running = berth.app.profiles.known.frameworks()
             assert [each.percentage_of_nodes_to_score for each in running] == [0, 0]
     admin = str(world.plane.admin_kubeconfig)
     world.profiles.patch_status("chosen", {"status": {"history": entries}})

@@ -149,7 +149,7 @@ def test_the_extender_of_a_deleted_profile_is_asked_no_more(world: World, stage:
         asked = asked_about(extender)
         assert len(asked) == 3
         world.profiles.delete("passing")
-        wait_until(lambda: not berth.app.policies.policies.statuses(), "it is forgotten")
+        wait_until(lambda: not berth.app.profiles.known.statuses(), "it is forgotten")
         world.place(20, "berth")
     assert asked_about(extender) == asked
 

@@ -12,7 +12,6 @@ from scheduler.client.api import MERGE_PATCH
 from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError
 from scheduler.client.paths import segment
-from scheduler.profiles.operator.operator_metrics import add_operator_metrics
 from scheduler.profiles.operator.profile_watch import ProfileWatch
 from scheduler.profiles.operator.reconciler import ProfileReconciler
 from scheduler.profiles.operator.scheduling_profile import PATH
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from scheduler.client.transport import Transport
-    from scheduler.leader_election import Leadership
-    from scheduler.metrics import Metrics
-    from scheduler.profiles.live_profiles import LivePolicies
+    from scheduler.profiles.live_profiles import LiveProfiles
     from scheduler.profiles.operator.options import OperatorOptions
 
 FIRST_LIST_S: Final = 5.0
@@ -42,67 +39,48 @@ class CrdOperator:
 
     Parameters
     ----------
-    loop
-        The I/O loop.
     transport
-        The way to the API server for lists and statuses, behind its write fence.
+        The way to the API server for questions and statuses, behind its write fence.
     kubeconfig
         How to reach it; None for the usual places. kopf has connections of its own.
     live
         Who compiles and swaps, and the thread on which that happens.
-    leadership
-        Only the leader writes status; None where every replica schedules.
+    may_write
+        Whether this process may write statuses: only the leader does.
     shadow_report
         What the shadow run of a SchedulingProfile has found so far, as plain data for its status;
         None when there is nothing. Asked from the loop, must be quick.
 
     Notes
     -----
-    *Concurrency*: loop-confined.
+    *Concurrency*: loop-confined, and made on the loop.
     """
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
         transport: Transport,
         kubeconfig: str | None,
-        live: LivePolicies,
+        live: LiveProfiles,
         options: OperatorOptions,
-        metrics: Metrics,
-        leadership: Leadership | None = None,
-        shadow_report: Callable[[str], Mapping[str, object] | None] = lambda _: None,
+        may_write: Callable[[], bool],
+        shadow_report: Callable[[str], Mapping[str, object] | None],
     ) -> None:
-        self._loop = loop
+        self._loop = asyncio.get_running_loop()
         self._transport = transport
         self._options = options
-        policies = live.policies
-        self.writer = ProfileStatusWriter(
-            loop,
-            self._write,
-            policies.status,
-            lambda: leadership is None or leadership.is_leading,
-            shadow_report,
-        )
-        self.reconciler = ProfileReconciler(policies, options, self._config_map, self.writer.take)
+        self.known = live.known
+        self.writer = ProfileStatusWriter(self._write, live.known.status, may_write, shadow_report)
         self.watch = ProfileWatch(
             transport,
             lambda: load_credentials(options.kopf_kubeconfig or kubeconfig),
-            self.reconciler,
+            ProfileReconciler(live.known, options, self._config_map),
             live.thread.do,
             random.Random(),
         )
-        policies.subscribe(self.writer.changed)
-        add_operator_metrics(
-            metrics,
-            kopf_is_up=lambda: self.watch.kopf_is_up,
-            kopf_restarts=lambda: self.watch.restarts,
-            statuses=lambda: policies.statuses().values(),
-            status_writes=lambda: {"written": self.writer.written, "failed": self.writer.failed},
-        )
 
     def start(self) -> None:
-        """Begin to list, to watch and to write. The thread of the policies runs already."""
-        self.writer.start()
+        """Begin to watch and to write. The thread on which profiles change runs already."""
+        self.known.subscribe(self.writer.changed)
         self.watch.start()
 
     async def wait_first_list(self, timeout_s: float = FIRST_LIST_S) -> bool:
@@ -119,7 +97,7 @@ class CrdOperator:
         return True
 
     async def stop(self) -> None:
-        """End all of it; what runs goes on running."""
+        """Stop watching and writing; the profiles that run go on."""
         await self.watch.stop()
         await self.writer.stop()
 

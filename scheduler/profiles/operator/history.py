@@ -21,7 +21,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from scheduler.profiles.operator.scheduling_profile import ProfileObject
+    from scheduler.profiles.profile_spec import ProfileObject
 
 GOOD: Final = "scheduling.berth.dev/good-generations"
 """The annotation: for each good generation its number, a colon and a digest."""
@@ -74,7 +74,7 @@ def last_good(found: ProfileObject) -> ProfileObject | None:
 
     None as well where the status has lost that entry: an older one is not for a status to choose.
     """
-    entries = entries_of(found.status, found.seals[:1])
+    entries = entries_of(found.status, seals_of(found.annotations)[:1])
     if not entries or entries[0]["generation"] == found.generation:
         return None
     return replace(found, generation=entries[0]["generation"], spec=entries[0]["spec"])

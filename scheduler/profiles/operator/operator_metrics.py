@@ -2,76 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from scheduler.metrics.instruments import Pulled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Mapping
 
     from scheduler.metrics.metrics import Metrics
-    from scheduler.profiles import PolicyStatus
-
-_STATES: Final = ("accepted", "active", "degraded")
+    from scheduler.profiles.operator.crd_operator import CrdOperator
 
 
-def add_operator_metrics(
-    metrics: Metrics,
-    *,
-    kopf_is_up: Callable[[], bool],
-    kopf_restarts: Callable[[], int],
-    statuses: Callable[[], Iterable[PolicyStatus]],
-    status_writes: Callable[[], Mapping[str, float]],
-) -> None:
-    """Name those to ask at each scrape. They are asked from any thread.
-
-    Parameters
-    ----------
-    statuses
-        Of all SchedulingProfiles that were taken over.
-    status_writes
-        Writes of their status by result.
-    """
+def add_operator_metrics(metrics: Metrics, operator: CrdOperator) -> None:
+    """Have an operator asked at each scrape, from any thread."""
+    watch, writer = operator.watch, operator.writer
 
     def by_state() -> Mapping[tuple[str, ...], float]:
-        known = list(statuses())
+        statuses = list(operator.known.statuses().values())
         return {
-            (state,): float(sum(getattr(each, state).status for each in known)) for state in _STATES
+            ("accepted",): float(sum(each.accepted.status for each in statuses)),
+            ("active",): float(sum(each.active.status for each in statuses)),
+            ("degraded",): float(sum(each.degraded.status for each in statuses)),
         }
 
-    metrics.pull(
+    for pulled in (
         Pulled(
             "gauge",
             "berth_kopf_up",
             "Whether the watch of SchedulingProfiles runs; policies run without it, too.",
             (),
-            lambda: {(): float(kopf_is_up())},
-        )
-    )
-    metrics.pull(
+            lambda: {(): float(watch.kopf_is_up)},
+        ),
         Pulled(
             "counter",
             "berth_kopf_restarts_total",
             "How often the watch of SchedulingProfiles has ended and was started again.",
             (),
-            lambda: {(): float(kopf_restarts())},
-        )
-    )
-    metrics.pull(
+            lambda: {(): float(watch.restarts)},
+        ),
         Pulled(
             "gauge",
             "berth_scheduling_profiles",
             "SchedulingProfiles by state; one may be in several.",
             ("state",),
             by_state,
-        )
-    )
-    metrics.pull(
+        ),
         Pulled(
             "counter",
             "berth_profile_status_writes_total",
             "Writes of the status of SchedulingProfiles, by result.",
             ("result",),
-            lambda: {(result,): count for result, count in status_writes().items()},
-        )
-    )
+            lambda: {("written",): writer.written, ("failed",): writer.failed},
+        ),
+    ):
+        metrics.pull(pulled)

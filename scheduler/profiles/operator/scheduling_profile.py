@@ -3,17 +3,12 @@
 ``spec`` is a profile as a KubeSchedulerConfiguration has it, with what that has nowhere: the mode,
 plugins in Python, and extenders of its own. The API server checks it against the schema of the
 kind first; what only the plugins can tell is found here and in
-:class:`~scheduler.profiles.known_profiles.Policies`.
+:class:`~scheduler.profiles.known_profiles.KnownProfiles`.
 """
 
 # No postponed annotations: msgspec reads those of structs at run time.
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Final
 
-import msgspec
-
-from cache.resource_versions import parse_resource_version
 from scheduler.config import Extender, Mistake, Profile
 from scheduler.config.config_error import child, item, shown
 from scheduler.config.defaults import defaulted_extender
@@ -25,18 +20,21 @@ from scheduler.config.file_profile import (
     Plugins,
 )
 from scheduler.config.strict_decoding import decode
-from scheduler.profiles import Mode, PolicySpec, PythonSource, ShadowOptions
 from scheduler.profiles.operator.extender_limits import check_own_extenders
-from scheduler.profiles.operator.history import seals_of
 from scheduler.profiles.operator.options import OperatorOptions
+from scheduler.profiles.profile_spec import (
+    Mode,
+    ProfileObject,
+    ProfileVersion,
+    PythonSource,
+    ShadowOptions,
+)
 
 GROUP: Final = "scheduling.berth.dev"
 VERSION: Final = "v1alpha1"
 PLURAL: Final = "schedulingprofiles"
 KIND: Final = "SchedulingProfile"
 PATH: Final = f"/apis/{GROUP}/{VERSION}/{PLURAL}"
-
-_SHADOW: Final = ShadowOptions()
 
 
 class ConfigMapKey(FileStruct, frozen=True):
@@ -54,13 +52,6 @@ class PythonEntry(FileStruct, frozen=True):
     args: dict[str, object] | None = None
 
 
-class ShadowEntry(FileStruct, frozen=True):
-    """How long and at which cost the policy runs in the shadow."""
-
-    decisions: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = _SHADOW.decisions
-    budget: Annotated[float, msgspec.Meta(gt=0, le=1)] = _SHADOW.budget
-
-
 class SchedulingProfileSpec(FileStruct, frozen=True):
     """``spec``; all but ``mode``, ``shadow``, ``python`` and ``extenders`` as in a file."""
 
@@ -70,72 +61,53 @@ class SchedulingProfileSpec(FileStruct, frozen=True):
     plugin_config: tuple[PluginConfig, ...] = ()
     extenders: tuple[Extender, ...] | None = None
     mode: Mode = Mode.ACTIVE
-    shadow: ShadowEntry = ShadowEntry()
+    shadow: ShadowOptions = ShadowOptions()
     python: tuple[PythonEntry, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileObject:
-    """One version of a SchedulingProfile as the API has it.
+def read_version(found: ProfileObject, options: OperatorOptions) -> ProfileVersion:
+    """Return what an object asks for, or all that is wrong with it, paths from ``spec``.
 
-    Parameters
-    ----------
-    version
-        Its resourceVersion as a number, 0 if it is none.
-    spec, status
-        As they stand there; never changed.
-    seals
-        What the annotation says of its good generations, see
-        :mod:`~scheduler.profiles.operator.history`.
+    Names of plugins and their arguments are not looked at. ConfigMaps that it names are not read.
     """
-
-    name: str
-    uid: str
-    generation: int
-    version: int
-    created: str
-    labels: Mapping[str, str]
-    spec: Any
-    status: Mapping[str, Any]
-    seals: tuple[str, ...] = ()
-
-    def has_spec_of(self, other: "ProfileObject") -> bool:
-        """Tell whether both say the same, and as the same generation."""
-        return (self.generation, self.spec) == (other.generation, other.spec)
-
-    @classmethod
-    def of(cls, raw: Mapping[str, Any]) -> "ProfileObject":
-        """Take an object of the API server apart, whose metadata can be trusted."""
-        metadata = raw["metadata"]
-        status = raw.get("status")
-        return cls(
-            name=metadata["name"],
-            uid=metadata["uid"],
-            generation=metadata.get("generation", 1),
-            version=parse_resource_version(metadata.get("resourceVersion", "")),
-            created=metadata.get("creationTimestamp") or "",
-            labels=metadata.get("labels") or {},
-            spec=raw.get("spec"),
-            status=status if isinstance(status, dict) else {},
-            seals=seals_of(metadata.get("annotations") or {}),
-        )
+    data = {} if found.spec is None else found.spec
+    spec, mistakes = decode(data, SchedulingProfileSpec, "spec")
+    if spec is not None:
+        mistakes += _mistakes(spec, options)
+    if spec is None or mistakes:
+        name = data.get("schedulerName") if isinstance(data, dict) else None
+        # Nothing else of it counts.
+        spec = SchedulingProfileSpec(name if isinstance(name, str) else "")
+    extenders = spec.extenders
+    if extenders is not None:
+        extenders = tuple(map(defaulted_extender, extenders))
+    return ProfileVersion(
+        name=found.name,
+        uid=found.uid,
+        generation=found.generation,
+        created=found.created,
+        profile=Profile(
+            scheduler_name=spec.scheduler_name,
+            percentage_of_nodes_to_score=spec.percentage_of_nodes_to_score,
+            plugins=spec.plugins,
+            plugin_config=spec.plugin_config,
+        ),
+        mode=spec.mode,
+        python=tuple(_source(entry, options.namespace) for entry in spec.python),
+        shadow=spec.shadow,
+        extenders=extenders,
+        mistakes=tuple(mistakes),
+        object=found,
+    )
 
 
-def decode_spec(
-    data: object, options: OperatorOptions
-) -> tuple[SchedulingProfileSpec | None, list[Mistake]]:
-    """Return what a ``spec`` says, or None and all that is wrong with it, paths from ``spec``.
-
-    Names of plugins and their arguments are not looked at.
-    """
-    spec, mistakes = decode({} if data is None else data, SchedulingProfileSpec, "spec")
-    if spec is None:
-        return None, mistakes
+def _mistakes(spec: SchedulingProfileSpec, options: OperatorOptions) -> list[Mistake]:
+    """Return what the schema allows and berth does not, or not here."""
+    mistakes: list[Mistake] = []
+    names = options.scheduler_names
     if not spec.scheduler_name:
         mistakes.append(Mistake("spec.schedulerName", "must not be empty"))
-    elif options.scheduler_names is not None and (
-        spec.scheduler_name not in options.scheduler_names
-    ):
+    elif names is not None and spec.scheduler_name not in names:
         why = f"{shown(spec.scheduler_name)} is not allowed; see --scheduling-profiles-names"
         mistakes.append(Mistake("spec.schedulerName", why))
     mistakes += check_own_extenders(spec.extenders or (), options.extender_urls, "spec.extenders")
@@ -149,69 +121,11 @@ def decode_spec(
         elif entry.config_map is not None and not options.namespace:
             why = "berth does not know its namespace; see --python-profiles-namespace"
             mistakes.append(Mistake(child(path, "configMap"), why))
-    return (None, mistakes) if mistakes else (spec, [])
+    return mistakes
 
 
-def policy_spec(
-    found: ProfileObject,
-    spec: SchedulingProfileSpec,
-    namespace: str,
-    texts: Mapping[str, Mapping[str, str] | None],
-) -> PolicySpec:
-    """Return what :class:`~scheduler.profiles.known_profiles.Policies` takes.
-
-    Parameters
-    ----------
-    namespace
-        That of the ConfigMaps.
-    texts
-        ``data`` of each ConfigMap that the spec names; None for one that does not exist.
-    """
-    extenders = spec.extenders
-    if extenders is not None:
-        extenders = tuple(map(defaulted_extender, extenders))
-    return PolicySpec(
-        name=found.name,
-        uid=found.uid,
-        generation=found.generation,
-        created=found.created,
-        profile=Profile(
-            scheduler_name=spec.scheduler_name,
-            percentage_of_nodes_to_score=spec.percentage_of_nodes_to_score,
-            plugins=spec.plugins,
-            plugin_config=spec.plugin_config,
-        ),
-        mode=spec.mode,
-        python=tuple(_source(entry, namespace, texts) for entry in spec.python),
-        shadow=ShadowOptions(spec.shadow.decisions, spec.shadow.budget),
-        extenders=extenders,
-    )
-
-
-def unreadable(found: ProfileObject, mistakes: Sequence[Mistake]) -> PolicySpec:
-    """Return a version whose spec says nothing that can be used, but for its schedulerName."""
-    said = found.spec.get("schedulerName") if isinstance(found.spec, dict) else None
-    name = said if isinstance(said, str) else ""
-    return PolicySpec(
-        name=found.name,
-        uid=found.uid,
-        generation=found.generation,
-        created=found.created,
-        profile=Profile(scheduler_name=name),
-        mistakes=tuple(mistakes),
-    )
-
-
-def config_maps_of(spec: SchedulingProfileSpec) -> frozenset[str]:
-    """Return the names of the ConfigMaps that a spec names."""
-    return frozenset(entry.config_map.name for entry in spec.python if entry.config_map)
-
-
-def _source(
-    entry: PythonEntry, namespace: str, texts: Mapping[str, Mapping[str, str] | None]
-) -> PythonSource:
+def _source(entry: PythonEntry, namespace: str) -> PythonSource:
     if entry.config_map is None:
         return PythonSource("entry-point", entry.entry_point or "", args=entry.args)
-    name, key = entry.config_map.name, entry.config_map.key
-    text = (texts.get(name) or {}).get(key)
-    return PythonSource("config-map", f"{namespace}/{name}/{key}", text, entry.args)
+    key = entry.config_map
+    return PythonSource("config-map", f"{namespace}/{key.name}/{key.key}", args=entry.args)

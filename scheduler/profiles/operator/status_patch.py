@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from scheduler.profiles.operator.history import entries_of, present_entry, seal_of, with_entry
+from scheduler.profiles.operator.history import (
+    entries_of,
+    present_entry,
+    seal_of,
+    seals_of,
+    with_entry,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from scheduler.profiles import Condition, PolicyStatus
-    from scheduler.profiles.operator.scheduling_profile import ProfileObject
+    from scheduler.profiles import Condition, ProfileObject, ProfileStatus
 
 _MAX_MESSAGE: Final = 4096
 """Characters of a condition's message; the API takes eight times as many, nobody reads them."""
@@ -18,32 +23,31 @@ _MAX_MESSAGE: Final = 4096
 
 def wanted_status(
     found: ProfileObject,
-    policy: PolicyStatus | None,
+    known: ProfileStatus,
     shadow_report: Mapping[str, object] | None,
     now: str,
-) -> dict[str, Any] | None:
-    """Return the whole status, or None while nothing can be said.
+) -> dict[str, Any]:
+    """Return the whole status.
 
     Parameters
     ----------
     found
         The newest version, with the status that it shows.
-    policy
-        What the policies say of it; None where they do not know it.
+    known
+        What became of it.
     shadow_report
         What its shadow run found, if there is any.
     now
         For what has changed just now, as the API writes times.
     """
-    if policy is None or (policy.uid, policy.observed_generation) != (found.uid, found.generation):
-        return None
     conditions = {
-        "Accepted": policy.accepted,
-        "Active": policy.active,
-        "Degraded": policy.degraded,
+        "Accepted": known.accepted,
+        "Active": known.active,
+        "Degraded": known.degraded,
     }
-    active = policy.active_generation
-    history: Sequence[Mapping[str, Any]] = entries_of(found.status, found.seals)
+    active = known.active_generation
+    seals = seals_of(found.annotations)
+    history: Sequence[Mapping[str, Any]] = entries_of(found.status, seals)
     if active == found.generation:
         present = present_entry(found)
         since = now if present is None else str(present.get("activeSince", now))
@@ -55,7 +59,7 @@ def wanted_status(
     }
     if active is not None:
         status["activeGeneration"] = active
-        status["runningPlugins"] = list(policy.running_plugins)
+        status["runningPlugins"] = list(known.running_plugins)
     if shadow_report is not None:
         status["shadow"] = dict(shadow_report)
     return status
@@ -68,7 +72,7 @@ def wanted_seals(found: ProfileObject, status: Mapping[str, Any]) -> tuple[str, 
     """
     history = status["history"]
     if not history or history[0]["generation"] != found.generation:
-        return found.seals
+        return seals_of(found.annotations)
     return tuple(map(seal_of, history))
 
 

@@ -8,34 +8,41 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from scheduler.client.errors import Action, ApiError, classify
+from scheduler.api_writes.settle import AGAIN, REFUSED, Failure, settle
+from scheduler.client.errors import Action
 from scheduler.client.timestamps import api_time
 from scheduler.process.loop_inbox import LoopInbox
-from scheduler.profiles.operator.history import GOOD
+from scheduler.profiles.operator.history import GOOD, seals_of
 from scheduler.profiles.operator.status_patch import merge_patch, wanted_seals, wanted_status
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from typing import Any
 
-    from scheduler.profiles import PolicyStatus
-    from scheduler.profiles.operator.scheduling_profile import ProfileObject
+    from scheduler.profiles import ProfileObject, ProfileStatus
 
-PAUSE_S: Final = 0.25
-"""Between two writes about one object: whoever writes against us shall not make it a storm."""
 
-STANDBY_S: Final = 1.0
-"""How often a standby looks whether it leads, while there is something to write."""
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a writer writes and looks, in seconds."""
 
-SHADOW_S: Final = 10.0
-"""How often the report of a shadow run is written while it grows."""
+    pause_s: float = 0.25
+    """Between two writes about one object: whoever writes against us shall not make it a storm."""
+    standby_s: float = 1.0
+    """Between two looks of a standby whether it leads, while there is something to write."""
+    shadow_s: float = 10.0
+    """Between two writes of the report of a shadow run while it grows."""
+
+
+_AGAIN: Final = AGAIN | {Action.FORBIDDEN}
 
 _COMPLAINT_S: Final = 60.0
 
@@ -43,17 +50,15 @@ log = structlog.get_logger(__name__)
 
 
 class ProfileStatusWriter:
-    """Keeps the status of every SchedulingProfile up to date.
+    """Keeps the status of every SchedulingProfile up to date, each on a task of its own.
 
     Parameters
     ----------
-    loop
-        The I/O loop.
     write
         Patches the object with a name by a merge patch, or with ``status`` that subresource of
         it; raises ApiError.
-    policy_status
-        What the policies say of a SchedulingProfile; never waits.
+    status_of
+        What became of a SchedulingProfile, None when there is none; never waits.
     may_write
         Whether this process leads.
     shadow_report
@@ -61,161 +66,128 @@ class ProfileStatusWriter:
 
     Notes
     -----
-    *Concurrency*: :meth:`take` and :meth:`changed` from any thread, the rest belongs to the loop.
+    *Concurrency*: :meth:`changed` from any thread, the rest belongs to the loop.
     """
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
         write: Callable[[str, str, Mapping[str, Any]], Awaitable[None]],
-        policy_status: Callable[[str], PolicyStatus | None],
+        status_of: Callable[[str], ProfileStatus | None],
         may_write: Callable[[], bool],
         shadow_report: Callable[[str], Mapping[str, object] | None],
-        *,
-        pause_s: float = PAUSE_S,
-        standby_s: float = STANDBY_S,
-        shadow_s: float = SHADOW_S,
-        rng: random.Random | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        wall_clock: Callable[[], float] = time.time,
+        pace: Pace | None = None,
     ) -> None:
-        self._loop = loop
         self._write = write
-        self._policy_status = policy_status
+        self._status_of = status_of
         self._may_write = may_write
         self._shadow_report = shadow_report
-        self._pause_s = pause_s
-        self._standby_s = standby_s
-        self._shadow_s = shadow_s
-        self._rng = rng or random.Random()
-        self._clock = clock
-        self._wall_clock = wall_clock
-        self._inbox: LoopInbox[ProfileObject | str | frozenset[str]] = LoopInbox(
-            loop, self._receive
-        )
-        self._found: dict[str, ProfileObject] = {}
-        self._due: dict[str, float] = {}
-        """When to look at a SchedulingProfile, by name."""
-        self._failures: dict[str, int] = {}
-        self._written_s: dict[str, float] = {}
-        self._news = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._complained_s = float("-inf")
+        self._pace = pace or Pace()
+        self._rng = random.Random()
+        self._loop = asyncio.get_running_loop()
+        self._inbox: LoopInbox[frozenset[str]] = LoopInbox(self._loop, self._receive)
+        self._changes: dict[str, asyncio.Event] = {}
+        """Set when the status of a SchedulingProfile may have to be another one, by name."""
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._shown: dict[str, tuple[ProfileObject, ProfileObject]] = {}
+        """By name a version, and what it has shown since our last write, which the watch tells
+        later."""
+        self._is_stopped = False
+        self._complained_s = -math.inf
         self.written = 0
         """Statuses that the API server took."""
         self.failed = 0
         """Attempts that it did not."""
 
-    def take(self, found: ProfileObject | str) -> None:
-        """Take note of a version that was taken in, or of the name of an object that is gone."""
-        self._inbox.put(found)
-
     def changed(self, names: frozenset[str]) -> None:
-        """Take note that the policies say something else of these."""
+        """Take note that the statuses of some SchedulingProfiles have changed, or their objects."""
         self._inbox.put(names)
 
-    def start(self) -> None:
-        """Begin to write."""
-        self._task = self._loop.create_task(self._run(), name="profile-status")
-
     async def stop(self) -> None:
-        """Write nothing more."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        """Stop writing."""
+        self._is_stopped = True
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    # --- what is to be done -------------------------------------------------------------------
+    def _receive(self, names: frozenset[str]) -> None:
+        for name in () if self._is_stopped else names:
+            self._changes.setdefault(name, asyncio.Event()).set()
+            if name not in self._tasks:
+                task = self._loop.create_task(self._follow(name), name=f"profile-status-{name}")
+                self._tasks[name] = task
 
-    def _receive(self, what: ProfileObject | str | frozenset[str]) -> None:
-        now_s = self._clock()
-        if isinstance(what, str):
-            self._found.pop(what, None)
-            self._due.pop(what, None)
-            self._failures.pop(what, None)
-            self._written_s.pop(what, None)
-            return
-        if isinstance(what, frozenset):
-            for name in what & self._found.keys():
-                self._look_at(name, now_s)
-        else:
-            self._found[what.name] = what
-            self._look_at(what.name, now_s)
-
-    def _look_at(self, name: str, due_s: float) -> None:
-        """Look at an object at a time, or before, but not too soon after it was written last."""
-        earliest_s = self._written_s.get(name, float("-inf")) + self._pause_s
-        self._due[name] = min(max(due_s, earliest_s), self._due.get(name, float("inf")))
-        self._news.set()
-
-    async def _run(self) -> None:
-        while True:
-            self._news.clear()
-            if self._due and not self._may_write():
-                await asyncio.sleep(self._standby_s)
-                continue
-            now_s = self._clock()
-            name = min(self._due, key=self._due.__getitem__, default=None)
-            if name is None or self._due[name] > now_s:
-                wait_s = None if name is None else self._due[name] - now_s
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(wait_s):
-                        await self._news.wait()
-                continue
-            del self._due[name]
+    async def _follow(self, name: str) -> None:
+        """Write the status of a SchedulingProfile whenever it changes, until it is gone."""
+        change = self._changes[name]
+        while self._status_of(name) is not None:
+            change.clear()
             try:
                 await self._settle(name)
             except Exception:
-                # Reached only by a mistake of ours, which shall not end the writer.
+                # Reached only by a mistake of ours, which shall not end the task.
                 log.exception("status of a scheduling profile could not be made", profile=name)
+            await asyncio.sleep(self._pace.pause_s)
+            grows = self._shadow_report(name) is not None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._pace.shadow_s if grows else None):
+                    await change.wait()
+        for each in (self._changes, self._tasks, self._shown):
+            each.pop(name, None)
 
     async def _settle(self, name: str) -> None:
-        found, now_s = self._found.get(name), self._clock()
-        if found is None:
-            return
-        report = self._shadow_report(name)
-        if report is not None:
-            self._look_at(name, now_s + self._shadow_s)
-        now = api_time(self._wall_clock())
-        wanted = wanted_status(found, self._policy_status(name), report, now)
-        patch = {} if wanted is None else merge_patch(found.status, wanted)
-        if wanted is None:
-            return
-        seals = wanted_seals(found, wanted)
-        if not patch and seals == found.seals:
-            return
-        same = {"uid": found.uid}
-        annotations = {GOOD: " ".join(seals)}
         part = "status"
-        try:
+
+        async def attempt() -> None:
+            nonlocal part
+            while not self._may_write():  # noqa: ASYNC110 - leadership tells nobody
+                await asyncio.sleep(self._pace.standby_s)
+            known = self._status_of(name)
+            newest = None if known is None else known.version.object
+            if known is None or newest is None:
+                return
+            found, shown = self._shown.get(name, (None, newest))
+            if found is not newest:
+                shown = newest
+            now = api_time(time.time())
+            wanted = wanted_status(shown, known, self._shadow_report(name), now)
+            patch, seals = merge_patch(shown.status, wanted), wanted_seals(shown, wanted)
+            if not patch and seals == seals_of(shown.annotations):
+                return
+            same, annotations = {"uid": shown.uid}, {GOOD: " ".join(seals)}
+            part = "status"
             if patch:
                 await self._write(name, "status", {"metadata": same, "status": patch})
             part = "annotation"
-            if seals != found.seals:
+            if seals != seals_of(shown.annotations):
                 await self._write(name, "", {"metadata": {**same, "annotations": annotations}})
-        except ApiError as error:
-            self._failed(name, error, part)
-            return
-        self._failures.pop(name, None)
-        self.written += 1
-        self._written_s[name] = self._clock()
-        if self._found.get(name) is found:
-            self._found[name] = replace(found, status=wanted, seals=seals)
+            annotations = {**shown.annotations, **annotations}
+            shown = replace(shown, status=wanted, annotations=annotations)
+            self._shown[name] = (newest, shown)
+            self.written += 1
 
-    def _failed(self, name: str, error: ApiError, part: str) -> None:
-        self.failed += 1
-        attempt = self._failures.get(name, 0)
-        self._failures[name] = attempt + 1
-        action, delay_s = classify(error, attempt, self._rng)
-        # To write it twice is as good as once, so there is nothing to settle. Where the object is
-        # gone or another one now, the next version says so.
-        if action in (Action.RETRY, Action.SETTLE, Action.FORBIDDEN) or error.reason == "Fenced":
-            self._look_at(name, self._clock() + max(delay_s, self._standby_s))
-        if self._clock() - self._complained_s >= _COMPLAINT_S and action is not Action.GONE:
-            self._complained_s = self._clock()
+        def gives_up(failure: Failure) -> str:
+            self.failed += 1
+            self._complain(name, failure, part)
+            # Where the object is gone or another one now, the next version says so.
+            return "" if failure.action in _AGAIN else REFUSED
+
+        # To write it twice is as good as once, so there is nothing to ask.
+        end = await settle(attempt, gives_up, self._sleep, self._rng)
+        if isinstance(end, Failure) and end.error.reason == "Fenced":
+            self._changes[name].set()
+
+    async def _sleep(self, delay_s: float) -> None:
+        await asyncio.sleep(max(delay_s, self._pace.standby_s))
+
+    def _complain(self, name: str, failure: Failure, part: str) -> None:
+        now_s = time.monotonic()
+        if now_s - self._complained_s >= _COMPLAINT_S and failure.action is not Action.GONE:
+            self._complained_s = now_s
             log.warning(
                 f"{part} of a scheduling profile not written",
                 profile=name,
-                error=str(error),
+                error=str(failure.error),
                 consequence=_CONSEQUENCES[part],
             )
 

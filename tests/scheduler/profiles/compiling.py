@@ -1,4 +1,4 @@
-"""Policies over plugins that a test names, without an API server."""
+"""KnownProfiles over plugins that a test names, without an API server."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from plugins.priority_sort import PrioritySort
 from plugins.registry import PLUGINS
 from scheduler.config import Profile, default_config
 from scheduler.config.file_profile import PluginConfig, PluginEntry, Plugins, PluginSet
-from scheduler.profiles import Mode, PolicySpec
-from scheduler.profiles.known_profiles import Policies
+from scheduler.profiles import Mode, ProfileVersion
+from scheduler.profiles.known_profiles import KnownProfiles
 from scheduler.profiles.profile_compiler import ProfileCompiler
 from tests.scheduler.parts import NoBinding
 
@@ -78,7 +78,7 @@ KNOWN: dict[str, type[Plugin]] = {
 
 
 class Compiling:
-    """Policies, and what they have swapped in."""
+    """KnownProfiles, and what they have swapped in."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Compiling:
         compiler = ProfileCompiler(
             lambda: self.plugins, cast("Handle", NoBinding()), None, load_python
         )
-        self.policies = Policies(compiler, shadows)
+        self.policies = KnownProfiles(compiler, shadows)
         self.swaps: list[dict[str, str]] = []
         self.told: list[frozenset[str]] = []
         assert not self.policies.set_file(config or default_config("berth"))
@@ -124,8 +124,8 @@ def spec(
     mode: Mode = Mode.ACTIVE,
     uid: str = "",
     **more,
-) -> PolicySpec:
-    return PolicySpec(
+) -> ProfileVersion:
+    return ProfileVersion(
         name,
         uid or f"uid-{name}",
         generation,

@@ -10,7 +10,8 @@ import pytest
 from scheduler.config import default_config
 from scheduler.metrics import Metrics
 from scheduler.profiles.available_plugins import PluginSupply, SupplyOptions
-from scheduler.profiles.live_profiles import LivePolicies
+from scheduler.profiles.known_profiles import KnownProfiles
+from scheduler.profiles.live_profiles import LiveProfiles
 from scheduler.profiles.profile_compiler import ProfileCompiler
 from tests.scheduler.parts import NoBinding
 from tests.scheduler.profiles.test_live_profiles import NoChains, a_swap
@@ -37,9 +38,9 @@ def test_it_is_told_beside_the_configuration_in_force(supply: PluginSupply) -> N
     config = supply.enabled_in(default_config("berth"))
     services, chains = cast("Services", NoBinding()), cast("ExtenderChains", NoChains())
 
-    async def made() -> LivePolicies:
+    async def made() -> LiveProfiles:
         compiler = ProfileCompiler(supply.plugins, services, chains, supply.load_python)
-        return LivePolicies(config, compiler, a_swap(), Metrics(), supply=supply)
+        return LiveProfiles(config, KnownProfiles(compiler), a_swap(), Metrics(), supply)
 
     described = asyncio.run(made()).describe()
     assert "# plugin code is not used: " in described

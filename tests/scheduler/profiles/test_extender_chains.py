@@ -12,7 +12,7 @@ from scheduler.config import ConfigError, Extender, ExtenderTLS, default_config
 from scheduler.config.file_profile import Profile
 from scheduler.profiles import Mode, extender_chains
 from scheduler.profiles.extender_chains import ExtenderChains
-from scheduler.profiles.known_profiles import Policies
+from scheduler.profiles.known_profiles import KnownProfiles
 from scheduler.profiles.profile_compiler import ProfileCompiler
 from tests.builders import pod
 from tests.scheduler.extenders.scripted_extender import Reply, ScriptedExtender
@@ -75,9 +75,9 @@ def chains(nodes: NoNodes | None = None) -> CountingChains:
     return CountingChains(nodes or NoNodes())
 
 
-def policies(made: ExtenderChains) -> Policies:
+def policies(made: ExtenderChains) -> KnownProfiles:
     compiler = ProfileCompiler(lambda: KNOWN, cast("Handle", NoBinding()), made)
-    found = Policies(compiler)
+    found = KnownProfiles(compiler)
     config = msgspec.structs.replace(
         default_config("berth"), profiles=(Profile("berth"),), extenders=(NEAR,)
     )

@@ -11,7 +11,8 @@ from scheduler.config import ConfigError, default_config, load_config
 from scheduler.metrics import Metrics
 from scheduler.profiles import reload_thread as policy_thread
 from scheduler.profiles.config_reload import ConfigSource
-from scheduler.profiles.live_profiles import LivePolicies
+from scheduler.profiles.known_profiles import KnownProfiles
+from scheduler.profiles.live_profiles import LiveProfiles
 from scheduler.profiles.profile_compiler import ProfileCompiler
 from scheduler.profiles.profile_swap import ProfileSwap
 from scheduler.runtime.profile_map import Profiles
@@ -52,16 +53,18 @@ def a_swap() -> ProfileSwap:
 
 
 def change(
-    tmp_path: Path, text: str, until: Callable[[LivePolicies], bool]
-) -> tuple[LivePolicies, Metrics]:
+    tmp_path: Path, text: str, until: Callable[[LiveProfiles], bool]
+) -> tuple[LiveProfiles, Metrics]:
     """Write a file over another one while it is followed, and wait until something holds."""
     path = tmp_path / "berth.yaml"
     path.write_text(ONE)
     metrics = Metrics()
 
-    async def scene() -> LivePolicies:
+    async def scene() -> LiveProfiles:
         source = ConfigSource(lambda: load_config(path, KNOWN), path)
-        policies = LivePolicies(source.read(), a_compiler(), a_swap(), metrics, source=source)
+        policies = LiveProfiles(
+            source.read(), KnownProfiles(a_compiler()), a_swap(), metrics, source=source
+        )
         policies.start()
         try:
             path.write_text(text)
@@ -125,10 +128,10 @@ def test_it_is_told_what_wants_a_restart(tmp_path):
 def test_a_configuration_that_cannot_be_used_is_refused_at_the_start():
     config = msgspec.structs.replace(default_config("berth"), profiles=(enabled("NoSuch"),))
     with pytest.raises(ConfigError, match="NoSuch"):
-        LivePolicies(config, a_compiler(), a_swap(), Metrics())
+        LiveProfiles(config, KnownProfiles(a_compiler()), a_swap(), Metrics())
 
 
 def test_it_is_told_which_plugins_fail(tmp_path):
     policies, _ = change(tmp_path, TWO, lambda live: "b" in live.profiles.names())
-    policies.policies.plugin_trouble({"Dial": "fails: ValueError\nin line 3"})
+    policies.known.plugin_trouble({"Dial": "fails: ValueError\nin line 3"})
     assert "# plugin Dial fails: ValueError in line 3\n" in policies.describe()

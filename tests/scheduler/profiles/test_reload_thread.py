@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 
 from scheduler.profiles import reload_thread as policy_thread
-from scheduler.profiles.reload_thread import PolicyThread
+from scheduler.profiles.reload_thread import ReloadThread
 from tests.fakes.ports import FakeExecutor
 
 PATIENCE_S = 60.0
@@ -14,7 +14,7 @@ def nothing() -> None:
 
 
 def test_jobs_are_done_in_their_order():
-    thread = PolicyThread(nothing, FakeExecutor())
+    thread = ReloadThread(nothing, FakeExecutor())
     done: list[int] = []
     over = threading.Event()
     for number in range(5):
@@ -30,7 +30,7 @@ def test_jobs_are_done_in_their_order():
 
 
 def test_what_was_asked_for_before_the_end_is_done():
-    thread = PolicyThread(nothing, FakeExecutor())
+    thread = ReloadThread(nothing, FakeExecutor())
     done: list[int] = []
     thread.do(lambda: done.append(1))
     thread.do(lambda: done.append(2))
@@ -40,7 +40,7 @@ def test_what_was_asked_for_before_the_end_is_done():
 
 
 def test_a_job_that_never_ends_does_not_hold_up_the_end():
-    thread = PolicyThread(nothing, FakeExecutor())
+    thread = ReloadThread(nothing, FakeExecutor())
     end, ended = threading.Event(), threading.Event()
     thread.do(lambda: end.wait() and ended.set())
     thread.start()
@@ -51,7 +51,7 @@ def test_a_job_that_never_ends_does_not_hold_up_the_end():
 
 
 def test_a_job_that_fails_costs_no_other():
-    thread = PolicyThread(nothing, FakeExecutor())
+    thread = ReloadThread(nothing, FakeExecutor())
     over = threading.Event()
 
     def fail() -> None:
@@ -67,11 +67,11 @@ def test_a_job_that_fails_costs_no_other():
 def test_it_looks_without_being_asked(monkeypatch):
     monkeypatch.setattr(policy_thread, "LOOK_EVERY_S", 0.01)
     looked = threading.Event()
-    thread = PolicyThread(looked.set, FakeExecutor())
+    thread = ReloadThread(looked.set, FakeExecutor())
     thread.start()
     assert looked.wait(PATIENCE_S)
     thread.stop(PATIENCE_S)
 
 
 def test_one_that_was_never_started_can_be_stopped():
-    PolicyThread(nothing, FakeExecutor()).stop(PATIENCE_S)
+    ReloadThread(nothing, FakeExecutor()).stop(PATIENCE_S)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scheduler.profiles import ProfileObject
 from scheduler.profiles.operator.history import GOOD, seal_of
-from scheduler.profiles.operator.scheduling_profile import ProfileObject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from scheduler.config.extender import DEFAULT_TIMEOUT
 from scheduler.profiles.operator import OperatorOptions
-from scheduler.profiles.operator.scheduling_profile import decode_spec, policy_spec
+from scheduler.profiles.operator.scheduling_profile import read_version
 from tests.scheduler.profiles.operator.objects import profile
+
+if TYPE_CHECKING:
+    from scheduler.profiles import ProfileVersion
 
 URL = "https://extenders.example.com:8443/team"
 LIMITED = OperatorOptions(extender_urls=("http://other", URL))
 
 
+def read(spec: dict[str, Any], options: OperatorOptions = LIMITED) -> ProfileVersion:
+    return read_version(profile(spec=spec), options)
+
+
 def mistakes(*extenders: dict[str, Any], options: OperatorOptions = LIMITED) -> list[str]:
-    spec = {"schedulerName": "a", "extenders": list(extenders)}
-    return [str(each) for each in decode_spec(spec, options)[1]]
+    version = read({"schedulerName": "a", "extenders": list(extenders)}, options)
+    return [str(each) for each in version.mistakes]
 
 
 @pytest.mark.parametrize(
@@ -96,16 +103,14 @@ def test_what_a_file_may_and_a_profile_may_not(extender: dict[str, Any], mistake
 
 def test_no_time_out_is_the_default_and_not_for_ever() -> None:
     spec = {"schedulerName": "a", "extenders": [{"urlPrefix": URL, "httpTimeout": "0s"}]}
-    decoded, _ = decode_spec(spec, LIMITED)
-    assert decoded is not None
-    (extender,) = policy_spec(profile(), decoded, "", {}).extenders or ()
+    (extender,) = read(spec).extenders or ()
     assert extender.http_timeout == DEFAULT_TIMEOUT
 
 
 def test_a_name_that_is_not_listed_is_not_served() -> None:
     options = OperatorOptions(scheduler_names=frozenset({"gpu", "batch"}))
-    assert decode_spec({"schedulerName": "gpu"}, options)[1] == []
-    (mistake,) = decode_spec({"schedulerName": "web"}, options)[1]
+    assert read({"schedulerName": "gpu"}, options).mistakes == ()
+    (mistake,) = read({"schedulerName": "web"}, options).mistakes
     assert str(mistake) == (
         "spec.schedulerName: 'web' is not allowed; see --scheduling-profiles-names"
     )

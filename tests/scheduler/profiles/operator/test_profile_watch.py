@@ -34,7 +34,7 @@ class World:
         self.policies = Compiling().policies
         loop = asyncio.get_running_loop()
         reconciler = ProfileReconciler(
-            self.policies, OperatorOptions(enabled=True), self._no_config_map, lambda _: None
+            self.policies, OperatorOptions(enabled=True), self._no_config_map
         )
 
         async def load_credentials() -> Credentials:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from plugins.framework.interfaces import Plugin
     from scheduler.profiles import PythonSource
-    from scheduler.profiles.operator.scheduling_profile import ProfileObject
 
 PYTHON = OperatorOptions(enabled=True, allow_python=True, namespace="berth-system")
 GOOD = {"schedulerName": "gpu"}
@@ -35,10 +34,9 @@ class World:
         self.config_maps: dict[str, Mapping[str, str]] = {}
         self.is_down = False
         self.loaded: list[str | None] = []
-        self.told: list[ProfileObject | str] = []
         self.compiling = Compiling(load_python=self._load)
         self.policies = self.compiling.policies
-        self.reconciler = ProfileReconciler(self.policies, options, self._read, self.told.append)
+        self.reconciler = ProfileReconciler(self.policies, options, self._read)
 
     def _read(self, name: str) -> Mapping[str, str] | None:
         if self.is_down:
@@ -56,10 +54,9 @@ class World:
 
     def status(self, name: str = "gpu") -> dict[str, Any]:
         """Return what the status of the newest version should say."""
-        newest = [each for each in self.told if not isinstance(each, str) and each.name == name]
-        status = wanted_status(newest[-1], self.policies.status(name), None, "now")
-        assert status is not None
-        return status
+        known = self.policies.statuses()[name]
+        assert known.version.object is not None
+        return wanted_status(known.version.object, known, None, "now")
 
     def conditions(self) -> dict[str, tuple[str, str]]:
         found = self.status()["conditions"]
@@ -83,10 +80,10 @@ def test_the_status_that_it_shows_is_passed_on_with_each_version() -> None:
     world = World()
     world.seen(version=5)
     world.seen(version=6, status={"activeGeneration": 1})
-    assert [each.status for each in world.told if not isinstance(each, str)] == [
-        {},
-        {"activeGeneration": 1},
-    ]
+    known = world.policies.statuses()["gpu"].version.object
+    assert known is not None
+    assert known.status == {"activeGeneration": 1}
+    assert len(world.compiling.swaps) == 1
 
 
 def test_what_was_deleted_is_gone() -> None:
@@ -94,7 +91,7 @@ def test_what_was_deleted_is_gone() -> None:
     world.seen(version=5)
     world.reconciler.deleted(raw(version=6))
     assert world.running == {"berth": "default@1"}
-    assert world.told[-1] == "gpu"
+    assert world.policies.statuses() == {}
 
 
 def test_one_made_again_under_its_name_is_another_whatever_comes_late_of_the_first() -> None:
@@ -237,7 +234,7 @@ SELECTING = OperatorOptions(enabled=True, selector={"for": "us"})
 def test_those_of_others_are_left_alone() -> None:
     world = World(SELECTING)
     world.seen(labels={"for": "them"})
-    assert (world.running, world.told) == ({"berth": "default@1"}, [])
+    assert (world.running, world.policies.statuses()) == ({"berth": "default@1"}, {})
 
 
 def test_one_that_loses_our_label_is_gone() -> None:
@@ -245,7 +242,7 @@ def test_one_that_loses_our_label_is_gone() -> None:
     world.seen(version=5, labels={"for": "us", "more": ""})
     assert "gpu" in world.running
     world.seen(version=6)
-    assert (world.running, world.told[-1]) == ({"berth": "default@1"}, "gpu")
+    assert (world.running, world.policies.statuses()) == ({"berth": "default@1"}, {})
 
 
 # --- ConfigMaps -------------------------------------------------------------------------------

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from scheduler.profiles import Mode, PythonSource, ShadowOptions
+from scheduler.profiles import Mode, ProfileVersion, PythonSource, ShadowOptions
 from scheduler.profiles.operator import OperatorOptions
-from scheduler.profiles.operator.scheduling_profile import decode_spec, policy_spec
+from scheduler.profiles.operator.scheduling_profile import read_version
 from tests.scheduler.profiles.operator.objects import profile
 
 ALLOWED = OperatorOptions(
@@ -17,6 +18,10 @@ ALLOWED = OperatorOptions(
     namespace="berth-system",
     extender_urls=("http://extender",),
 )
+
+
+def read(spec: Any, options: OperatorOptions = ALLOWED) -> ProfileVersion:
+    return read_version(replace(profile("gpu", uid="u", generation=7), spec=spec), options)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +76,7 @@ ALLOWED = OperatorOptions(
     ],
 )
 def test_a_mistake_is_told_with_its_path(spec: Any, mistake: str) -> None:
-    decoded, mistakes = decode_spec(spec, ALLOWED)
-    assert decoded is None
-    assert [str(each) for each in mistakes] == [mistake]
+    assert [str(each) for each in read(spec).mistakes] == [mistake]
 
 
 @pytest.mark.parametrize(
@@ -87,14 +90,14 @@ def test_a_mistake_is_told_with_its_path(spec: Any, mistake: str) -> None:
 )
 def test_python_of_the_cluster_has_to_be_allowed(options: OperatorOptions, why: str) -> None:
     python = [{"configMap": {"name": "plugins", "key": "a.py"}}]
-    _, mistakes = decode_spec({"schedulerName": "a", "python": python}, options)
+    mistakes = read({"schedulerName": "a", "python": python}, options).mistakes
     assert [each.path for each in mistakes] == ["spec.python[0].configMap"]
     assert why in mistakes[0].why
 
 
 def test_an_installed_entry_point_needs_no_leave() -> None:
     spec = {"schedulerName": "a", "python": [{"entryPoint": "rack-spread"}]}
-    assert decode_spec(spec, OperatorOptions())[1] == []
+    assert read(spec, OperatorOptions()).mistakes == ()
 
 
 def test_what_a_spec_says_is_what_the_policies_get() -> None:
@@ -112,12 +115,7 @@ def test_what_a_spec_says_is_what_the_policies_get() -> None:
         ],
         "extenders": [{"urlPrefix": "http://extender"}],
     }
-    found = profile("gpu", uid="u", generation=7)
-    decoded, _ = decode_spec(spec, ALLOWED)
-    assert decoded is not None
-    policy = policy_spec(
-        found, decoded, "berth-system", {"plugins": {"a.py": "text"}, "missing": None}
-    )
+    policy = read(spec)
     assert (policy.name, policy.uid, policy.generation) == ("gpu", "u", 7)
     assert (policy.profile.scheduler_name, policy.profile.percentage_of_nodes_to_score) == (
         "packed",
@@ -126,7 +124,7 @@ def test_what_a_spec_says_is_what_the_policies_get() -> None:
     assert policy.profile.plugins.score.disables("anything")
     assert (policy.mode, policy.shadow) == (Mode.SHADOW, ShadowOptions(10, 0.5))
     assert policy.python == (
-        PythonSource("config-map", "berth-system/plugins/a.py", "text", {"label": "x"}),
+        PythonSource("config-map", "berth-system/plugins/a.py", None, {"label": "x"}),
         PythonSource("config-map", "berth-system/missing/a.py", None, None),
         PythonSource("entry-point", "rack-spread", None, None),
     )
@@ -135,6 +133,4 @@ def test_what_a_spec_says_is_what_the_policies_get() -> None:
 
 
 def test_without_extenders_of_its_own_those_of_the_file_are_asked() -> None:
-    decoded, _ = decode_spec({"schedulerName": "a"}, ALLOWED)
-    assert decoded is not None
-    assert policy_spec(profile(), decoded, "", {}).extenders is None
+    assert read({"schedulerName": "a"}).extenders is None

@@ -10,14 +10,14 @@ from structlog.testing import capture_logs
 
 from scheduler.client.errors import ApiError
 from scheduler.profiles.operator.history import GOOD, seal_of
-from scheduler.profiles.operator.status_writer import ProfileStatusWriter
+from scheduler.profiles.operator.status_writer import Pace, ProfileStatusWriter
 from tests.scheduler.profiles.operator.objects import profile
 from tests.scheduler.profiles.operator.test_status_patch import policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-    from scheduler.profiles.operator.scheduling_profile import ProfileObject
+    from scheduler.profiles import ProfileObject, ProfileStatus
 
 
 class ApiServer:
@@ -42,18 +42,25 @@ class World:
     def __init__(self) -> None:
         self.api = ApiServer()
         self.leads = True
-        self.policy = policy()
+        self.statuses: dict[str, ProfileStatus] = {}
         self.report: dict[str, object] | None = None
         self.writer = ProfileStatusWriter(
-            asyncio.get_running_loop(),
             self.api.write,
-            lambda _: self.policy,
+            self.statuses.get,
             lambda: self.leads,
             lambda _: self.report,
-            pause_s=0.001,
-            standby_s=0.001,
-            shadow_s=0.001,
+            Pace(pause_s=0.001, standby_s=0.001, shadow_s=0.001),
         )
+
+    def take(self, found: ProfileObject, **fields: Any) -> None:
+        """Let a version be known."""
+        self.statuses[found.name] = policy(found, **fields)
+        self.writer.changed(frozenset({found.name}))
+
+    def drop(self, name: str) -> None:
+        """Let an object be gone."""
+        del self.statuses[name]
+        self.writer.changed(frozenset({name}))
 
     async def until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(30):
@@ -64,7 +71,6 @@ class World:
 def play(scene: Callable[[World], Coroutine[Any, Any, None]]) -> World:
     async def run() -> World:
         world = World()
-        world.writer.start()
         try:
             await scene(world)
         finally:
@@ -80,7 +86,7 @@ def taken(**fields: Any) -> ProfileObject:
 
 def test_a_version_that_was_taken_in_gets_its_status() -> None:
     async def scene(world: World) -> None:
-        world.writer.take(taken())
+        world.take(taken())
         await world.until(lambda: bool(world.api.written))
 
     ((name, patch),) = play(scene).api.written
@@ -90,7 +96,7 @@ def test_a_version_that_was_taken_in_gets_its_status() -> None:
 
 def test_a_good_generation_is_vouched_for_where_a_status_cannot_reach() -> None:
     async def scene(world: World) -> None:
-        world.writer.take(taken())
+        world.take(taken())
         await world.until(lambda: bool(world.api.annotated))
 
     api = play(scene).api
@@ -104,11 +110,11 @@ def test_a_history_that_was_tampered_with_is_put_right_and_not_vouched_for() -> 
     forged = {"generation": 1, "activeSince": "", "spec": {"schedulerName": "evil"}}
 
     async def scene(world: World) -> None:
-        world.writer.take(taken())
+        world.take(taken())
         await world.until(lambda: bool(world.api.annotated))
         status = world.api.written[0][1]["status"]
         history = [forged, *status["history"]]
-        world.writer.take(
+        world.take(
             taken(version=2, status={**status, "history": history}, sealed=status["history"])
         )
         await world.until(lambda: len(world.api.written) == 2)
@@ -120,13 +126,11 @@ def test_a_history_that_was_tampered_with_is_put_right_and_not_vouched_for() -> 
 
 def test_what_it_has_written_is_not_written_again() -> None:
     async def scene(world: World) -> None:
-        world.writer.take(taken())
+        world.take(taken())
         await world.until(lambda: bool(world.api.written))
         status = world.api.written[0][1]["status"]
-        world.writer.take(taken(version=2, status=status))
-        world.writer.changed(frozenset({"gpu"}))
-        world.writer.take(profile("other", generation=2))
-        world.policy = policy(uid="uid-other")
+        world.take(taken(version=2, status=status))
+        world.take(profile("other", generation=2))
         await world.until(lambda: world.api.written[-1][0] == "other")
 
     assert [name for name, _ in play(scene).api.written] == ["gpu", "other"]
@@ -134,10 +138,11 @@ def test_what_it_has_written_is_not_written_again() -> None:
 
 def test_when_the_policies_say_something_else_it_is_written() -> None:
     async def scene(world: World) -> None:
-        world.writer.take(taken())
+        found = taken()
+        world.take(found)
         await world.until(lambda: len(world.api.written) == 1)
-        world.policy = policy(active_generation=1)
-        world.writer.changed(frozenset({"gpu", "unknown"}))
+        world.writer.changed(frozenset({"unknown"}))
+        world.take(found, active_generation=1)
         await world.until(lambda: len(world.api.written) == 2)
 
     assert play(scene).api.written[1][1]["status"] == {"activeGeneration": 1}
@@ -146,7 +151,7 @@ def test_when_the_policies_say_something_else_it_is_written() -> None:
 def test_a_standby_writes_nothing_until_it_leads() -> None:
     async def scene(world: World) -> None:
         world.leads = False
-        world.writer.take(taken())
+        world.take(taken())
         for _ in range(20):
             await asyncio.sleep(0.001)
         assert world.api.written == []
@@ -168,7 +173,7 @@ def test_a_standby_writes_nothing_until_it_leads() -> None:
 def test_what_may_succeed_later_is_tried_again(error: ApiError) -> None:
     async def scene(world: World) -> None:
         world.api.refusals = [error]
-        world.writer.take(taken())
+        world.take(taken())
         await world.until(lambda: bool(world.api.written))
 
     world = play(scene)
@@ -178,10 +183,9 @@ def test_what_may_succeed_later_is_tried_again(error: ApiError) -> None:
 def test_without_the_right_to_annotate_statuses_are_written_and_the_right_is_named() -> None:
     async def scene(world: World) -> None:
         world.api.no_annotations = ApiError(403, "Forbidden", "no")
-        world.writer.take(taken())
+        world.take(taken())
         await world.until(lambda: world.writer.failed > 1)
-        world.policy = policy(uid="uid-other")
-        world.writer.take(profile("other", generation=2))
+        world.take(profile("other", generation=2))
         await world.until(lambda: "other" in dict(world.api.written))
 
     with capture_logs() as lines:
@@ -195,10 +199,9 @@ def test_without_the_right_to_annotate_statuses_are_written_and_the_right_is_nam
 def test_one_that_is_gone_is_given_up() -> None:
     async def scene(world: World) -> None:
         world.api.refusals = [ApiError(404, "NotFound", "gone")]
-        world.writer.take(taken())
+        world.take(taken())
         await world.until(lambda: not world.api.refusals)
-        world.writer.take(profile("other", generation=2))
-        world.policy = policy(uid="uid-other")
+        world.take(profile("other", generation=2))
         await world.until(lambda: bool(world.api.written))
 
     assert [name for name, _ in play(scene).api.written] == ["other"]
@@ -207,11 +210,10 @@ def test_one_that_is_gone_is_given_up() -> None:
 def test_of_what_was_deleted_nothing_is_written() -> None:
     async def scene(world: World) -> None:
         world.leads = False
-        world.writer.take(taken())
-        world.writer.take("gpu")
+        world.take(taken())
+        world.drop("gpu")
         world.leads = True
-        world.writer.take(profile("other", generation=2))
-        world.policy = policy(uid="uid-other")
+        world.take(profile("other", generation=2))
         await world.until(lambda: bool(world.api.written))
 
     assert [name for name, _ in play(scene).api.written] == ["other"]
@@ -220,7 +222,7 @@ def test_of_what_was_deleted_nothing_is_written() -> None:
 def test_the_report_of_a_shadow_is_written_while_it_grows() -> None:
     async def scene(world: World) -> None:
         world.report = {"compared": 1}
-        world.writer.take(taken())
+        world.take(taken())
         await world.until(lambda: len(world.api.written) == 1)
         world.report = {"compared": 2}
         await world.until(lambda: len(world.api.written) == 2)
