@@ -39,15 +39,15 @@ SPEC: Final = "spec"
 
 
 class PythonLoader(Protocol):
-    """Makes plugin classes of Python sources."""
+    """Makes plugin classes of a Python source."""
 
-    def __call__(self, sources: Sequence[PythonSource]) -> Mapping[str, type[Plugin]]:
-        """Return the plugins that sources bring, by name, tried and ready for a profile.
+    def __call__(self, source: PythonSource) -> Mapping[str, type[Plugin]]:
+        """Return the plugins that a source brings, by name, tried and ready for a profile.
 
         Raises
         ------
         ConfigError
-            With paths that start at ``[INDEX]`` of the sources, such as ``[0].configMap``.
+            With a path below that of the source, such as ``configMap``.
         """
         ...
 
@@ -181,9 +181,9 @@ class ProfileCompiler:
         for index, source in enumerate(spec.python):
             where = item(path, index)
             try:
-                own = {} if self._load_python is None else self._load_python((source,))
+                own = {} if self._load_python is None else self._load_python(source)
             except ConfigError as error:
-                mistakes += (Mistake(_at(where, m.path), m.why) for m in error.mistakes)
+                mistakes += (Mistake(child(where, m.path), m.why) for m in error.mistakes)
                 continue
             found.append(own)
             for name in own:
@@ -229,11 +229,6 @@ def _moved(mistake: Mistake, moved: Mapping[str, str]) -> Mistake:
         if mistake.path.startswith(place):
             return Mistake(instead + mistake.path.removeprefix(place), mistake.why)
     return mistake
-
-
-def _at(where: str, path: str) -> str:
-    """Return a path that a loader of one source gave, ``[0].configMap``, as it really is."""
-    return where + path.removeprefix("[0]")
 
 
 def _effective(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scheduler.config import ConfigError, Mistake
+from scheduler.config import ConfigError
 from scheduler.user_plugins.loading import PluginLoadError
 from scheduler.user_plugins.plugin_source import PluginSource
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from plugins.framework.interfaces import Plugin
     from scheduler.profiles import PythonSource
@@ -38,32 +38,26 @@ class PythonProfiles:
         self._allowed = allowed
         self._namespace = namespace
 
-    def __call__(self, sources: Sequence[PythonSource]) -> Mapping[str, type[Plugin]]:
-        """Return the plugins that sources bring, by name, tried and ready for a profile.
+    def __call__(self, source: PythonSource) -> Mapping[str, type[Plugin]]:
+        """Return the plugins that a source brings, by name, tried and ready for a profile.
 
         Raises
         ------
         ConfigError
-            With paths that start at ``[INDEX]`` of the sources.
+            With a path below that of the source.
         """
-        mistakes = [
-            Mistake(f"[{index}].{_field(source)}", why)
-            for index, source in enumerate(sources)
-            if (why := self._why_not(source))
-        ]
-        if mistakes:
-            raise ConfigError.of(mistakes, "")
-        wanted = [
+        path = "entryPoint" if source.kind == "entry-point" else "configMap"
+        if why := self._why_not(source):
+            raise ConfigError(path, why)
+        wanted = (
             PluginSource("entry-point", source.name, "")
             if source.text is None
             else PluginSource.of_text(source.kind, source.name, source.text)
-            for source in sources
-        ]
+        )
         try:
-            return self._catalogue.load(wanted)
+            return self._catalogue.load([wanted])
         except PluginLoadError as error:
-            at = wanted.index(error.source)
-            raise ConfigError(f"[{at}].{_field(sources[at])}", str(error)) from error
+            raise ConfigError(path, str(error)) from error
 
     def _why_not(self, source: PythonSource) -> str:
         if source.kind == "entry-point":
@@ -76,7 +70,3 @@ class PythonProfiles:
         if source.name.partition("/")[0] != self._namespace:
             return f"must be in namespace {self._namespace}: only its ConfigMaps are run"
         return "" if source.text is not None else "there is no such ConfigMap, or no such key"
-
-
-def _field(source: PythonSource) -> str:
-    return "entryPoint" if source.kind == "entry-point" else "configMap"

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from scheduler.profiles.operator.history import entries_of_raw
+from scheduler.profiles.operator.status_patch import conditions_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +37,7 @@ def details(profile: Mapping[str, Any], now_s: float) -> str:
     text = table([profile], now_s)
     conditions = [
         (f"{each.get('type')}:", str(each.get("status")), str(each.get("reason")), _message(each))
-        for each in _conditions(status).values()
+        for each in conditions_of(status).values()
     ]
     if conditions:
         text += "\n" + _aligned(conditions)
@@ -63,7 +64,7 @@ def state_of(profile: Mapping[str, Any]) -> str:
     status = _status(profile)
     if status.get("observedGeneration") != profile["metadata"].get("generation"):
         return "Unread"
-    conditions = _conditions(status)
+    conditions = conditions_of(status)
 
     def holds(kind: str) -> bool:
         return bool(conditions.get(kind, {}).get("status") == "True")
@@ -80,7 +81,7 @@ def _line(profile: Mapping[str, Any], now_s: float) -> Sequence[str]:
     metadata, status = profile["metadata"], _status(profile)
     spec = profile.get("spec")
     state = state_of(profile)
-    conditions = _conditions(status)
+    conditions = conditions_of(status)
     message = ""
     if state == "Unread":
         message = "no berth that leads has looked at this generation yet"
@@ -106,15 +107,6 @@ def _line(profile: Mapping[str, Any], now_s: float) -> Sequence[str]:
 def _status(profile: Mapping[str, Any]) -> Mapping[str, Any]:
     status = profile.get("status")
     return status if isinstance(status, dict) else {}
-
-
-def _conditions(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    found = status.get("conditions")
-    return {
-        str(each.get("type")): each
-        for each in (found if isinstance(found, list) else [])
-        if isinstance(each, dict)
-    }
 
 
 def _message(condition: Mapping[str, Any]) -> str:

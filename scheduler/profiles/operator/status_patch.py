@@ -76,6 +76,16 @@ def wanted_seals(found: ProfileObject, status: Mapping[str, Any]) -> tuple[str, 
     return tuple(map(seal_of, history))
 
 
+def conditions_of(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the conditions of a status by type, as far as they are any."""
+    found = status.get("conditions")
+    return {
+        str(each.get("type")): each
+        for each in (found if isinstance(found, list) else [])
+        if isinstance(each, dict)
+    }
+
+
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON merge patch that makes ``new`` of ``old``; empty if they are equal.
 
@@ -96,12 +106,7 @@ def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any
 def _rendered(
     conditions: Mapping[str, Condition], shown: Mapping[str, Any], generation: int, now: str
 ) -> list[dict[str, Any]]:
-    found = shown.get("conditions")
-    before = {
-        each.get("type"): each
-        for each in (found if isinstance(found, list) else [])
-        if isinstance(each, dict)
-    }
+    before = conditions_of(shown)
     rendered = []
     for kind, condition in conditions.items():
         status = "True" if condition.status else "False"

@@ -354,7 +354,7 @@ def test_python_is_refused_where_nobody_loads_any():
 def test_python_of_its_own_runs_without_being_named():
     source = PythonSource("config-map", "ns/a/b.py", "x", args={"level": 4})
     mine = type("Mine", (OtherDial,), {"name": "Mine"})
-    world = Compiling(load_python=lambda sources: {"Mine": mine})
+    world = Compiling(load_python=lambda source: {"Mine": mine})
     status = world.policies.put(spec(python=(source,)))
     assert status.mistakes == ()
     (_, framework) = world.policies.frameworks()
@@ -365,14 +365,14 @@ def test_python_of_its_own_runs_without_being_named():
 def test_a_mistake_in_its_arguments_is_told_at_the_source():
     source = PythonSource("entry-point", "mine", args={"level": "high"})
     mine = type("Mine", (OtherDial,), {"name": "Mine"})
-    world = Compiling(load_python=lambda sources: {"Mine": mine})
+    world = Compiling(load_python=lambda source: {"Mine": mine})
     (mistake,) = world.policies.put(spec(python=(source,))).mistakes
     assert mistake.path == "spec.python[0].args.level"
 
 
 def test_a_source_that_cannot_be_loaded_is_told():
-    def refuse(sources):
-        raise ConfigError("[0].configMap", "line 3: no")
+    def refuse(source):
+        raise ConfigError("configMap", "line 3: no")
 
     source = PythonSource("config-map", "ns/a/b.py", "x")
     (mistake,) = Compiling(load_python=refuse).policies.put(spec(python=(source,))).mistakes
@@ -380,7 +380,7 @@ def test_a_source_that_cannot_be_loaded_is_told():
 
 
 def test_a_plugin_of_ours_is_not_replaced():
-    world = Compiling(load_python=lambda sources: {"NodeName": OtherDial})
+    world = Compiling(load_python=lambda source: {"NodeName": OtherDial})
     source = PythonSource("config-map", "ns/a/b.py", "x")
     (mistake,) = world.policies.put(spec(python=(source,))).mistakes
     assert "NodeName" in mistake.why

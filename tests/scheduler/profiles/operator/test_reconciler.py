@@ -14,7 +14,7 @@ from tests.scheduler.profiles.compiling import Compiling, Dial
 from tests.scheduler.profiles.operator.objects import raw
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from plugins.framework.interfaces import Plugin
     from scheduler.profiles import PythonSource
@@ -43,8 +43,8 @@ class World:
             raise ApiError(None, "Unreachable", "nobody answers")
         return self.config_maps.get(name)
 
-    def _load(self, sources: Sequence[PythonSource]) -> Mapping[str, type[Plugin]]:
-        self.loaded += [each.text for each in sources]
+    def _load(self, source: PythonSource) -> Mapping[str, type[Plugin]]:
+        self.loaded.append(source.text)
         if "broken" in self.loaded:
             raise RuntimeError("our mistake")
         return {"Dial": Dial}
