@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-TABLE = README.partition("## Which clusters")[2].partition("\n## ")[0]
+TABLE = README.partition("## Supported clusters")[2].partition("\n## ")[0]
 VERSIONS = re.findall(r"^\| (1\.\d+) \|", TABLE, re.MULTILINE)
 GATES = re.findall(r"^\| `(\w+)` \|", TABLE, re.MULTILINE)
 

@@ -12,7 +12,7 @@
 {{- end }}
 {{- end }}
 
-{{- /* Cluster-wide objects carry the namespace, so that releases in two of them do not collide. */ -}}
+{{- /* Names of cluster-scoped objects contain the namespace, so that releases in two namespaces do not collide. */ -}}
 {{- define "berth.clusterName" -}}
 {{- printf "%s-%s" .Release.Namespace (include "berth.fullname" .) }}
 {{- end }}
@@ -65,8 +65,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- /*
-The configuration: what the value says, with one profile where it names none, and with the election
-in the namespace in which berth may write its lease. Without the right to delete pods no profile
+The configuration from the values, with one profile if it contains none, and with leader election in
+the namespace in which Berth may write its lease. Without permission to delete pods, no profile
 preempts.
 */ -}}
 {{- define "berth.config" -}}
@@ -98,13 +98,13 @@ preempts.
 {{ toYaml $config }}
 {{- end }}
 
-{{- /* A name that pods can ask for, for the notes and the test. */ -}}
+{{- /* A schedulerName that Berth serves, for the notes and the test. */ -}}
 {{- define "berth.servedName" -}}
 {{- $first := first (default (list dict) .Values.config.profiles) -}}
 {{- default .Values.schedulerName $first.schedulerName }}
 {{- end }}
 
-{{- /* A certificate that berth made for itself can be verified by nobody. */ -}}
+{{- /* Clients cannot verify the self-signed certificate. */ -}}
 {{- define "berth.scrapeTls" -}}
 tlsConfig:
   {{- if .Values.server.tls.secretName }}
@@ -119,8 +119,8 @@ tlsConfig:
 {{- end }}
 
 {{- /*
-CEL: nothing of two objects differs but these keys. Called with the expressions of both, and the keys.
-`dyn` makes a map of what has a type: any key of any version can be asked for.
+CEL: two objects are equal except for these keys. Arguments: the expressions of both objects, and the
+keys. `dyn` turns a typed object into a map, so that any key of any version can be read.
 */ -}}
 {{- define "berth.sameBut" -}}
 {{- $new := printf "dyn(%s)" (index . 0) -}}
@@ -130,19 +130,19 @@ CEL: nothing of two objects differs but these keys. Called with the expressions 
 {{ $old }}.all(key, key in {{ $keys }} || key in {{ $new }})
 {{- end }}
 
-{{- /* The same of their annotations, which may be absent. */ -}}
+{{- /* The same for annotations, which may be absent. */ -}}
 {{- define "berth.sameAnnotationsBut" -}}
 {{- $new := "(has(object.metadata.annotations) ? object.metadata.annotations : {})" -}}
 {{- $old := "(has(oldObject.metadata.annotations) ? oldObject.metadata.annotations : {})" -}}
 {{ include "berth.sameBut" (list $new $old .) }}
 {{- end }}
 
-{{- /* What of metadata changes with every write, and the annotations. */ -}}
+{{- /* CEL: the metadata are equal, except for annotations and the fields that every write changes. */ -}}
 {{- define "berth.sameMetadata" -}}
 {{ include "berth.sameBut" (list "object.metadata" "oldObject.metadata" (list "annotations" "managedFields" "resourceVersion" "generation")) }}
 {{- end }}
 
-{{- /* An admission policy about what berth does, without its validations: root, name, operation, group, versions, resource. */ -}}
+{{- /* An admission policy for Berth's requests, without its validations. Arguments: root, name, operation, group, versions, resource. */ -}}
 {{- define "berth.guardFor" -}}
 {{- $root := index . 0 -}}
 {{- $name := printf "%s-%s" (include "berth.clusterName" $root) (index . 1) -}}
