@@ -83,7 +83,7 @@ def test_its_firing_and_its_silence_are_tested(alert: str) -> None:
 def test_it_has_a_page(alert: str) -> None:
     page = (RUNBOOKS / f"{alert}.md").read_text()
     assert page.startswith(f"# {alert}\n")
-    assert re.findall(r"^## (.*)$", page, re.MULTILINE) == ["What it means", "Look", "Do"]
+    assert re.findall(r"^## (.*)$", page, re.MULTILINE) == ["Meaning", "Diagnosis", "Mitigation"]
 
 
 def test_no_page_is_about_nothing() -> None:
