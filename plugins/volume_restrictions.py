@@ -15,6 +15,7 @@ import numpy as np
 
 from cache.node_info import claim_keys
 from plugins import names
+from plugins.claims import claim_not_found, for_claims, named_claim_keys
 from plugins.framework.cluster_events import (
     Action,
     ClusterEvent,
@@ -41,7 +42,6 @@ from plugins.inline_disks import (
     disks_of_node,
     disks_of_pod,
 )
-from plugins.missing_objects import claim_not_found
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from cache.node_info import NodeInfo
     from cache.objects import Pod
     from cache.pod_info import PodInfo
-    from cache.storage_objects import PersistentVolumeClaim
+    from cache.storage import ClaimKey
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.handle import Handle
     from plugins.framework.results import BoolArray
@@ -181,7 +181,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         return (
             EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _AFTER_POD_DELETED),
             EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
-            EventRegistration(claims, _AFTER_CLAIM_ADDED),
+            EventRegistration(claims, for_claims(named_claim_keys)),
         )
 
 
@@ -197,14 +197,6 @@ def _count(state: CycleState, other: PodInfo, sign: int) -> Status:
     return SUCCESS
 
 
-def _claim_names(pod: Pod) -> set[str]:
-    return {
-        volume.persistent_volume_claim.claim_name
-        for volume in pod.spec.volumes
-        if volume.persistent_volume_claim is not None
-    }
-
-
 def _after_pod_deleted(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
     """Answer for a pod that is gone: only if it held a disk or a claim of this one.
 
@@ -216,32 +208,21 @@ def _after_pod_deleted(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
         return Hint.SKIP
     if conflict(disk_mounts(pod.spec.volumes), disks_of_pod(old)):
         return Hint.QUEUE
-    return Hint.SKIP if _claim_names(pod).isdisjoint(_claim_names(old)) else Hint.QUEUE
+    return Hint.SKIP if named_claim_keys(pod).isdisjoint(named_claim_keys(old)) else Hint.QUEUE
 
 
-def _after_claim_added(
-    pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
-) -> Hint:
-    """Answer for a new claim: only one that the pod waits for."""
-    if new is None:
-        return Hint.QUEUE
-    mine = new.metadata.namespace == pod.metadata.namespace
-    return Hint.QUEUE if mine and new.metadata.name in _claim_names(pod) else Hint.SKIP
-
-
-def _volumes(pod: Pod) -> tuple[str, tuple[DiskMount, ...], frozenset[str]]:
-    """Return all of a pod that the hints read."""
+def _volumes(pod: Pod) -> tuple[str, tuple[DiskMount, ...], frozenset[ClaimKey]]:
+    """Return all of a pod that the hint for pods reads."""
     return (
         pod.metadata.namespace,
         tuple(disk_mounts(pod.spec.volumes)),
-        frozenset(_claim_names(pod)),
+        named_claim_keys(pod),
     )
 
 
-def _topics(volumes: tuple[str, tuple[DiskMount, ...], frozenset[str]]) -> set[Hashable]:
+def _topics(volumes: tuple[str, tuple[DiskMount, ...], frozenset[ClaimKey]]) -> set[Hashable]:
     namespace, mounts, claims = volumes
-    disks = {(namespace, mount.disk) for mount in mounts}
-    return {*disks, *((namespace, claim) for claim in claims)}
+    return {*((namespace, mount.disk) for mount in mounts), *claims}
 
 
 _AFTER_POD_DELETED: Final = for_pods_by(
@@ -249,10 +230,4 @@ _AFTER_POD_DELETED: Final = for_pods_by(
     _after_pod_deleted,
     _topics,
     lambda old, new: None if old is None else _topics(_volumes(old)),
-)
-_AFTER_CLAIM_ADDED: Final = for_pods_by(
-    _volumes,
-    _after_claim_added,
-    _topics,
-    lambda old, new: None if new is None else {(new.metadata.namespace, new.metadata.name)},
 )

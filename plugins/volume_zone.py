@@ -14,19 +14,25 @@ import numpy as np
 
 from cache.storage import claim_class
 from plugins import names
+from plugins.claims import (
+    WAIT_FOR_FIRST_CONSUMER,
+    claim_not_found,
+    for_claims,
+    named_claim_keys,
+    storage_class_not_found,
+    volume_not_found,
+)
 from plugins.framework.cluster_events import (
     Action,
     ClusterEvent,
     EventRegistration,
-    Hint,
     Resource,
 )
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin
-from plugins.framework.queueing_hints import for_everybody, for_pods_by
+from plugins.framework.queueing_hints import for_everybody
 from plugins.framework.results import PROCEED, SKIP_FILTER, NodeVerdicts, PreFilterResult
 from plugins.framework.status import SUCCESS, Status, unresolvable
-from plugins.missing_objects import claim_not_found, storage_class_not_found, volume_not_found
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -34,19 +40,12 @@ if TYPE_CHECKING:
     from cache.columns import NodesView
     from cache.label_columns import LabelColumn
     from cache.node_info import NodeInfo
-    from cache.objects import Pod
     from cache.pod_info import PodInfo
-    from cache.storage_objects import (
-        PersistentVolume,
-        PersistentVolumeClaim,
-        StorageClass,
-    )
+    from cache.storage_objects import PersistentVolume, StorageClass
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.results import BoolArray
 
 REJECTED: Final = unresolvable("node(s) had no available volume zone")
-
-WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
 _PRESENT_LABELS: Final = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
@@ -147,7 +146,8 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
             ),
             EventRegistration(ClusterEvent(Resource.NODE, nodes)),
             EventRegistration(
-                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, changes), _AFTER_CLAIM
+                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, changes),
+                for_claims(named_claim_keys),
             ),
             EventRegistration(
                 ClusterEvent(Resource.PERSISTENT_VOLUME, changes), for_everybody(_after_volume)
@@ -199,32 +199,6 @@ def _allowed(column: LabelColumn, place: VolumePlace) -> BoolArray:
 def _after_class_added(old: StorageClass | None, new: StorageClass | None) -> bool:
     """Answer for a new class: only one whose claims wait for their pods."""
     return new is None or new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-
-
-def _after_claim(
-    pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
-) -> Hint:
-    """Answer for a claim that is new or changed: only one of the pod's."""
-    if new is None:
-        return Hint.QUEUE
-    mine = (new.metadata.namespace, new.metadata.name) in _claim_keys(pod)
-    return Hint.QUEUE if mine else Hint.SKIP
-
-
-def _claim_keys(pod: Pod) -> frozenset[tuple[str, str]]:
-    return frozenset(
-        (pod.metadata.namespace, volume.persistent_volume_claim.claim_name)
-        for volume in pod.spec.volumes
-        if volume.persistent_volume_claim is not None
-    )
-
-
-_AFTER_CLAIM: Final = for_pods_by(
-    _claim_keys,
-    _after_claim,
-    lambda keys: keys,
-    lambda old, new: None if new is None else {(new.metadata.namespace, new.metadata.name)},
-)
 
 
 def _after_volume(old: PersistentVolume | None, new: PersistentVolume | None) -> bool:

@@ -21,8 +21,8 @@ from cache.csi_translation import (
 )
 from cache.resources import MalformedObjectError
 from cache.storage import claim_class
+from plugins.claims import claim_name, claim_not_found
 from plugins.framework.status import Code, Status, unresolvable
-from plugins.missing_objects import claim_not_found
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -54,13 +54,6 @@ def may_count(pod: Pod) -> bool:
         or inline_plugin(volume) is not None
         for volume in pod.spec.volumes
     )
-
-
-def claim_name(pod: Pod, volume: Volume) -> str | None:
-    """Return the name of the claim behind a volume, or None for a volume without one."""
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    return None if volume.ephemeral is None else f"{pod.metadata.name}-{volume.name}"
 
 
 def volumes_of_new_pod(storage: Storage, pod: Pod, *, on_csi_node: bool) -> Counted:

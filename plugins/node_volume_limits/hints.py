@@ -11,11 +11,11 @@ from cache.csi_translation import MIGRATED, inline_handle, inline_plugin
 from cache.resources import MalformedObjectError
 from plugins.framework.cluster_events import Hint
 from plugins.framework.queueing_hints import for_everybody, for_pods_by
-from plugins.node_volume_limits.counted_volumes import claim_name, may_count
+from plugins.node_volume_limits.counted_volumes import may_count
 
 if TYPE_CHECKING:
     from cache.objects import Pod, Volume
-    from cache.storage_objects import CSINode, PersistentVolumeClaim, VolumeAttachment
+    from cache.storage_objects import CSINode, VolumeAttachment
 
 
 def _csi_node_holds_more(old: CSINode | None, new: CSINode | None) -> bool:
@@ -34,21 +34,6 @@ def _pod_with_volumes_left(old: Pod | None, new: Pod | None) -> bool:
     if old is None:
         return True
     return bool(old.spec.node_name or old.status.nominated_node_name) and may_count(old)
-
-
-def _after_claim_added(
-    pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
-) -> Hint:
-    """Answer for a new claim: only one that the pod waits for."""
-    if new is None:
-        return Hint.QUEUE
-    mine = (new.metadata.namespace, new.metadata.name) in _claim_keys(pod)
-    return Hint.QUEUE if mine else Hint.SKIP
-
-
-def _claim_keys(pod: Pod) -> frozenset[tuple[str, str]]:
-    names = (claim_name(pod, volume) for volume in pod.spec.volumes)
-    return frozenset((pod.metadata.namespace, name) for name in names if name is not None)
 
 
 def _after_attachment_deleted(
@@ -91,10 +76,4 @@ def _counts(csi_node: CSINode) -> dict[str, int]:
 
 AFTER_CSI_NODE_UPDATED: Final = for_everybody(_csi_node_holds_more)
 AFTER_POD_DELETED: Final = for_everybody(_pod_with_volumes_left)
-AFTER_CLAIM_ADDED: Final = for_pods_by(
-    _claim_keys,
-    _after_claim_added,
-    lambda keys: keys,
-    lambda old, new: None if new is None else {(new.metadata.namespace, new.metadata.name)},
-)
 AFTER_ATTACHMENT_DELETED: Final = for_pods_by(_attachable, _after_attachment_deleted)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plugins import names
+from plugins.claims import claim_keys, for_claims
 from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin
@@ -37,7 +38,6 @@ from plugins.node_volume_limits.counted_volumes import (
 )
 from plugins.node_volume_limits.hints import (
     AFTER_ATTACHMENT_DELETED,
-    AFTER_CLAIM_ADDED,
     AFTER_CSI_NODE_UPDATED,
     AFTER_POD_DELETED,
 )
@@ -162,7 +162,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                 ClusterEvent(Resource.CSI_NODE, Action.UPDATE), AFTER_CSI_NODE_UPDATED
             ),
             EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), AFTER_POD_DELETED),
-            EventRegistration(claims, AFTER_CLAIM_ADDED),
+            EventRegistration(claims, for_claims(claim_keys)),
             EventRegistration(attachments, AFTER_ATTACHMENT_DELETED),
         )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from cache.csi_translation import MIGRATED_PLUGINS
 from cache.quantity import quantity_value
+from plugins.claims import claim_keys, for_claims
 from plugins.framework.cluster_events import (
     Action,
     ClusterEvent,
@@ -18,7 +19,6 @@ from plugins.framework.cluster_events import (
     Resource,
 )
 from plugins.framework.queueing_hints import for_everybody, for_pods_by
-from plugins.volume_binding.pod_claims import claim_name
 from plugins.volume_binding.provisioning import volume_limit
 
 if TYPE_CHECKING:
@@ -27,26 +27,10 @@ if TYPE_CHECKING:
         CSIDriver,
         CSINode,
         CSIStorageCapacity,
-        PersistentVolumeClaim,
         StorageClass,
     )
 
 _ADD_OR_UPDATE: Final = Action.ADD | Action.UPDATE
-
-
-def _after_claim_change(
-    pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
-) -> Hint:
-    """Tell whether it is a claim of the pod."""
-    if new is None or new.metadata.namespace != pod.metadata.namespace:
-        return Hint.SKIP
-    mine = (new.metadata.namespace, new.metadata.name) in _claim_keys(pod)
-    return Hint.QUEUE if mine else Hint.SKIP
-
-
-def _claim_keys(pod: Pod) -> frozenset[tuple[str, str]]:
-    names = (claim_name(pod, volume) for volume in pod.spec.volumes)
-    return frozenset((pod.metadata.namespace, name) for name in names if name is not None)
 
 
 def _inline_drivers(pod: Pod) -> frozenset[str]:
@@ -83,12 +67,7 @@ def _after_capacity_change(old: CSIStorageCapacity | None, new: CSIStorageCapaci
     return now is not None and (before is None or quantity_value(now) > quantity_value(before))
 
 
-AFTER_CLAIM_CHANGE: Final = for_pods_by(
-    _claim_keys,
-    _after_claim_change,
-    lambda keys: keys,
-    lambda old, new: () if new is None else {(new.metadata.namespace, new.metadata.name)},
-)
+AFTER_CLAIM_CHANGE: Final = for_claims(claim_keys)
 AFTER_CSI_DRIVER_CHANGE: Final = for_pods_by(_inline_drivers, _after_csi_driver_change)
 AFTER_STORAGE_CLASS_CHANGE: Final = for_everybody(_after_storage_class_change)
 AFTER_CSI_NODE_CHANGE: Final = for_everybody(_after_csi_node_change)

@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cache.storage import claim_class
+from plugins.claims import WAIT_FOR_FIRST_CONSUMER, claim_name
 
 if TYPE_CHECKING:
-    from cache.objects import Pod, Volume
+    from cache.objects import Pod
     from cache.storage import Storage
     from cache.storage_objects import PersistentVolumeClaim
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 """The annotation of a claim that is bound for good; its value says nothing."""
-
-WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
 
 class ClaimsNotReadyError(Exception):
@@ -43,15 +42,6 @@ class PodClaims:
     bound: tuple[PersistentVolumeClaim, ...]
     immediate: tuple[PersistentVolumeClaim, ...]
     delayed: tuple[PersistentVolumeClaim, ...]
-
-
-def claim_name(pod: Pod, volume: Volume) -> str | None:
-    """Return the name of the claim behind a volume of a pod, or None if there is none."""
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    if volume.ephemeral is not None:
-        return f"{pod.metadata.name}-{volume.name}"
-    return None
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from plugins.claims import claim_name
 from plugins.framework.status import Code
-from plugins.volume_binding.pod_claims import claim_name, is_fully_bound
+from plugins.volume_binding.pod_claims import is_fully_bound
 from scheduler.runtime.filter_outcome import PluginError
 from scheduler.runtime.judgement import judge
 from scheduler.shadow.comparison import CHOICE
