@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from cache.columns import NodesView
+    from cache.columns import Columns, NodesView
     from cache.label_columns import LabelColumn
     from plugins.framework.results import IntArray
 
@@ -60,6 +60,17 @@ class DomainCounts:
         self._changes: dict[str, int] = {}
         self.total = 0 if sums is None else int(sums.sum())
         """The sum over all domains."""
+
+    @classmethod
+    def summed(cls, columns: Columns, key: str, amounts: npt.NDArray[np.integer]) -> Self:
+        """Return the sums of what each node has, shape (n_nodes,), over the domains of a topology.
+
+        What nodes without the label have counts nowhere.
+        """
+        column, ids = columns.labels.get(key)
+        sums = sum_by_domain(column, ids, amounts)
+        sums[ABSENT] = 0
+        return cls(key, column, sums)
 
     def copy(self) -> Self:
         """Return counts that change independently."""

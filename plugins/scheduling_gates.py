@@ -5,7 +5,7 @@ Source: pkg/scheduler/framework/plugins/schedulinggates/scheduling_gates.go (1.3
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from plugins import names
 from plugins.framework.cluster_events import (
@@ -15,7 +15,7 @@ from plugins.framework.cluster_events import (
     Resource,
 )
 from plugins.framework.interfaces import PreEnqueuePlugin
-from plugins.framework.queueing_hints import for_the_pod_itself
+from plugins.framework.queueing_hints import AFTER_OWN_CHANGE
 from plugins.framework.status import SUCCESS, Status, unresolvable
 
 if TYPE_CHECKING:
@@ -40,9 +40,4 @@ class SchedulingGates(PreEnqueuePlugin):
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the one event that matters: the last gate of a pod was removed."""
         removed = ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-        return (EventRegistration(removed, for_the_pod_itself(_ungated)),)
-
-
-def _ungated(pod: Pod, old: Any, new: Any) -> bool:
-    """Answer for the pod itself, without gates left."""
-    return True
+        return (EventRegistration(removed, AFTER_OWN_CHANGE),)

@@ -12,7 +12,7 @@ import numpy as np
 
 from cache.byte_bounded import ByteBounded, deep_bytes
 from cache.objects import Taint, Toleration
-from cache.taints import ToleratedTaints
+from cache.taints import NO_EXECUTE, NO_SCHEDULE, ToleratedTaints, find_untolerated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 Taints: TypeAlias = tuple[Taint, ...]
 Tolerations: TypeAlias = tuple[Toleration, ...]
 Tolerated: TypeAlias = Tolerations | ToleratedTaints
+
+HARD_EFFECTS: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
+"""The effects that keep a new pod off a node."""
 
 MAX_BYTES: Final = 1 << 23
 """8 MiB: more than the lists of tolerations of the pods that are pending at one time."""
@@ -119,6 +122,11 @@ class TaintTables:
             if taints:
                 counts[taint_set_id] = self._judge(taints, prepared)
         return _Table(taint_sets, counts)
+
+
+def rejects(taints: Taints, tolerations: Tolerated) -> int:
+    """Return 1 if a taint keeps a pod with these tolerations off the node, else 0."""
+    return int(find_untolerated(taints, tolerations, HARD_EFFECTS) is not None)
 
 
 def prepared_tolerations(tolerations: Tolerations) -> Tolerated:

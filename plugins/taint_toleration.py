@@ -5,15 +5,9 @@ Source: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go (1.3
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from cache.taints import (
-    NO_EXECUTE,
-    NO_SCHEDULE,
-    PREFER_NO_SCHEDULE,
-    find_untolerated,
-    is_tolerated,
-)
+from cache.taints import PREFER_NO_SCHEDULE, is_tolerated
 from plugins import names
 from plugins.framework.cluster_events import (
     Action,
@@ -25,7 +19,7 @@ from plugins.framework.cluster_events import (
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import FilterPlugin, PreScorePlugin, ScorePlugin
 from plugins.framework.normalize import default_normalize
-from plugins.framework.queueing_hints import for_pods_by, for_the_pod_itself
+from plugins.framework.queueing_hints import AFTER_OWN_CHANGE, for_pods_by
 from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import SUCCESS, Status, unresolvable
 from plugins.taint_tables import (
@@ -35,6 +29,7 @@ from plugins.taint_tables import (
     Tolerated,
     Tolerations,
     prepared_tolerations,
+    rejects,
 )
 
 if TYPE_CHECKING:
@@ -51,9 +46,6 @@ if TYPE_CHECKING:
     from plugins.framework.results import IntArray
 
 REJECTED: Final = unresolvable("node(s) had untolerated taint(s)")
-
-HARD_EFFECTS: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
-"""The effects that keep a new pod off a node."""
 
 _SOFT: Final = StateKey[Tolerations]("TaintToleration.soft")
 """The pod's tolerations that can cover PreferNoSchedule."""
@@ -74,7 +66,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
         super().__init__(args, handle)
-        self._hard = TaintTables(_rejects)
+        self._hard = TaintTables(rejects)
         self._soft = TaintTables(_count_soft)
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
@@ -91,7 +83,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
                 prepared = prepared_tolerations(info.pod.spec.tolerations)
                 state.write(_PREPARED, prepared)
             tolerations = prepared
-        return REJECTED if _rejects(_taints(node_info), tolerations) else SUCCESS
+        return REJECTED if rejects(_taints(node_info), tolerations) else SUCCESS
 
     def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
         """Keep the tolerations that bear on soft taints. Never skips."""
@@ -123,8 +115,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
                 ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT), _AFTER_NODE
             ),
             EventRegistration(
-                ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION),
-                for_the_pod_itself(_after_pod),
+                ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION), AFTER_OWN_CHANGE
             ),
         )
 
@@ -132,25 +123,16 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 def _after_node(pod: Pod, old: Node | None, new: Node) -> Hint:
     """Answer for a node that came or has other taints: it rejected the pod and no longer does."""
     tolerations = pod.spec.tolerations
-    rejected = old is None or _rejects(old.spec.taints, tolerations)
-    opened = rejected and not _rejects(new.spec.taints, tolerations)
+    rejected = old is None or rejects(old.spec.taints, tolerations)
+    opened = rejected and not rejects(new.spec.taints, tolerations)
     return Hint.QUEUE if opened else Hint.SKIP
 
 
 _AFTER_NODE: Final = for_pods_by(lambda pod: pod.spec.tolerations, _after_node)
 
 
-def _after_pod(pod: Pod, old: Any, new: Any) -> bool:
-    """Answer for a toleration more of the pod's own."""
-    return True
-
-
 def _taints(node_info: NodeInfo) -> Taints:
     return () if node_info.node is None else node_info.node.spec.taints
-
-
-def _rejects(taints: Taints, tolerations: Tolerated) -> int:
-    return int(find_untolerated(taints, tolerations, HARD_EFFECTS) is not None)
 
 
 def _count_soft(taints: Taints, tolerations: Tolerated) -> int:

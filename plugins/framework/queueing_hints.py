@@ -157,6 +157,15 @@ def for_the_pod_itself(helps: Callable[[Pod, Any, Any], bool]) -> GroupHint[PodI
     return GroupHint(ITSELF, about)
 
 
+AFTER_OWN_CHANGE: Final = for_the_pod_itself(lambda pod, old, new: True)
+"""Yes to every event about the waiting pod itself."""
+
+
+def is_nowhere(pod: Pod | None) -> bool:
+    """Tell whether a pod is given that is neither on a node nor nominated for one."""
+    return pod is not None and not (pod.spec.node_name or pod.status.nominated_node_name)
+
+
 def for_pods_by(
     key: Callable[[Pod], Hashable],
     hint: HintFunction,

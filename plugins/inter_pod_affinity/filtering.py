@@ -12,7 +12,7 @@ import numpy as np
 
 from cache.affinity_terms import TermKind, pod_terms
 from cache.term_group import AskedPod
-from plugins.domain_counts import ABSENT, DomainCounts, sum_by_domain
+from plugins.domain_counts import ABSENT, DomainCounts
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import SUCCESS, unresolvable, unschedulable
@@ -134,13 +134,13 @@ class AffinityCounts:
             self.is_self_affine = self._query.matches(self._info.pod)
             matching = columns.terms.count(self._query)
             for key, times in _times(affinity).items():
-                self.affinity[key] = _summed(columns, key, matching * times)
+                self.affinity[key] = DomainCounts.summed(columns, key, matching * times)
         if anti_affinity:
             unweighted = ((1, term) for term in anti_affinity)
             weights = weights_by_query(unweighted, namespaces, known, budget)
             for key, wanted in weights.items():
                 _, worth = columns.terms.weigh(wanted, budget.check)
-                self.anti_affinity[key] = _summed(columns, key, worth)
+                self.anti_affinity[key] = DomainCounts.summed(columns, key, worth)
             self._anti_queries = _by_query(weights)
 
     def _count_existing(self, columns: Columns) -> None:
@@ -151,7 +151,7 @@ class AffinityCounts:
         for each in columns.terms.term_sums(kind, asked, columns.label_keys):
             _add(sums, each.topology_key, each.counts)
         for key, amounts in sums.items():
-            counts = _summed(columns, key, amounts)
+            counts = DomainCounts.summed(columns, key, amounts)
             if counts.total:
                 self.existing[key] = counts
 
@@ -326,13 +326,6 @@ def _times(terms: Sequence[AffinityTerm]) -> dict[str, int]:
 def _add(sums: dict[str, npt.NDArray[np.int64]], key: str, amounts: npt.NDArray[np.int64]) -> None:
     known = sums.get(key)
     sums[key] = amounts if known is None else known + amounts
-
-
-def _summed(columns: Columns, key: str, amounts: npt.NDArray[np.int64]) -> DomainCounts:
-    column, ids = columns.labels.get(key)
-    sums = sum_by_domain(column, ids, amounts)
-    sums[ABSENT] = 0
-    return DomainCounts(key, column, sums)
 
 
 def _by_query(weights: Mapping[str, Mapping[PodQuery, int]]) -> dict[PodQuery, dict[str, int]]:

@@ -12,6 +12,7 @@ from cache.affinity_terms import AffinityTerm, pod_terms
 from cache.kept_annotations import EMPTY_MAP
 from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
 from plugins.framework.queueing_hints import (
+    AFTER_OWN_CHANGE,
     ANY,
     NO,
     YES,
@@ -19,7 +20,7 @@ from plugins.framework.queueing_hints import (
     Likeness,
     Question,
     Sample,
-    for_the_pod_itself,
+    is_nowhere,
     label_topics,
     selector_topics,
 )
@@ -116,7 +117,7 @@ class AffinityHints:
         return (
             EventRegistration(pods, GroupHint(TERMS, _about_pod)),
             EventRegistration(gone, GroupHint(LABELS, _about_terms_of)),
-            EventRegistration(own, for_the_pod_itself(lambda pod, old, new: True)),
+            EventRegistration(own, AFTER_OWN_CHANGE),
             EventRegistration(pods, by_one_term),
             EventRegistration(gone, by_one_of_its),
             EventRegistration(nodes, GroupHint(TERMS, _about_node)),
@@ -124,7 +125,7 @@ class AffinityHints:
 
     def _about_one_term(self, old: Pod | None, new: Pod | None) -> Question[RequiredTerms]:
         """Ask where kube-scheduler's hint lets a pod sleep that may have become schedulable."""
-        if _is_nowhere(old) or _is_nowhere(new):
+        if is_nowhere(old) or is_nowhere(new):
             return NO
         namespaces = self._handle.namespaces
 
@@ -145,7 +146,7 @@ class AffinityHints:
 
     def _about_one_of_its_terms(self, old: Pod, new: Pod | None) -> Question[Sample[Pod]]:
         """Ask whether one of the terms of a pod that goes kept the waiting one away."""
-        if _is_nowhere(old):
+        if is_nowhere(old):
             return NO
         others = RequiredTerms.of(old)
         if len(others.apart) < 2 and not any(map(_selects_namespaces, others.apart)):
@@ -170,7 +171,7 @@ class AffinityHints:
 
 def _about_pod(old: Pod | None, new: Pod | None) -> Question[RequiredTerms]:
     """Ask about a pod that came, went or was relabelled."""
-    if _is_nowhere(old) or _is_nowhere(new):
+    if is_nowhere(old) or is_nowhere(new):
         return NO
     if old is not None and new is None and RequiredTerms.of(old).malformed:
         return YES
@@ -192,7 +193,7 @@ def _about_pod(old: Pod | None, new: Pod | None) -> Question[RequiredTerms]:
 
 def _about_terms_of(old: Pod, new: Pod | None) -> Question[Sample[Pod]]:
     """Ask whether all terms of a pod that goes kept the waiting one away."""
-    if _is_nowhere(old):
+    if is_nowhere(old):
         return NO
     terms = RequiredTerms.of(old).apart
     if not terms:
@@ -252,10 +253,6 @@ def _each_means(terms: Sequence[AffinityTerm], other: Pod) -> bool:
 
 def _selects_namespaces(term: AffinityTerm) -> bool:
     return not term.namespace_selector.nothing
-
-
-def _is_nowhere(pod: Pod | None) -> bool:
-    return pod is not None and not (pod.spec.node_name or pod.status.nominated_node_name)
 
 
 def _all_mean(terms: Sequence[AffinityTerm], other: Pod, namespaces: Namespaces) -> bool:

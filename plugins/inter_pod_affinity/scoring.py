@@ -11,7 +11,7 @@ import numpy as np
 
 from cache.affinity_terms import TermKind
 from cache.term_group import AskedPod
-from plugins.domain_counts import ABSENT, DomainCounts, sum_by_domain
+from plugins.domain_counts import DomainCounts
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.normalize import MAX_NODE_SCORE
 from plugins.inter_pod_affinity.pod_queries import weights_by_query
@@ -118,13 +118,9 @@ class _Tally:
     def scores(self) -> DomainScores | None:
         if not self._met:
             return None
-        return DomainScores(tuple(self._summed(key) for key in self._sums))
-
-    def _summed(self, key: str) -> DomainCounts:
-        column, ids = self._columns.labels.get(key)
-        sums = sum_by_domain(column, ids, self._sums[key])
-        sums[ABSENT] = 0
-        return DomainCounts(key, column, sums)
+        return DomainScores(
+            tuple(DomainCounts.summed(self._columns, key, sums) for key, sums in self._sums.items())
+        )
 
 
 def normalized(scores: IntArray) -> IntArray:

@@ -13,12 +13,12 @@ from cache.pod_info import PodInfo
 from cache.resources import PODS, MalformedObjectError
 from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
 from plugins.framework.queueing_hints import (
+    AFTER_OWN_CHANGE,
     NO,
     YES,
     GroupHint,
     Likeness,
     Question,
-    for_the_pod_itself,
 )
 from plugins.node_resources_fit.needs import filter_needs, find_shortfalls
 
@@ -72,7 +72,7 @@ class FitHints:
         nodes = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         return (
             EventRegistration(pods, GroupHint(self._wanted, self._about_pod)),
-            EventRegistration(own, for_the_pod_itself(lambda pod, old, new: True)),
+            EventRegistration(own, AFTER_OWN_CHANGE),
             EventRegistration(nodes, GroupHint(self._wanted, self._about_node)),
         )
 

@@ -14,7 +14,7 @@ from cache.affinity_terms import compile_selector_once
 from cache.label_selectors import Selector, selector_of_labels
 from cache.objects import TopologySpreadConstraint
 from cache.pod_table import PodQuery
-from cache.taints import NO_EXECUTE, NO_SCHEDULE, find_untolerated
+from cache.taints import find_untolerated
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.pod_topology_spread.args import (
     DO_NOT_SCHEDULE,
@@ -23,6 +23,7 @@ from plugins.pod_topology_spread.args import (
     PodTopologySpreadArgs,
 )
 from plugins.pod_topology_spread.default_selectors import DefaultSelectors
+from plugins.taint_tables import HARD_EFFECTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"
-
-HARD_EFFECTS: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
 
 _SOME: Final = 64
 """Constraints between two looks at the budget: ordinary pods have fewer."""

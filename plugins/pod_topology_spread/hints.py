@@ -17,6 +17,7 @@ from plugins.framework.queueing_hints import (
     Likeness,
     Question,
     for_the_pod_itself,
+    is_nowhere,
     label_topics,
     selector_topics,
 )
@@ -107,7 +108,7 @@ class SpreadHints:
     def _about_pod(self, old: Pod | None, new: Pod | None) -> Question[HardConstraints]:
         """Ask about another pod that came, went or was relabelled."""
         there = old or new
-        if there is None or _is_nowhere(old) or _is_nowhere(new):
+        if there is None or is_nowhere(old) or is_nowhere(new):
             return NO
         namespace = there.metadata.namespace
         versions = [pod.metadata.labels for pod in (old, new) if pod is not None]
@@ -167,7 +168,3 @@ def _node_helps(constraints: Sequence[Constraint], old: Node | None, new: Node |
 
 def _has_all_labels(labels: Mapping[str, str], constraints: Sequence[Constraint]) -> bool:
     return all(each.topology_key in labels for each in constraints)
-
-
-def _is_nowhere(pod: Pod | None) -> bool:
-    return pod is not None and not (pod.spec.node_name or pod.status.nominated_node_name)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cache.taints import find_untolerated
 from plugins import names
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import (
@@ -19,12 +18,12 @@ from plugins.framework.interfaces import (
 from plugins.framework.results import PROCEED, SKIP_FILTER, NodeVerdicts, PreFilterResult
 from plugins.framework.status import SKIP, SUCCESS, Status
 from plugins.pod_topology_spread.args import PodTopologySpreadArgs
-from plugins.pod_topology_spread.constraints import HARD_EFFECTS, ConstraintSource
+from plugins.pod_topology_spread.constraints import ConstraintSource
 from plugins.pod_topology_spread.filtering import SpreadCounts, count_spread
 from plugins.pod_topology_spread.hints import SpreadHints
 from plugins.pod_topology_spread.scoring import SpreadScores, crowded_domains
 from plugins.required_node_affinity import required_of
-from plugins.taint_tables import Taints, TaintTables, Tolerated
+from plugins.taint_tables import TaintTables, rejects
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +56,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
         super().__init__(args, handle)
         self._source = ConstraintSource(PodTopologySpreadArgs.checked(args).defaulted())
-        self._taint_tables = TaintTables(_rejects)
+        self._taint_tables = TaintTables(rejects)
         self._hints = SpreadHints(self._source, handle)
 
     # --- filtering ----------------------------------------------------------------------------
@@ -155,7 +154,3 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: pods that come, go or are relabelled, a toleration more; nodes of any change."""
         return self._hints.registrations()
-
-
-def _rejects(taints: Taints, tolerations: Tolerated) -> int:
-    return int(find_untolerated(taints, tolerations, HARD_EFFECTS) is not None)
