@@ -13,6 +13,7 @@ one GPU, is the authors' own: github.com/hkust-adsl/kubernetes-scheduler-simulat
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
@@ -252,7 +253,7 @@ class GpuFragmentation:
         most = int(nodes.all_nodes.allocatable(self.args.resource).max(initial=0))
         self._parts = max(self._parts, -(-most // (WHOLE * PACKED)))
         gpus = [
-            nodes.per_node(("left", part), _Packer(self, part), of_pods=True)
+            nodes.per_node(("left", part), partial(self._packed_left, part), of_pods=True)
             for part in range(self._parts)
         ]
         model = nodes.per_node("model", self._model)
@@ -268,7 +269,7 @@ class GpuFragmentation:
             self._typical.allow(self._models)
         return self._models.index(name)
 
-    def packed_left(self, node: Node, part: int) -> float:
+    def _packed_left(self, part: int, node: Node) -> float:
         """Return what is left of five of a node's GPUs, as one number."""
         return packed(self._left(node), part)
 
@@ -300,19 +301,6 @@ class GpuFragmentation:
         state = self._state(node, left, node.free("cpu") + shape.cpu_milli)
         _, chosen = self._typical.costs(state, shape)
         return left.index(int(chosen[0]))
-
-
-class _Packer:
-    """What is left of five GPUs of a node, as a column asks for it."""
-
-    __slots__ = ("_part", "_plugin")
-
-    def __init__(self, plugin: GpuFragmentation, part: int) -> None:
-        self._plugin = plugin
-        self._part = part
-
-    def __call__(self, node: Node) -> float:
-        return self._plugin.packed_left(node, self._part)
 
 
 def _scores(costs: FloatArray) -> FloatArray:
