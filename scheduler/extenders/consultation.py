@@ -203,11 +203,7 @@ class Consultation:
 
     async def _prioritize(self, names: Sequence[str]) -> dict[str, int]:
         added: dict[str, int] = {}
-        try:
-            pod = await self._pod()
-        except ExtenderError as error:
-            log.warning("extenders give no scores", pod=self._info.key, error=str(error))
-            return added
+        pod = await self._pod()
         answers = await asyncio.gather(
             *(extender.prioritize(pod, names) for extender in self._prioritizers),
             return_exceptions=True,

@@ -65,24 +65,19 @@ class FilterResult:
     error: str
 
 
-class _Victims(msgspec.Struct, frozen=True):
-    pods: list[msgspec.Raw] = msgspec.field(name="Pods")
-    num_pdb_violations: int = msgspec.field(name="NumPDBViolations")
-
-
 class _MetaPod(msgspec.Struct, frozen=True):
-    uid: str = msgspec.field(name="UID", default="")
+    uid: str = msgspec.field(name="UID")
 
 
-class _MetaVictims(msgspec.Struct, frozen=True):
-    pods: list[_MetaPod] = msgspec.field(name="Pods")
+class _Victims(msgspec.Struct, frozen=True):
+    pods: list[msgspec.Raw | _MetaPod] = msgspec.field(name="Pods")
     num_pdb_violations: int = msgspec.field(name="NumPDBViolations")
 
 
 class _PreemptionArgs(msgspec.Struct, frozen=True, rename="pascal"):
     pod: msgspec.Raw
     node_name_to_victims: dict[str, _Victims] | None
-    node_name_to_meta_victims: dict[str, _MetaVictims] | None
+    node_name_to_meta_victims: dict[str, _Victims] | None
 
 
 class VictimUids(NamedTuple):
@@ -145,17 +140,13 @@ def encode_preemption(
     whole
         The victims themselves by UID; None to send nothing but their UIDs.
     """
-    if whole is None:
-        metas = {
-            node: _MetaVictims([_MetaPod(uid) for uid in uids], violations)
-            for node, (uids, violations) in victims.items()
-        }
-        return _encode(_PreemptionArgs(pod, None, metas))
     sent = {
-        node: _Victims([whole[uid] for uid in uids], violations)
+        node: _Victims([_MetaPod(uid) if whole is None else whole[uid] for uid in uids], violations)
         for node, (uids, violations) in victims.items()
     }
-    return _encode(_PreemptionArgs(pod, sent, None))
+    return _encode(
+        _PreemptionArgs(pod, None, sent) if whole is None else _PreemptionArgs(pod, sent, None)
+    )
 
 
 def decode_preemption_result(body: bytes) -> dict[str, VictimUids | None]:
