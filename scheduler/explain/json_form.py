@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
 def as_json(explanation: Explanation) -> bytes:
     """Return one line of JSON without its end. Nodes with a rank come first, the best one first."""
-    nodes: dict[str, Any] = {
-        name: {"scores": ranked.scores, "total": ranked.total}
-        for name, ranked in explanation.ranked.items()
-    }
+    nodes: dict[str, Any] = dict(explanation.ranked)
     for name in sorted(explanation.rejected):
         nodes[name] = _rejection(explanation.rejected[name])
     pre_filter = explanation.pre_filter

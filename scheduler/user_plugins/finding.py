@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ MAX_BYTES: Final = 1 << 20
 """Of one file: as much as a ConfigMap holds."""
 
 
+@dataclass(frozen=True, slots=True)
 class Found:
     """What one look found.
 
@@ -27,13 +29,8 @@ class Found:
         By name of the source, why it cannot be read.
     """
 
-    __slots__ = ("problems", "sources")
-
-    def __init__(
-        self, sources: tuple[PluginSource, ...] = (), problems: Mapping[str, str] | None = None
-    ) -> None:
-        self.sources = sources
-        self.problems: Mapping[str, str] = problems or {}
+    sources: tuple[PluginSource, ...] = ()
+    problems: Mapping[str, str] = field(default_factory=dict)
 
 
 def entry_points() -> tuple[PluginSource, ...]:

@@ -6,13 +6,13 @@ import ast
 import linecache
 import re
 import sys
-import traceback
 from importlib import metadata
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from plugins.authoring import PolicyClassError, adapt, is_policy, policy_name
 from plugins.framework.interfaces import Plugin
+from scheduler.user_plugins.plugin_errors import line_in, named
 
 if TYPE_CHECKING:
     from scheduler.user_plugins.plugin_source import PluginSource
@@ -159,7 +159,7 @@ def _module_of_text(source: PluginSource, text: str) -> ModuleType:
         sys.modules.pop(module.__name__, None)
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise PluginLoadError(source, _line_in(source, error), _told(error)) from error
+        raise PluginLoadError(source, line_in(source.file, error), named(error)) from error
     return module
 
 
@@ -178,23 +178,12 @@ def _of_entry_point(source: PluginSource) -> list[type]:
     try:
         loaded = found[0].load()
     except Exception as error:
-        raise PluginLoadError(source, 0, f"{found[0].value}: {_told(error)}") from error
+        raise PluginLoadError(source, 0, f"{found[0].value}: {named(error)}") from error
     if isinstance(loaded, ModuleType):
         return _of_module(loaded)
     if is_policy(loaded) or (isinstance(loaded, type) and issubclass(loaded, Plugin)):
         return [loaded]
     raise PluginLoadError(source, 0, f"{found[0].value} is no class with a filter or a score")
-
-
-def _line_in(source: PluginSource, error: BaseException) -> int:
-    """Return the last line of the source that an exception came through."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return next((each.lineno or 0 for each in reversed(frames) if each.filename == source.file), 0)
-
-
-def _told(error: BaseException) -> str:
-    text = str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _module_name(source: PluginSource) -> str:

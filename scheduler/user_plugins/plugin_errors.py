@@ -26,21 +26,32 @@ def kind_of(error: BaseException) -> str:
     return "memory" if isinstance(error, MemoryError) else "raised"
 
 
+def named(error: BaseException) -> str:
+    """Return an exception as the last line of its traceback has it."""
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def line_in(file: str, error: BaseException) -> int:
+    """Return the last line of a file that an exception came through, 0 if it did not."""
+    line = 0
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename == file:
+            line = number
+    return line
+
+
 def _what(error: BaseException) -> str:
     if isinstance(error, PolicyAnswerError):
         return str(error)
-    text = str(error)
     if isinstance(error, MemoryError):
-        return text or "it allocates more memory than a call may"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+        return str(error) or "it allocates more memory than a call may"
+    return named(error)
 
 
 def _where(error: BaseException, file: str) -> str:
     if not file:
         return ""
     name = file if file.startswith("<") else PurePath(file).name
-    line = 0
-    for frame, number in traceback.walk_tb(error.__traceback__):
-        if frame.f_code.co_filename == file:
-            line = number
+    line = line_in(file, error)
     return f" ({name}, line {line})" if line else f" ({name})"

@@ -89,7 +89,7 @@ class Note:
             self._page = mmap.mmap(-1, _SIZE)
         else:
             self._page = self._map(path)
-            self.before = self._read()
+            self.before = self.at_work()
             self._page[:] = bytes(_SIZE)
         self._words = memoryview(self._page).cast("Q")
         self._words[0] = _MAGIC
@@ -144,7 +144,19 @@ class Note:
 
     def at_work(self) -> AtWork | None:
         """Return the call that is under way, None where none is."""
-        return self._read()
+        page = self._page
+        magic, who, number, verdict = (
+            int.from_bytes(page[at : at + 8], "little") for at in (0, 8, 16, 24)
+        )
+        if magic != _MAGIC or not who or verdict == _ENDED:
+            return None
+        slot, point = divmod(who - 1, len(POINTS))
+        if slot >= _MAX_PLUGINS:
+            return AtWork("", "", POINTS[point], number, verdict == _HUNG)
+        at = _RECORDS_AT + slot * _RECORD
+        digest = page[at : at + _DIGEST].rstrip(b"\0").decode(errors="replace")
+        name = page[at + _DIGEST : at + _RECORD].rstrip(b"\0").decode(errors="replace")
+        return AtWork(name, digest, POINTS[point], number, verdict == _HUNG)
 
     def calls(self) -> int:
         """Return how many calls have begun."""
@@ -164,18 +176,3 @@ class Note:
             fcntl.flock(self._file, fcntl.LOCK_UN)
             os.close(self._file)
             self._file = None
-
-    def _read(self) -> AtWork | None:
-        page = self._page
-        magic, who, number, verdict = (
-            int.from_bytes(page[at : at + 8], "little") for at in (0, 8, 16, 24)
-        )
-        if magic != _MAGIC or not who or verdict == _ENDED:
-            return None
-        slot, point = divmod(who - 1, len(POINTS))
-        if slot >= _MAX_PLUGINS:
-            return AtWork("", "", POINTS[point], number, verdict == _HUNG)
-        at = _RECORDS_AT + slot * _RECORD
-        digest = page[at : at + _DIGEST].rstrip(b"\0").decode(errors="replace")
-        name = page[at + _DIGEST : at + _RECORD].rstrip(b"\0").decode(errors="replace")
-        return AtWork(name, digest, POINTS[point], number, verdict == _HUNG)
