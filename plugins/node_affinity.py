@@ -18,12 +18,7 @@ from cache.label_selectors import (
 from cache.resources import MalformedObjectError
 from plugins import names
 from plugins.framework.args import ArgsError
-from plugins.framework.cluster_events import (
-    Action,
-    ClusterEvent,
-    EventRegistration,
-    Resource,
-)
+from plugins.framework.cluster_events import Action, EventRegistration, Resource
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import (
     FilterPlugin,
@@ -206,8 +201,9 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a node that is new or has other labels."""
         return (
-            EventRegistration(
-                ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            EventRegistration.on(
+                Resource.NODE,
+                Action.ADD | Action.UPDATE_NODE_LABEL,
                 GroupHint(_DEMANDS, self._after_node),
             ),
         )

@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from cache.columns import ColumnSpec
 from plugins import names
-from plugins.framework.cluster_events import (
-    Action,
-    ClusterEvent,
-    EventRegistration,
-    Resource,
-)
+from plugins.framework.cluster_events import Action, EventRegistration, Resource
 from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin
 from plugins.framework.queueing_hints import for_everybody, for_the_pod_itself
 from plugins.framework.results import (
@@ -82,11 +77,13 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a node that is new or declares other features, and a change of the pod itself."""
-        nodes = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE)
-        pods = ClusterEvent(Resource.POD, Action.UPDATE)
         return (
-            EventRegistration(nodes, for_everybody(_after_node)),
-            EventRegistration(pods, for_the_pod_itself(_after_pod)),
+            EventRegistration.on(
+                Resource.NODE,
+                Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE,
+                for_everybody(_after_node),
+            ),
+            EventRegistration.on(Resource.POD, Action.UPDATE, for_the_pod_itself(_after_pod)),
         )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plugins import names
-from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.cluster_events import Action, EventRegistration, Resource
 from plugins.framework.interfaces import FilterPlugin
 from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import SUCCESS, Status, unresolvable
@@ -57,4 +57,4 @@ class NodeName(FilterPlugin):
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the one event that matters: a new node."""
-        return (EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),)
+        return (EventRegistration.on(Resource.NODE, Action.ADD),)

@@ -12,13 +12,7 @@ import numpy as np
 from cache.columns import ColumnSpec
 from cache.host_ports import ALL_ADDRESSES, HostPort, UsedHostPorts, host_ports
 from plugins import names
-from plugins.framework.cluster_events import (
-    Action,
-    ClusterEvent,
-    EventRegistration,
-    Hint,
-    Resource,
-)
+from plugins.framework.cluster_events import Action, EventRegistration, Hint, Resource
 from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin
 from plugins.framework.queueing_hints import for_pods_by
 from plugins.framework.results import (
@@ -123,8 +117,8 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a pod that goes, and a new node."""
         return (
-            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _AFTER_POD),
-            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
+            EventRegistration.on(Resource.POD, Action.DELETE, _AFTER_POD),
+            EventRegistration.on(Resource.NODE, Action.ADD),
         )
 
 

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cache.objects import Taint
 from cache.taints import NO_SCHEDULE, TAINT_NODE_UNSCHEDULABLE, tolerates
 from plugins import names
-from plugins.framework.cluster_events import (
-    Action,
-    ClusterEvent,
-    EventRegistration,
-    Resource,
-)
+from plugins.framework.cluster_events import Action, EventRegistration, Resource
 from plugins.framework.interfaces import FilterPlugin
 from plugins.framework.queueing_hints import for_everybody, for_the_pod_itself
 from plugins.framework.results import ALL_PASS, NodeVerdicts
@@ -64,13 +59,11 @@ class NodeUnschedulable(FilterPlugin):
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a node that is new or no longer cordoned, and a toleration more on the pod."""
         return (
-            EventRegistration(
-                ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
-                for_everybody(_after_node),
+            EventRegistration.on(
+                Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, for_everybody(_after_node)
             ),
-            EventRegistration(
-                ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION),
-                for_the_pod_itself(_after_pod),
+            EventRegistration.on(
+                Resource.POD, Action.UPDATE_POD_TOLERATION, for_the_pod_itself(_after_pod)
             ),
         )
 

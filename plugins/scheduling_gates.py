@@ -8,12 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plugins import names
-from plugins.framework.cluster_events import (
-    Action,
-    ClusterEvent,
-    EventRegistration,
-    Resource,
-)
+from plugins.framework.cluster_events import Action, EventRegistration, Resource
 from plugins.framework.interfaces import PreEnqueuePlugin
 from plugins.framework.queueing_hints import AFTER_OWN_CHANGE
 from plugins.framework.status import SUCCESS, Status, unresolvable
@@ -39,5 +34,8 @@ class SchedulingGates(PreEnqueuePlugin):
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the one event that matters: the last gate of a pod was removed."""
-        removed = ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-        return (EventRegistration(removed, AFTER_OWN_CHANGE),)
+        return (
+            EventRegistration.on(
+                Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, AFTER_OWN_CHANGE
+            ),
+        )

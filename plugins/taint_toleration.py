@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from cache.taints import PREFER_NO_SCHEDULE, is_tolerated
 from plugins import names
-from plugins.framework.cluster_events import (
-    Action,
-    ClusterEvent,
-    EventRegistration,
-    Hint,
-    Resource,
-)
+from plugins.framework.cluster_events import Action, EventRegistration, Hint, Resource
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import FilterPlugin, PreScorePlugin, ScorePlugin
 from plugins.framework.normalize import default_normalize
@@ -111,12 +105,8 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a node that is new or has other taints, and a toleration more on the pod."""
         return (
-            EventRegistration(
-                ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT), _AFTER_NODE
-            ),
-            EventRegistration(
-                ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION), AFTER_OWN_CHANGE
-            ),
+            EventRegistration.on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _AFTER_NODE),
+            EventRegistration.on(Resource.POD, Action.UPDATE_POD_TOLERATION, AFTER_OWN_CHANGE),
         )
 
 

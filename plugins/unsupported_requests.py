@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cache.device_classes import may_be_devices
 from plugins import names
-from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Hint, Resource
+from plugins.framework.cluster_events import Action, EventRegistration, Hint, Resource
 from plugins.framework.interfaces import PreFilterPlugin
 from plugins.framework.results import PROCEED, PreFilterResult
 from plugins.framework.status import unresolvable
@@ -121,7 +121,7 @@ class UnsupportedRequests(PreFilterPlugin):
         No other event in the cluster changes what this scheduler can do.
         """
         nodes = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE
-        return (EventRegistration(ClusterEvent(Resource.NODE, nodes), _after_node),)
+        return (EventRegistration.on(Resource.NODE, nodes, _after_node),)
 
 
 def _after_node(pod: Pod, old: Node | None, new: Node | None) -> Hint:

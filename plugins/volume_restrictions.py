@@ -16,13 +16,7 @@ import numpy as np
 from cache.node_info import claim_keys
 from plugins import names
 from plugins.claims import claim_not_found, for_claims, named_claim_keys
-from plugins.framework.cluster_events import (
-    Action,
-    ClusterEvent,
-    EventRegistration,
-    Hint,
-    Resource,
-)
+from plugins.framework.cluster_events import Action, EventRegistration, Hint, Resource
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin
 from plugins.framework.queueing_hints import for_pods_by
@@ -177,11 +171,12 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a pod that goes, a new node, a new claim."""
-        claims = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
         return (
-            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _AFTER_POD_DELETED),
-            EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
-            EventRegistration(claims, for_claims(named_claim_keys)),
+            EventRegistration.on(Resource.POD, Action.DELETE, _AFTER_POD_DELETED),
+            EventRegistration.on(Resource.NODE, Action.ADD),
+            EventRegistration.on(
+                Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, for_claims(named_claim_keys)
+            ),
         )
 
 

@@ -22,12 +22,7 @@ from plugins.claims import (
     storage_class_not_found,
     volume_not_found,
 )
-from plugins.framework.cluster_events import (
-    Action,
-    ClusterEvent,
-    EventRegistration,
-    Resource,
-)
+from plugins.framework.cluster_events import Action, EventRegistration, Resource
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin
 from plugins.framework.queueing_hints import for_everybody
@@ -141,17 +136,14 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         changes = Action.ADD | Action.UPDATE
         nodes = Action.ADD | Action.UPDATE_NODE_LABEL
         return (
-            EventRegistration(
-                ClusterEvent(Resource.STORAGE_CLASS, Action.ADD), for_everybody(_after_class_added)
+            EventRegistration.on(
+                Resource.STORAGE_CLASS, Action.ADD, for_everybody(_after_class_added)
             ),
-            EventRegistration(ClusterEvent(Resource.NODE, nodes)),
-            EventRegistration(
-                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, changes),
-                for_claims(named_claim_keys),
+            EventRegistration.on(Resource.NODE, nodes),
+            EventRegistration.on(
+                Resource.PERSISTENT_VOLUME_CLAIM, changes, for_claims(named_claim_keys)
             ),
-            EventRegistration(
-                ClusterEvent(Resource.PERSISTENT_VOLUME, changes), for_everybody(_after_volume)
-            ),
+            EventRegistration.on(Resource.PERSISTENT_VOLUME, changes, for_everybody(_after_volume)),
         )
 
     def _bound_volume(self, info: PodInfo, claim_name: str) -> PersistentVolume | Status | None:

@@ -18,7 +18,7 @@ from plugins.default_preemption.candidates import CandidateSearch
 from plugins.default_preemption.choice import Candidate, pick_node
 from plugins.default_preemption.dry_run import DryRunError
 from plugins.default_preemption.eligibility import VICTIMS_ARE_LEAVING, eligibility
-from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.cluster_events import Action, EventRegistration, Resource
 from plugins.framework.interfaces import PostFilterPlugin, PreEnqueuePlugin
 from plugins.framework.queueing_hints import for_everybody
 from plugins.framework.status import SUCCESS, Code, Status, failure, unresolvable, unschedulable
@@ -181,8 +181,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         What keeps a preempting pod waiting is that it does not fit: the plugins which said so
         know when it may.
         """
-        gone = ClusterEvent(Resource.POD, Action.DELETE)
-        return (EventRegistration(gone, for_everybody(_never)),)
+        return (EventRegistration.on(Resource.POD, Action.DELETE, for_everybody(_never)),)
 
 
 def no_candidates(found: Findings, num_nodes: int) -> str:

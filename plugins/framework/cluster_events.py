@@ -160,6 +160,13 @@ class EventRegistration:
     event: ClusterEvent
     hint: HintFunction | None = None
 
+    @classmethod
+    def on(
+        cls, resource: Resource, action: Action, hint: HintFunction | None = None
+    ) -> EventRegistration:
+        """Return the registration for actions on objects of a kind."""
+        return cls(ClusterEvent(resource, action), hint)
+
 
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD, "NodeAdd")
 NODE_DELETE = ClusterEvent(Resource.NODE, Action.DELETE, "NodeDelete")

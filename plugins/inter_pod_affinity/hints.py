@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cache.affinity_terms import AffinityTerm, pod_terms
 from cache.kept_annotations import EMPTY_MAP
-from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.cluster_events import Action, EventRegistration, Resource
 from plugins.framework.queueing_hints import (
     AFTER_OWN_CHANGE,
     ANY,
@@ -108,19 +108,17 @@ class AffinityHints:
         kube-scheduler wakes the pod only for a pod that all of them mean.
         """
         changes = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
-        pods = ClusterEvent(Resource.POD, changes)
-        gone = ClusterEvent(Resource.POD, Action.DELETE)
-        own = ClusterEvent(Resource.POD, Action.UPDATE_POD_LABEL)
-        nodes = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
         by_one_term = GroupHint(TERMS, self._about_one_term, is_addition=True)
         by_one_of_its = GroupHint(LABELS, self._about_one_of_its_terms, is_addition=True)
         return (
-            EventRegistration(pods, GroupHint(TERMS, _about_pod)),
-            EventRegistration(gone, GroupHint(LABELS, _about_terms_of)),
-            EventRegistration(own, AFTER_OWN_CHANGE),
-            EventRegistration(pods, by_one_term),
-            EventRegistration(gone, by_one_of_its),
-            EventRegistration(nodes, GroupHint(TERMS, _about_node)),
+            EventRegistration.on(Resource.POD, changes, GroupHint(TERMS, _about_pod)),
+            EventRegistration.on(Resource.POD, Action.DELETE, GroupHint(LABELS, _about_terms_of)),
+            EventRegistration.on(Resource.POD, Action.UPDATE_POD_LABEL, AFTER_OWN_CHANGE),
+            EventRegistration.on(Resource.POD, changes, by_one_term),
+            EventRegistration.on(Resource.POD, Action.DELETE, by_one_of_its),
+            EventRegistration.on(
+                Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, GroupHint(TERMS, _about_node)
+            ),
         )
 
     def _about_one_term(self, old: Pod | None, new: Pod | None) -> Question[RequiredTerms]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cache.node_info import NodeInfo
 from cache.pod_info import PodInfo
 from cache.resources import PODS, MalformedObjectError
-from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.cluster_events import Action, EventRegistration, Resource
 from plugins.framework.queueing_hints import (
     AFTER_OWN_CHANGE,
     NO,
@@ -67,13 +67,18 @@ class FitHints:
 
     def registrations(self) -> Sequence[EventRegistration]:
         """Return: pods that go or shrink, nodes that come or get more to allocate."""
-        pods = ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
-        own = ClusterEvent(Resource.POD, Action.UPDATE_POD_SCALE_DOWN)
-        nodes = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         return (
-            EventRegistration(pods, GroupHint(self._wanted, self._about_pod)),
-            EventRegistration(own, AFTER_OWN_CHANGE),
-            EventRegistration(nodes, GroupHint(self._wanted, self._about_node)),
+            EventRegistration.on(
+                Resource.POD,
+                Action.DELETE | Action.UPDATE_POD_SCALE_DOWN,
+                GroupHint(self._wanted, self._about_pod),
+            ),
+            EventRegistration.on(Resource.POD, Action.UPDATE_POD_SCALE_DOWN, AFTER_OWN_CHANGE),
+            EventRegistration.on(
+                Resource.NODE,
+                Action.ADD | Action.UPDATE_NODE_ALLOCATABLE,
+                GroupHint(self._wanted, self._about_node),
+            ),
         )
 
     def _about_pod(self, old: Pod, new: Pod | None) -> Question[Wanted]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from plugins import names
 from plugins.claims import claim_keys, for_claims
-from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.cluster_events import Action, EventRegistration, Resource
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin
 from plugins.framework.results import (
@@ -154,16 +154,16 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return: a CSINode that is new or holds more, and claims, pods and attachments."""
-        claims = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
-        attachments = ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE)
         return (
-            EventRegistration(ClusterEvent(Resource.CSI_NODE, Action.ADD)),
-            EventRegistration(
-                ClusterEvent(Resource.CSI_NODE, Action.UPDATE), AFTER_CSI_NODE_UPDATED
+            EventRegistration.on(Resource.CSI_NODE, Action.ADD),
+            EventRegistration.on(Resource.CSI_NODE, Action.UPDATE, AFTER_CSI_NODE_UPDATED),
+            EventRegistration.on(Resource.POD, Action.DELETE, AFTER_POD_DELETED),
+            EventRegistration.on(
+                Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, for_claims(claim_keys)
             ),
-            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), AFTER_POD_DELETED),
-            EventRegistration(claims, for_claims(claim_keys)),
-            EventRegistration(attachments, AFTER_ATTACHMENT_DELETED),
+            EventRegistration.on(
+                Resource.VOLUME_ATTACHMENT, Action.DELETE, AFTER_ATTACHMENT_DELETED
+            ),
         )
 
     def _volumes_of(self, node_name: str, info: PodInfo) -> Counted:

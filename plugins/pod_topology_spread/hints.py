@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cache.resources import MalformedObjectError
-from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
+from plugins.framework.cluster_events import Action, EventRegistration, Resource
 from plugins.framework.queueing_hints import (
     ANY,
     NO,
@@ -75,14 +75,10 @@ class SpreadHints:
         own = Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         return (
-            EventRegistration(
-                ClusterEvent(Resource.POD, pods), GroupHint(self._constraints, self._about_pod)
-            ),
-            EventRegistration(
-                ClusterEvent(Resource.POD, own), for_the_pod_itself(self._after_own_update)
-            ),
-            EventRegistration(
-                ClusterEvent(Resource.NODE, nodes), GroupHint(self._constraints, self._about_node)
+            EventRegistration.on(Resource.POD, pods, GroupHint(self._constraints, self._about_pod)),
+            EventRegistration.on(Resource.POD, own, for_the_pod_itself(self._after_own_update)),
+            EventRegistration.on(
+                Resource.NODE, nodes, GroupHint(self._constraints, self._about_node)
             ),
         )
 

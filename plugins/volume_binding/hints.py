@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Final
 from cache.csi_translation import MIGRATED_PLUGINS
 from cache.quantity import quantity_value
 from plugins.claims import claim_keys, for_claims
-from plugins.framework.cluster_events import (
-    Action,
-    ClusterEvent,
-    EventRegistration,
-    Hint,
-    Resource,
-)
+from plugins.framework.cluster_events import Action, EventRegistration, Hint, Resource
 from plugins.framework.queueing_hints import for_everybody, for_pods_by
 from plugins.volume_binding.provisioning import volume_limit
 
@@ -75,20 +69,12 @@ AFTER_CAPACITY_CHANGE: Final = for_everybody(_after_capacity_change)
 
 
 REGISTRATIONS: Final = (
-    EventRegistration(
-        ClusterEvent(Resource.STORAGE_CLASS, _ADD_OR_UPDATE),
-        AFTER_STORAGE_CLASS_CHANGE,
-    ),
-    EventRegistration(
-        ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, _ADD_OR_UPDATE), AFTER_CLAIM_CHANGE
-    ),
-    EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME, _ADD_OR_UPDATE)),
-    EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
-    EventRegistration(ClusterEvent(Resource.CSI_NODE, _ADD_OR_UPDATE), AFTER_CSI_NODE_CHANGE),
-    EventRegistration(ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE), AFTER_CSI_DRIVER_CHANGE),
-    EventRegistration(
-        ClusterEvent(Resource.CSI_STORAGE_CAPACITY, _ADD_OR_UPDATE),
-        AFTER_CAPACITY_CHANGE,
-    ),
+    EventRegistration.on(Resource.STORAGE_CLASS, _ADD_OR_UPDATE, AFTER_STORAGE_CLASS_CHANGE),
+    EventRegistration.on(Resource.PERSISTENT_VOLUME_CLAIM, _ADD_OR_UPDATE, AFTER_CLAIM_CHANGE),
+    EventRegistration.on(Resource.PERSISTENT_VOLUME, _ADD_OR_UPDATE),
+    EventRegistration.on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+    EventRegistration.on(Resource.CSI_NODE, _ADD_OR_UPDATE, AFTER_CSI_NODE_CHANGE),
+    EventRegistration.on(Resource.CSI_DRIVER, Action.UPDATE, AFTER_CSI_DRIVER_CHANGE),
+    EventRegistration.on(Resource.CSI_STORAGE_CAPACITY, _ADD_OR_UPDATE, AFTER_CAPACITY_CHANGE),
 )
 """The events, with their hints."""
