@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -23,12 +23,10 @@ from scheduler.api_writes.binder import BoundElsewhereError, PodGoneError
 from scheduler.cycle.failure_handler import Failure
 from scheduler.cycle.pre_bindings import PreBindings
 from scheduler.process.loop_inbox import LoopInbox
-from scheduler.runtime.measuring import note
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cache.objects import Pod
     from plugins.framework.cycle_state import CycleState, Mark
     from scheduler.api_writes.binding_slots import BindingSlots
     from scheduler.cycle.failure_handler import FailureHandler
@@ -56,18 +54,6 @@ class StoppedError(Exception):
 _STOPPED: Final = Status(
     Code.ERROR, ("the scheduler is told to stop",), error=StoppedError("told to stop")
 )
-
-
-class Nominations(Protocol):
-    """Writes down at the API where a pod is going."""
-
-    async def nominate_now(self, pod: Pod, node_name: str) -> None:
-        """Set the pod's nominated node name, if it is another. Never raises for an API error."""
-        ...
-
-    async def quiet(self, uid: str) -> None:
-        """Wait until nothing is being written about an assumed pod any more."""
-        ...
 
 
 @dataclass(slots=True)
@@ -113,7 +99,7 @@ class BindingCycles:
         slots: BindingSlots,
     ) -> None:
         loop = executor.loop
-        self._nominations: Nominations = reports.statuses
+        self._statuses = reports.statuses
         self._pre_bindings = PreBindings(loop, executor.lock)
         self._cache = pods.cache
         self._queue = pods.queue
@@ -140,11 +126,6 @@ class BindingCycles:
     def in_flight(self) -> int:
         """How many bindings are under way."""
         return self._started - self._ended
-
-    @property
-    def pressing(self) -> int:
-        """How many bindings are under way without waiting for anything but their request."""
-        return len(self._slots)
 
     def turn_back(self, uid: str, plugin: str) -> bool:
         """Let go of a pod that a more important one wants to evict, if it is not bound yet.
@@ -231,13 +212,12 @@ class BindingCycles:
         if job.waiting is not None or ahead.is_success:
             self._slots.release(info.uid)
             # The node is taken for longer than a moment: autoscalers should know by whom.
-            await self._nominations.nominate_now(info.pod, node_name)
+            await self._statuses.nominate_now(info.pod, node_name)
         if job.waiting is not None:
             status = await self._wait_on_permit(job.waiting)
             if not status.is_success:
                 return status
         job.is_permitted = True
-        _begin(job)
         if ahead.is_success:
             if self._pre_binds_no_more:
                 return _STOPPED
@@ -246,12 +226,11 @@ class BindingCycles:
             if not status.is_success:
                 return status
         # What was written about the pod before it was assumed must not come after its binding.
-        await self._nominations.quiet(info.uid)
+        await self._statuses.quiet(info.uid)
         if framework.extenders is not None:
             bound = await framework.extenders.bind(info, node_name)
             if bound is not None:
                 return bound
-        _begin(job)
         return await framework.run_bind(job.state, info, node_name)
 
     async def _wait_on_permit(self, waiting: WaitingPod) -> Status:
@@ -269,7 +248,6 @@ class BindingCycles:
         now_s = self._clock()
         self._cache.finish_binding(info, now_s)
         self._queue.done(info.uid)
-        _begin(job)
         for failed in job.framework.run_post_bind(job.state, info, decision.node_name):
             log.error("post-bind failed", pod=info.key, error=failed.message)
         self._metrics.bound(job.queued, decision, now_s)
@@ -319,8 +297,3 @@ class BindingCycles:
         if freed:
             left = on_node(info.pod, job.decision.node_name)
             self._queue.move_all(ASSIGNED_POD_DELETE, left, None)
-
-
-def _begin(job: BindingJob) -> None:
-    """Note that an extension point begins: what was waited for before is not its time."""
-    note(job.state, "", "", Code.SUCCESS)

@@ -25,8 +25,8 @@ from scheduler.decision.decision import NO_NODES_AVAILABLE, Decision, Diagnosis
 from scheduler.extenders import Exclusions, ExtenderError
 from scheduler.metrics.cycle_metrics import EXTENDER_FILTER, EXTENDER_PRIORITIZE
 from scheduler.runtime.filter_outcome import PluginError
+from scheduler.runtime.instrumented_plugins import mark
 from scheduler.runtime.judgement import judge, pre_filter, search
-from scheduler.runtime.measuring import note
 from scheduler.runtime.node_statuses import SearchStatuses
 
 if TYPE_CHECKING:
@@ -354,7 +354,7 @@ class SchedulingCycle:
             total = framework.run_score(state, info, view).total
             if consultation is not None:
                 total = total + consultation.prioritize(view)
-                note(state, EXTENDER_PRIORITIZE, "", Code.SUCCESS)
+                mark(state, EXTENDER_PRIORITIZE, "", Code.SUCCESS)
             chosen = self._selector.select(total)
             score = int(total[chosen])
         row = chosen if view.rows is None else int(view.rows[chosen])
@@ -367,7 +367,7 @@ def _ask(
     """Return what extenders leave of the feasible nodes, and what they say of the others."""
     view = feasible.view
     asked = consultation.filter(view)
-    note(state, EXTENDER_FILTER, "", Code.SUCCESS)
+    mark(state, EXTENDER_FILTER, "", Code.SUCCESS)
     if len(asked.kept) == len(view):
         return feasible, None
     return Feasible(view.subset(asked.kept), feasible.evaluated), asked

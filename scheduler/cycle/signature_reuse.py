@@ -32,7 +32,7 @@ from plugins.framework.status import Code
 from scheduler.cycle.kept_verdicts import KeptVerdicts, NotShareableError, Signers
 from scheduler.metrics.cycle_metrics import REUSE
 from scheduler.runtime.filter_outcome import PluginError
-from scheduler.runtime.measuring import measured_in_reuse, note
+from scheduler.runtime.instrumented_plugins import mark, measured_in_reuse, measured_point
 from scheduler.runtime.plugin_set import Mask, PluginSet
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class SignatureReuse:
         outcome = "no_hint"
         if self._had_verdicts:
             outcome = "hint_not_used" if placement is None else "hint_used"
-        note(state, REUSE, outcome, Code.SUCCESS)
+        mark(state, REUSE, outcome, Code.SUCCESS)
         return placement
 
     def warm(self, framework: FrameworkRunner, info: PodInfo) -> None:
@@ -190,7 +190,6 @@ class SignatureReuse:
         if kept is None:
             return None
         feasible = self._filter(state, framework, info, division.others, kept)
-        note(state, "Filter", "", Code.SUCCESS)
         count = kept.count if feasible is kept.feasible else int(np.count_nonzero(feasible))
         if count <= 1:
             return Placement(_first(feasible), None, 1) if count else None
@@ -198,10 +197,9 @@ class SignatureReuse:
             view = kept.view()
         else:
             view = _restricted(self._snapshot.all_nodes(), feasible)
-        placement = self._choose(state, info, division.others, kept, view)
-        note(state, "Score", "", Code.SUCCESS)
-        return placement
+        return self._choose(state, info, division.others, kept, view)
 
+    @measured_point("Filter")
     def _filter(
         self,
         state: CycleState,
@@ -220,6 +218,7 @@ class SignatureReuse:
         crowded = _crowded(framework, info, nodes, state.budget)
         return mask.feasible if crowded is None else mask.feasible & crowded
 
+    @measured_point("Score")
     def _choose(
         self,
         state: CycleState,

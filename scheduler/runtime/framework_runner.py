@@ -29,13 +29,13 @@ from plugins.framework.status import SUCCESS, Code, Status, failure
 from scheduler.decision.decision import Scores
 from scheduler.decision.profile_origin import DEFAULT_ORIGIN
 from scheduler.runtime.filter_outcome import FilterOutcome
-from scheduler.runtime.measuring import measured, measured_point, note
+from scheduler.runtime.instrumented_plugins import measured, measured_point
 from scheduler.runtime.nominated_pods_filter import CrowdedFilter
 from scheduler.runtime.plugin_set import PluginSet, PreFilterOutcome
 from scheduler.runtime.pre_bind_runner import run_pre_binds, run_pre_flights
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
@@ -107,21 +107,8 @@ class FrameworkRunner:
 
         self._pre_enqueue = at("preEnqueue", PreEnqueuePlugin)
         self._queue_sort = at("queueSort", QueueSortPlugin)
-        self._reserve = at("reserve", ReservePlugin)
-        self._pre_bind = at("preBind", PreBindPlugin)
-        self._bind = at("bind", BindPlugin)
-        self._post_bind = at("postBind", PostBindPlugin)
-        if len(self._queue_sort) != 1:
-            raise ValueError(
-                f"profile {profile_name} needs exactly one queueSort plugin, "
-                f"it has {len(self._queue_sort)}"
-            )
-        if not self._bind:
-            raise ValueError(f"profile {profile_name} needs a bind plugin")
-        scorers = {plugin.name for plugin in at("score", ScorePlugin)}
-        unweighted = scorers - {name for name, weight in score_weights.items() if weight > 0}
-        if unweighted:
-            raise ValueError(f"profile {profile_name}: no weight for {sorted(unweighted)}")
+        binders = at("bind", BindPlugin)
+        self._check_plugins(binders, at("score", ScorePlugin))
         self.judges = PluginSet(points, score_weights)
         """The plugins that judge nodes, for whoever has no cycle to be measured."""
         self._judges = PluginSet(points, score_weights, measured)
@@ -129,10 +116,31 @@ class FrameworkRunner:
             (p, measured("PostFilter", p, p.post_filter))
             for p in at("postFilter", PostFilterPlugin)
         )
-        self._reserves = tuple((p, measured("Reserve", p, p.reserve)) for p in self._reserve)
+        reserve = at("reserve", ReservePlugin)
+        self._reserves = tuple((p, measured("Reserve", p, p.reserve)) for p in reserve)
+        self._unreserves = tuple((p.name, p.unreserve) for p in reversed(reserve))
         self._permits = tuple(
             (p, measured("Permit", p, p.permit)) for p in at("permit", PermitPlugin)
         )
+        self._pre_binds = tuple(
+            (p, measured("PreBind", p, p.pre_bind)) for p in at("preBind", PreBindPlugin)
+        )
+        self._binds = tuple((p, measured("Bind", p, p.bind)) for p in binders)
+        self._post_binds = tuple((p.name, p.post_bind) for p in at("postBind", PostBindPlugin))
+
+    def _check_plugins(self, binders: Sequence[Plugin], scorers: Sequence[Plugin]) -> None:
+        """Raise ValueError where a point has not the plugins that it needs."""
+        if len(self._queue_sort) != 1:
+            raise ValueError(
+                f"profile {self.profile_name} needs exactly one queueSort plugin, "
+                f"it has {len(self._queue_sort)}"
+            )
+        if not binders:
+            raise ValueError(f"profile {self.profile_name} needs a bind plugin")
+        weighted = {name for name, weight in self.score_weights.items() if weight > 0}
+        unweighted = {plugin.name for plugin in scorers} - weighted
+        if unweighted:
+            raise ValueError(f"profile {self.profile_name}: no weight for {sorted(unweighted)}")
 
     @property
     def plugins(self) -> tuple[Plugin, ...]:
@@ -325,13 +333,7 @@ class FrameworkRunner:
     @measured_point("Unreserve")
     def run_unreserve(self, state: CycleState, info: PodInfo, node_name: str) -> list[Status]:
         """Undo every reservation in reverse order, and return what failed while doing so."""
-        failed = []
-        for plugin in reversed(self._reserve):
-            try:
-                plugin.unreserve(state, info, node_name)
-            except Exception as error:  # noqa: BLE001 - the others must be undone all the same
-                failed.append(failure(error, f'unreserving "{plugin.name}"').by(plugin.name))
-        return failed
+        return _failed(self._unreserves, "unreserving", state, info, node_name)
 
     @measured_point("Permit")
     def run_permit(
@@ -362,36 +364,43 @@ class FrameworkRunner:
 
         See :func:`~scheduler.runtime.pre_bind_runner.run_pre_flights`.
         """
-        return run_pre_flights(self._pre_bind, state, info, node_name)
+        return run_pre_flights(self._pre_binds, state, info, node_name)
 
+    @measured_point("PreBind", after_wait=True)
     async def run_pre_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
         """Let the plugins prepare the binding; :meth:`run_pre_bind_pre_flights` comes before."""
-        status = await run_pre_binds(self._pre_bind, state, info, node_name)
-        note(state, "PreBind", "", status.code)
-        return status
+        return await run_pre_binds(self._pre_binds, state, info, node_name)
 
+    @measured_point("Bind", after_wait=True)
     async def run_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
         """Let the first plugin that does not skip bind the pod."""
-        answer = Status(Code.ERROR, ("every bind plugin skipped the pod",))
-        for plugin in self._bind:
+        for plugin, bind in self._binds:
             try:
-                status = await plugin.bind(state, info, node_name)
+                status = await bind(state, info, node_name)
             except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
                 status = failure(error, f'running Bind plugin "{plugin.name}"')
-            note(state, "Bind", plugin.name, status.code)
             if status.code is not Code.SKIP:
-                answer = status.by(plugin.name)
-                break
-        note(state, "Bind", "", answer.code)
-        return answer
+                return status.by(plugin.name)
+        return Status(Code.ERROR, ("every bind plugin skipped the pod",))
 
-    @measured_point("PostBind")
+    @measured_point("PostBind", after_wait=True)
     def run_post_bind(self, state: CycleState, info: PodInfo, node_name: str) -> list[Status]:
         """Tell the plugins that the pod is bound, and return what failed while doing so."""
-        failed = []
-        for plugin in self._post_bind:
-            try:
-                plugin.post_bind(state, info, node_name)
-            except Exception as error:  # noqa: BLE001 - the pod is bound, whatever a plugin says
-                failed.append(failure(error, f'PostBind of "{plugin.name}"').by(plugin.name))
-        return failed
+        return _failed(self._post_binds, "PostBind of", state, info, node_name)
+
+
+def _failed(
+    calls: Iterable[tuple[str, Callable[[CycleState, PodInfo, str], None]]],
+    doing: str,
+    state: CycleState,
+    info: PodInfo,
+    node_name: str,
+) -> list[Status]:
+    """Call every plugin, whatever another one does, and return what failed."""
+    failed = []
+    for name, call in calls:
+        try:
+            call(state, info, node_name)
+        except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
+            failed.append(failure(error, f'{doing} "{name}"').by(name))
+    return failed

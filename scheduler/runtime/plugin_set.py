@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+import numpy as np
+
 from plugins.framework.interfaces import (
     FilterPlugin,
     Plugin,
@@ -21,20 +23,20 @@ from plugins.framework.interfaces import (
     PreScorePlugin,
     ScorePlugin,
 )
+from plugins.framework.normalize import MAX_NODE_SCORE, MIN_NODE_SCORE
 from plugins.framework.status import SUCCESS, Code, Status, failure, unresolvable
 from scheduler.runtime.filter_outcome import PluginError, run_vector_filter
-from scheduler.runtime.measuring import normalizes, unmeasured
-from scheduler.runtime.score_check import check_scores
+from scheduler.runtime.instrumented_plugins import normalizes, unmeasured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.results import BoolArray, IntArray, NodeVerdicts
-    from scheduler.runtime.measuring import Wrap
+    from scheduler.runtime.instrumented_plugins import Wrap
 
 P = TypeVar("P", bound=Plugin)
 
@@ -135,7 +137,7 @@ class Scorer:
             scores = self._normalize(state, info, raw)
         except Exception as error:
             raise self.failed(error) from error
-        check_scores(self.plugin, scores, count)
+        _check_scores(self.name, scores, count)
         return scores * self.weight
 
     def failed(self, error: Exception) -> PluginError:
@@ -161,10 +163,12 @@ class PluginSet:
     """
 
     __slots__ = (
+        "_add_pod",
         "_filters",
         "_points",
         "_pre_filters",
         "_pre_scorers",
+        "_remove_pod",
         "_scalar_filters",
         "_weights",
         "filters",
@@ -187,6 +191,8 @@ class PluginSet:
         self._pre_filters = tuple(
             (p, wrap("PreFilter", p, p.pre_filter)) for p in at("preFilter", PreFilterPlugin)
         )
+        self._add_pod = tuple((p.name, p.add_pod) for p, _ in self._pre_filters)
+        self._remove_pod = tuple((p.name, p.remove_pod) for p, _ in self._pre_filters)
         # With what is looked up each time: these are in every cycle.
         self.filters = tuple(at("filter", FilterPlugin))
         """The filters."""
@@ -291,23 +297,13 @@ class PluginSet:
         self, state: CycleState, info: PodInfo, added: PodInfo, node_info: NodeInfo
     ) -> Status:
         """Tell the PreFilters of a pod that a what-if puts on a node."""
-        for plugin, _ in self._pre_filters:
-            if plugin.name not in state.skip_filter:
-                status = plugin.add_pod(state, info, added, node_info)
-                if not status.is_success:
-                    return status.by(plugin.name)
-        return SUCCESS
+        return _told(self._add_pod, state, info, added, node_info)
 
     def remove_pod(
         self, state: CycleState, info: PodInfo, removed: PodInfo, node_info: NodeInfo
     ) -> Status:
         """Tell the PreFilters of a pod that a what-if takes off a node."""
-        for plugin, _ in self._pre_filters:
-            if plugin.name not in state.skip_filter:
-                status = plugin.remove_pod(state, info, removed, node_info)
-                if not status.is_success:
-                    return status.by(plugin.name)
-        return SUCCESS
+        return _told(self._remove_pod, state, info, removed, node_info)
 
     # --- scoring ------------------------------------------------------------------------------
 
@@ -373,6 +369,21 @@ class PluginSet:
                 keep[scorer.name] = weighted
 
 
+def _told(
+    calls: Iterable[tuple[str, Callable[[CycleState, PodInfo, PodInfo, NodeInfo], Status]]],
+    state: CycleState,
+    info: PodInfo,
+    other: PodInfo,
+    node_info: NodeInfo,
+) -> Status:
+    for name, call in calls:
+        if name not in state.skip_filter:
+            status = call(state, info, other, node_info)
+            if not status.is_success:
+                return status.by(name)
+    return SUCCESS
+
+
 def _ended(status: Status, plugin: Plugin) -> PreFilterOutcome:
     return PreFilterOutcome(status.by(plugin.name), None, frozenset())
 
@@ -382,3 +393,25 @@ def _nothing_left(narrowing: set[str]) -> Status:
         return unresolvable(f"node(s) didn't satisfy plugin {next(iter(narrowing))}")
     names = " ".join(sorted(narrowing))
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{names}] simultaneously")
+
+
+def _check_scores(name: str, scores: object, count: int) -> None:
+    """Raise PluginError for normalised scores that are not int64 of shape (count,) and 0..100."""
+    if not isinstance(scores, np.ndarray) or scores.shape != (count,) or scores.dtype != np.int64:
+        why = f"returned {_shape(scores)}, it must return int64 of shape ({count},)"
+    elif count and scores.view(np.uint64).max() > MAX_NODE_SCORE:
+        # Read as unsigned, a negative score is a huge one: one pass instead of two.
+        worst = scores.max() if scores.max() > MAX_NODE_SCORE else scores.min()
+        why = (
+            f"returns an invalid score {worst}, it should in the range of "
+            f"[{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
+        )
+    else:
+        return
+    raise PluginError(Status(Code.ERROR, (f'plugin "{name}" {why}',), name))
+
+
+def _shape(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} of shape {value.shape}"
+    return type(value).__name__

@@ -10,18 +10,21 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from plugins.framework.status import SKIP, SUCCESS, Code, Status, failure
-from scheduler.runtime.measuring import note
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
+    from typing import TypeAlias
 
     from cache.pod_info import PodInfo
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.interfaces import PreBindPlugin
 
+    PreBind: TypeAlias = Callable[[CycleState, PodInfo, str], Awaitable[Status]]
+    Measured: TypeAlias = tuple[PreBindPlugin, PreBind]
+
 
 def run_pre_flights(
-    plugins: Sequence[PreBindPlugin], state: CycleState, info: PodInfo, node_name: str
+    plugins: Sequence[Measured], state: CycleState, info: PodInfo, node_name: str
 ) -> Status:
     """Ask every PreBind whether it has something to do; what they say is kept in ``state``.
 
@@ -31,7 +34,7 @@ def run_pre_flights(
     has no meaning here.
     """
     answer = SKIP
-    for plugin in plugins:
+    for plugin, _ in plugins:
         name = plugin.name
         try:
             flight = plugin.pre_bind_pre_flight(state, info, node_name)
@@ -54,18 +57,21 @@ def run_pre_flights(
 
 
 async def run_pre_binds(
-    plugins: Sequence[PreBindPlugin], state: CycleState, info: PodInfo, node_name: str
+    plugins: Sequence[Measured], state: CycleState, info: PodInfo, node_name: str
 ) -> Status:
     """Let the plugins prepare the binding, after :func:`run_pre_flights` with the same ``state``.
 
     Plugins that stand next to each other and allow others beside them start together; when one of
     them fails the rest are cancelled and their answers are not read.
+
+    Parameters
+    ----------
+    plugins
+        Each with the call that measures its ``pre_bind``.
     """
     for group in _groups(plugins, state):
         if len(group) == 1:
-            status = await _pre_bind(group[0], state, info, node_name)
-            # Of several that run beside each other nobody can tell what each of them takes.
-            note(state, "PreBind", group[0].name, status.code)
+            status = await _pre_bind(*group[0], state, info, node_name)
         else:
             status = await _pre_bind_together(group, state, info, node_name)
         if not status.is_success:
@@ -73,11 +79,12 @@ async def run_pre_binds(
     return SUCCESS
 
 
-def _groups(plugins: Sequence[PreBindPlugin], state: CycleState) -> list[list[PreBindPlugin]]:
+def _groups(plugins: Sequence[Measured], state: CycleState) -> list[list[Measured]]:
     """Return the plugins that have something to do, in groups that may run at one time."""
-    groups: list[list[PreBindPlugin]] = []
-    together: list[PreBindPlugin] | None = None
-    for plugin in plugins:
+    groups: list[list[Measured]] = []
+    together: list[Measured] | None = None
+    for measured in plugins:
+        plugin = measured[0]
         skipped = plugin.name in state.skip_pre_bind
         if plugin.name in state.parallel_pre_bind:
             if skipped:
@@ -85,29 +92,33 @@ def _groups(plugins: Sequence[PreBindPlugin], state: CycleState) -> list[list[Pr
             if together is None:
                 together = []
                 groups.append(together)
-            together.append(plugin)
+            together.append(measured)
         else:
             # One that wants to be alone parts its neighbours even when it has nothing to do.
             together = None
             if not skipped:
-                groups.append([plugin])
+                groups.append([measured])
     return groups
 
 
 async def _pre_bind(
-    plugin: PreBindPlugin, state: CycleState, info: PodInfo, node_name: str
+    plugin: PreBindPlugin, pre_bind: PreBind, state: CycleState, info: PodInfo, node_name: str
 ) -> Status:
     try:
-        status = await plugin.pre_bind(state, info, node_name)
+        status = await pre_bind(state, info, node_name)
     except Exception as error:  # noqa: BLE001 - any plugin failure is that plugin's alone
         status = failure(error, f'running PreBind plugin "{plugin.name}"')
     return status.by(plugin.name)
 
 
 async def _pre_bind_together(
-    group: Sequence[PreBindPlugin], state: CycleState, info: PodInfo, node_name: str
+    group: Sequence[Measured], state: CycleState, info: PodInfo, node_name: str
 ) -> Status:
-    tasks = [asyncio.ensure_future(_pre_bind(each, state, info, node_name)) for each in group]
+    # Of several that run beside each other nobody can tell what each of them takes.
+    tasks = [
+        asyncio.ensure_future(_pre_bind(each, each.pre_bind, state, info, node_name))
+        for each, _ in group
+    ]
     try:
         for done in asyncio.as_completed(tasks):
             status = await done

@@ -21,12 +21,15 @@ from cache.objects import (
 from cache.pod_info import PodInfo
 from plugins.default_preemption.candidates import MAX_FILTER_RUNS, CandidateSearch
 from plugins.framework.status import SUCCESS, Code, Status
+from plugins.node_resources_fit.plugin import NodeResourcesFit
 from tests.builders import NodeBuilder, PodBuilder, node, pod
 from tests.plugins.default_preemption.stage import Stage
 from tests.storage_builders import claim, tell, volume
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import pytest
 
     from plugins.framework.victims import Victims
 
@@ -278,17 +281,17 @@ def test_a_search_goes_on_until_there_is_a_candidate_that_violates_no_budget() -
     assert len(stage.find(ASKED.info(), 1)) == 2
 
 
-def test_a_dry_run_that_fails_spoils_no_other_node() -> None:
-    stage = crowded(2, 1)
-    state, statuses = stage.search(ASKED.info())
-    (fit,) = (p for p in stage.framework.plugins if p.name == "NodeResourcesFit")
-
-    def fails_on_n0(state: object, info: object, removed: object, node_info: object) -> Status:
+def test_a_dry_run_that_fails_spoils_no_other_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails_on_n0(
+        plugin: object, state: object, info: object, removed: object, node_info: object
+    ) -> Status:
         if node_info.name == "n0":  # type: ignore[attr-defined]
             raise RuntimeError("no idea")
         return SUCCESS
 
-    fit.remove_pod = fails_on_n0  # type: ignore[attr-defined]
+    monkeypatch.setattr(NodeResourcesFit, "remove_pod", fails_on_n0)
+    stage = crowded(2, 1)
+    state, statuses = stage.search(ASKED.info())
     nodes = stage.snapshot.all_nodes()
     found = stage.plugin.candidate_search.find(
         state, ASKED.info(), nodes, statuses.helpable_rows(), None

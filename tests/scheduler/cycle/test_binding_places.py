@@ -122,7 +122,7 @@ def test_a_pod_that_waits_in_pre_bind_leaves_its_place_to_others() -> None:
                 await asyncio.to_thread(scene.start, "quick")
                 await scene.handle.has_bound.wait()
                 bound = [uid for uid, _ in scene.handle.bound]
-                return bound, scene.bindings.pressing
+                return bound, len(scene.bindings._slots)
         finally:
             scene.slow.go_on.set()
             await scene.bindings.drain(10)
@@ -140,6 +140,6 @@ def test_places_are_given_back_once() -> None:
         for name in ("slow", "quick", "slow-too", "last"):
             await asyncio.to_thread(scene.start, name)
             await scene.bindings.drain(10)
-        return scene.bindings.in_flight, scene.bindings.pressing
+        return scene.bindings.in_flight, len(scene.bindings._slots)
 
     assert asyncio.run(play()) == (0, 0)

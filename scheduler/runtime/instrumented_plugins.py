@@ -10,6 +10,7 @@ Source: pkg/scheduler/framework/runtime/instrumented_plugins.go (1.36).
 from __future__ import annotations
 
 from functools import wraps
+from inspect import iscoroutinefunction
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, cast
 
@@ -92,7 +93,7 @@ def _noting(point: str, name: str, method: MethodT, *, skips: bool = True) -> Me
             try:
                 answer = method(state, info, subject)
             except Exception:
-                note(state, point, name, Code.ERROR)
+                mark(state, point, name, Code.ERROR)
                 raise
             code = answer.code
             if (skips or code is not _SKIP) and state.marks is not None:
@@ -100,11 +101,23 @@ def _noting(point: str, name: str, method: MethodT, *, skips: bool = True) -> Me
             return answer
 
         call = status
+    elif point in ("PreBind", "Bind"):
+
+        async def awaited(state: CycleState, info: PodInfo, subject: Any) -> Any:
+            code = Code.ERROR
+            try:
+                answer = await method(state, info, subject)
+                code = answer.code
+            finally:
+                mark(state, point, name, code)
+            return answer
+
+        call = awaited
     elif point in ("PostFilter", "Permit"):
 
         def pair(state: CycleState, info: PodInfo, subject: Any, *more: Any) -> Any:
             answer = method(state, info, subject, *more)
-            note(state, point, name, _CODE_OF[point](answer))
+            mark(state, point, name, _CODE_OF[point](answer))
             return answer
 
         call = pair
@@ -135,18 +148,25 @@ _CODE_OF: Final[dict[str, Callable[[Any], Code]]] = {
     "Reserve": _of_status,
     "Permit": lambda answer: answer[0].code,
     "PreBindPreFlight": _of_status,
+    "PreBind": _of_status,
+    "Bind": _of_status,
 }
 """How the answer at an extension point is read; at all others one succeeds or raises."""
 
 
 def measured_point(
-    point: str,
+    point: str, *, after_wait: bool = False
 ) -> Callable[
     [Callable[Concatenate[S, CycleState, A], T]], Callable[Concatenate[S, CycleState, A], T]
 ]:
     """Return a decorator for methods that run all plugins of a point: they note that it is over.
 
     A point that raises has answered Error.
+
+    Parameters
+    ----------
+    after_wait
+        Whether something was waited for before the point, which is not its time.
     """
     # One PreScore answers, all of them together succeed or raise.
     code_of = _succeeded if point == "PreScore" else _CODE_OF.get(point, _succeeded)
@@ -154,9 +174,29 @@ def measured_point(
     def decorate(
         method: Callable[Concatenate[S, CycleState, A], T],
     ) -> Callable[Concatenate[S, CycleState, A], T]:
+        if iscoroutinefunction(method):
+
+            @wraps(method)
+            async def run_async(
+                self: S, state: CycleState, /, *args: A.args, **kw: A.kwargs
+            ) -> Any:
+                code = Code.ERROR
+                if after_wait:
+                    mark(state, "", "", Code.SUCCESS)
+                try:
+                    answer = await method(self, state, *args, **kw)
+                    code = code_of(answer)
+                finally:
+                    mark(state, point, "", code)
+                return answer
+
+            return cast("Callable[Concatenate[S, CycleState, A], T]", run_async)
+
         @wraps(method)
         def run(self: S, state: CycleState, /, *args: A.args, **kwargs: A.kwargs) -> T:
             code = Code.ERROR
+            if after_wait:
+                mark(state, "", "", Code.SUCCESS)
             try:
                 answer = method(self, state, *args, **kwargs)
                 code = code_of(answer)
@@ -170,7 +210,7 @@ def measured_point(
     return decorate
 
 
-def note(state: CycleState, point: str, plugin: str, code: Code) -> None:
+def mark(state: CycleState, point: str, plugin: str, code: Code) -> None:
     """Note that a plugin has answered; without one, that an extension point is over.
 
     Without a point: what comes next begins, and what was waited for before is not its time.

@@ -8,7 +8,7 @@ from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin, PreScore
 from plugins.framework.results import PROCEED, SKIP_FILTER, NodeVerdicts
 from plugins.framework.status import SKIP, SUCCESS, Code
 from scheduler.runtime.filter_outcome import FilterOutcome, PluginError
-from scheduler.runtime.measuring import measured, measured_in_reuse
+from scheduler.runtime.instrumented_plugins import measured, measured_in_reuse
 from scheduler.runtime.plugin_set import PluginSet
 from tests.builders import node, pod
 from tests.fakes.nobody import Nobody
