@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Collection, Hashable, Iterator
 
 K = TypeVar("K", bound="Hashable")
 
@@ -53,3 +53,41 @@ class ChangeJournal(Generic[K]):
         """Return every change after ``version``, the latest first; None when it is too long ago."""
         behind = self.version - version
         return None if behind > len(self._keys) else islice(reversed(self._keys), behind)
+
+
+class RowChanges:
+    """The last changes of rows; see :meth:`cache.columns.Columns.follow`.
+
+    A follower keeps a cursor of his own, and nothing here knows of him.
+
+    Notes
+    -----
+    *Concurrency*: confined to the thread of the columns.
+    """
+
+    __slots__ = ("_journal", "_most_rows")
+
+    def __init__(self) -> None:
+        self._journal: ChangeJournal[int] = ChangeJournal()
+        self._most_rows = 0
+
+    @property
+    def cursor(self) -> int:
+        """How many changes there have been."""
+        return self._journal.version
+
+    def note(self, row: int) -> None:
+        """Note that a row has changed, or is gone."""
+        if row >= self._most_rows:
+            self._most_rows = row + 1
+        self._journal.note(row)
+
+    def since(self, cursor: int) -> Collection[int]:
+        """Return the rows that have changed since; all that there ever were if it is too long ago.
+
+        *Cost*: proportional to the changes since.
+        """
+        if cursor == self._journal.version:
+            return ()
+        rows = self._journal.since(cursor)
+        return range(self._most_rows) if rows is None else rows

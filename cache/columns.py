@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from cache.byte_bounded import ByteBounded
+from cache.change_journal import RowChanges
 from cache.interning import Interner
 from cache.label_columns import LabelColumns
 from cache.node_info import NO_IMAGES, NO_LABELS
 from cache.quantity import INT64_MAX
 from cache.ref_counts import RefCounts
 from cache.resource_table import ResourceTable
-from cache.row_changes import RowChanges
 from cache.term_index import TermIndex
 
 if TYPE_CHECKING:

@@ -52,19 +52,6 @@ class PodState(Enum):
     DELETED = "Deleted"
     """Gone from the API."""
 
-    @property
-    def stored(self) -> bool:
-        """Whether the cache keeps the pod: only these take room on a node."""
-        return self in _STORED
-
-    @property
-    def assumed(self) -> bool:
-        """Whether the pod takes room that the watch has not confirmed."""
-        return self in (PodState.ASSUMED, PodState.BINDING_FINISHED)
-
-
-_STORED = frozenset({PodState.ASSUMED, PodState.BINDING_FINISHED, PodState.ADDED})
-
 
 class Stimulus(Enum):
     """What can happen to a pod; the value is the name in the drawing."""
@@ -202,24 +189,3 @@ def transition(state: PodState, stimulus: Stimulus) -> Transition:
     Every pair has a result. With REJECT and NOTHING the state does not change.
     """
     return _TABLE[state, stimulus]
-
-
-def render() -> str:
-    """Return the table as text: a line for each state, a column for each stimulus, a legend."""
-    rows = [["", *(stimulus.value for stimulus in Stimulus)]]
-    for state in PodState:
-        cells = (_TABLE[state, stimulus] for stimulus in Stimulus)
-        rows.append([state.value, *(_cell(state, cell) for cell in cells)])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    signs = [f"{effect.value} {effect.name.lower().replace('_', ' ')}" for effect in Effect]
-    return "\n".join([*lines, "", "  ".join(signs)])
-
-
-def _cell(state: PodState, cell: Transition) -> str:
-    if cell.next is state:
-        return cell.effect.value
-    return f"{cell.effect.value} {cell.next.value}"

@@ -24,35 +24,23 @@ class TermGroup:
     Attributes
     ----------
     key
-        What it is: kind, weight and term; the weight of a required term is 0.
+        What it is: the next three together.
+    kind, weight, term
+        What the term is for, the weight of a preferred one (0 of a required one), and the term.
     label
         A label that a pod must have for the term to mean it; None when there is no such label.
     rows
         How often pods of each row have the term; a row without such pods is absent.
     """
 
-    __slots__ = ("column", "key", "label", "rows")
+    __slots__ = ("column", "key", "kind", "label", "rows", "term", "weight")
 
     def __init__(self, key: GroupKey) -> None:
         self.key = key
+        self.kind, self.weight, self.term = key
         self.label = _demanded_label(key[2])
         self.rows: dict[int, int] = {}
         self.column: npt.NDArray[np.int64] | None = None
-
-    @property
-    def kind(self) -> TermKind:
-        """What the term is for."""
-        return self.key[0]
-
-    @property
-    def weight(self) -> int:
-        """The weight of a preferred term, else 0."""
-        return self.key[1]
-
-    @property
-    def term(self) -> AffinityTerm:
-        """The term."""
-        return self.key[2]
 
     def add(self, row: int, change: int) -> None:
         """Count pods of a row in or out."""

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cache.affinity_terms import TermKind
+    from cache.change_journal import RowChanges
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from cache.pod_table import PodQuery
-    from cache.row_changes import RowChanges
     from cache.term_group import AskedPod
     from cache.term_table import TermSum
 

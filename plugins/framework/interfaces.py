@@ -29,7 +29,6 @@ from cache.columns import NodesView
 from plugins.framework.cluster_events import ALL_EVENTS, EventRegistration
 from plugins.framework.results import (
     PRE_BIND,
-    PROCEED,
     IntArray,
     NodeVerdicts,
     PreFilterResult,
@@ -321,21 +320,3 @@ def _needs_one_of(cls: type, base: type, vector: str, scalar: str) -> None:
         getattr(cls, scalar) is getattr(base, scalar)
     ):
         raise TypeError(f"{cls.__name__} must define {vector} or {scalar}")
-
-
-__all__ = [
-    "PROCEED",
-    "BindPlugin",
-    "FilterPlugin",
-    "PermitPlugin",
-    "Plugin",
-    "PostBindPlugin",
-    "PostFilterPlugin",
-    "PreBindPlugin",
-    "PreEnqueuePlugin",
-    "PreFilterPlugin",
-    "PreScorePlugin",
-    "QueueSortPlugin",
-    "ReservePlugin",
-    "ScorePlugin",
-]

@@ -174,27 +174,13 @@ class FailureHandler:
         self._metrics.attempt(
             failure.profile, result, None if popped_s is None else self._clock() - popped_s
         )
+        about = {"pod": info.key, "policy": failure.policy.text}
         if rejected:
-            log.debug(
-                "pod is unschedulable",
-                pod=info.key,
-                reason=failure.message,
-                policy=failure.policy.text,
-            )
+            log.debug("pod is unschedulable", reason=failure.message, **about)
         elif failure.is_over_budget:
-            log.warning(
-                "attempt broken off",
-                pod=info.key,
-                error=failure.message,
-                policy=failure.policy.text,
-            )
+            log.warning("attempt broken off", error=failure.message, **about)
         else:
-            log.error(
-                "scheduling failed",
-                pod=info.key,
-                error=failure.message,
-                policy=failure.policy.text,
-            )
+            log.error("scheduling failed", error=failure.message, **about)
         if live is None:
             return
         self._recorder.event(

@@ -106,12 +106,13 @@ class PreemptionExecutor:
         last = preemption.last
         if last is None:
             return True
-        live = self._live_pod(last.namespace, last.name)
-        return (
-            live is not None
-            and live.metadata.uid == last.uid
-            and live.metadata.deletion_timestamp is None
-        )
+        live = self._live(last)
+        return live is not None and live.metadata.deletion_timestamp is None
+
+    def _live(self, info: PodInfo) -> Pod | None:
+        """Return the latest version of a pod; None when it is gone."""
+        live = self._live_pod(info.namespace, info.name)
+        return live if live is not None and live.metadata.uid == info.uid else None
 
     def start(self, info: PodInfo, node_name: str, victims: Victims, plugin: str) -> Status:
         """Begin to evict victims for a pod; does not wait.
@@ -234,13 +235,10 @@ class PreemptionExecutor:
 
         # Differs: kube-scheduler evicts all victims once it has begun, whatever becomes of the pod.
         """
-        live = self._live_pod(info.namespace, info.name)
-        return (
-            live is not None
-            and live.metadata.uid == info.uid
-            and not live.spec.node_name
-            and live.metadata.deletion_timestamp is None
-        )
+        live = self._live(info)
+        if live is None or live.spec.node_name:
+            return False
+        return live.metadata.deletion_timestamp is None
 
     def _give_up(self, preemption: Preemption, failure: BaseException) -> None:
         """Try the preemptor again: no event may come that would bring it back.
@@ -250,7 +248,7 @@ class PreemptionExecutor:
         info = preemption.info
         log.error("preemption failed", pod=info.key, node=preemption.node_name, error=str(failure))
         self._queue.nominator.delete(info.uid)
-        live = self._live_pod(info.namespace, info.name)
-        if live is not None and live.metadata.uid == info.uid and not live.spec.node_name:
+        live = self._live(info)
+        if live is not None and not live.spec.node_name:
             self._status_writer.nominate(live, "")
         self._queue.activate([info.uid])

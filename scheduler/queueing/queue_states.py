@@ -106,22 +106,3 @@ def check_move(origin: QueueState, target: QueueState) -> str:
     if cause is None:
         raise IllegalMoveError(f"no pod moves from {origin.value} to {target.value}")
     return cause
-
-
-def render() -> str:
-    """Return the table as it stands in this module's docstring."""
-    targets = [
-        *(state for state in QueueState if state is not QueueState.NOWHERE),
-        QueueState.NOWHERE,
-    ]
-    rows = [["from", *(state.value for state in targets)]]
-    rows += [
-        [origin.value, *(_MOVES.get((origin, target), ".") for target in targets)]
-        for origin in QueueState
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)

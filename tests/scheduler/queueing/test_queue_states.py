@@ -6,7 +6,8 @@ from textwrap import indent
 import pytest
 
 from scheduler.queueing import queue_states as states
-from scheduler.queueing.queue_states import IllegalMoveError, QueueState, check_move, render
+from scheduler.queueing.queue_states import IllegalMoveError, QueueState, check_move
+from tests.text_tables import aligned
 
 LEGAL = {
     QueueState.NOWHERE: {QueueState.ACTIVE, QueueState.GATED},
@@ -43,6 +44,17 @@ OTHERS = [pair for pair in product(QueueState, QueueState) if pair not in MOVES]
 
 def ids(pairs: list[tuple[QueueState, QueueState]]) -> list[str]:
     return [f"{origin.value} to {target.value}" for origin, target in pairs]
+
+
+def render() -> str:
+    """The table of moves as text."""
+    targets = [state for state in QueueState if state is not QueueState.NOWHERE]
+    targets.append(QueueState.NOWHERE)
+    rows = [["from", *(state.value for state in targets)]]
+    for origin in QueueState:
+        causes = (states._MOVES.get((origin, target), ".") for target in targets)
+        rows.append([origin.value, *causes])
+    return aligned(rows)
 
 
 def test_the_drawing_in_the_docstring_is_the_table():
