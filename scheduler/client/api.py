@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from cache.objects import ListMeta, Pod
-from scheduler.client.codec import Decoder
+from scheduler.client.codec import Decoder, read_answer
 from scheduler.client.errors import ApiError, ClientConfigError
 from scheduler.client.paths import segment
 
@@ -128,15 +128,7 @@ class Api:
         self, namespace: str, name: str, *, timeout_s: float = 30.0
     ) -> bytes | None:
         """Return the pod with all its fields, not decoded, or None if there is none."""
-        try:
-            answer = await self._transport.request(
-                "GET", _pod_path(namespace, name), timeout_s=timeout_s
-            )
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
-        return answer.body
+        return await self._transport.get(_pod_path(namespace, name), timeout_s=timeout_s)
 
     async def patch_pod_status(
         self,
@@ -204,13 +196,8 @@ class Api:
         UndecodableObjectError
             There is one that cannot be understood.
         """
-        try:
-            answer = await self._transport.request("GET", _object_path(kind, namespace, name))
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
-        return Decoder(kind.struct).decode(answer.body)
+        body = await self._transport.get(_object_path(kind, namespace, name))
+        return None if body is None else Decoder(kind.struct).decode(body)
 
     async def patch_object(
         self,
@@ -251,7 +238,7 @@ class Api:
             f"/apis/events.k8s.io/v1/namespaces/{segment(namespace)}/events",
             body=_encode(body),
         )
-        return _read(_NAMED, answer.body, "an Event").metadata.name
+        return read_answer(_NAMED, answer.body, "an Event").metadata.name
 
     async def patch_event(self, namespace: str, name: str, patch: Mapping[str, Any]) -> None:
         """Change an Event, by a merge patch: to count what has happened again.
@@ -283,12 +270,12 @@ class Api:
         if continue_:
             query.append(("continue", continue_))
         answer = await self._transport.request("GET", kind.path, query=query, timeout_s=60.0)
-        return _read(_LIST_PAGE, answer.body, "a list")
+        return read_answer(_LIST_PAGE, answer.body, "a list")
 
     async def server_version(self) -> str:
         """Return the API server's version, as ``v1.36.3``."""
         answer = await self._transport.request("GET", "/version", timeout_s=10.0)
-        return _read(_VERSION, answer.body, "a Kubernetes API server's version").git_version
+        return read_answer(_VERSION, answer.body, "a Kubernetes API server's version").git_version
 
     async def served_resources(self, group_version: str) -> frozenset[str]:
         """Return the names of the resources in a version of a group, such as ``apps/v1``.
@@ -303,13 +290,10 @@ class Api:
             When it does not say.
         """
         path = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
-        try:
-            answer = await self._transport.request("GET", path, timeout_s=10.0)
-        except ApiError as error:
-            if error.status == 404:
-                return frozenset()
-            raise
-        served = _read(_RESOURCES, answer.body, "a list of the resources of an API group")
+        body = await self._transport.get(path, timeout_s=10.0)
+        if body is None:
+            return frozenset()
+        served = read_answer(_RESOURCES, body, "a list of the resources of an API group")
         return frozenset(each.name for each in served.resources or ())
 
     async def check_server(self) -> str:
@@ -359,7 +343,7 @@ class Api:
             ),
             timeout_s=10.0,
         )
-        return _read(_REVIEW, answer.body, "an access review").status.allowed
+        return read_answer(_REVIEW, answer.body, "an access review").status.allowed
 
     async def missing_permissions(self, required: Sequence[Permission]) -> list[Permission]:
         """Return those of `required` that the server would not allow us, in their order.
@@ -438,13 +422,6 @@ _NAMED: Final = msgspec.json.Decoder(_Named)
 _RESOURCES: Final = msgspec.json.Decoder(_Resources)
 _REVIEW: Final = msgspec.json.Decoder(_Review)
 _VERSION: Final = msgspec.json.Decoder(_Version)
-
-
-def _read(decoder: msgspec.json.Decoder[T], body: bytes, what: str) -> T:
-    try:
-        return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ApiError(None, "BadResponse", f"this is not {what}: {error}") from error
 
 
 def _pod_path(namespace: str, name: str) -> str:

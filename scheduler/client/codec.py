@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 import msgspec
 
 from cache.resources import MalformedObjectError
+from scheduler.client.errors import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 T = TypeVar("T", bound=msgspec.Struct)
+AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,20 @@ class Decoder(Generic[T]):
         except (msgspec.ValidationError, RecursionError) as lenient_error:
             path, why = _explain(lenient_error, value)
             raise UndecodableObjectError(path, why, identity_of(raw)) from error
+
+
+def read_answer(decoder: msgspec.json.Decoder[AnswerT], body: bytes, what: str) -> AnswerT:
+    """Return what an answer of the API server says.
+
+    Raises
+    ------
+    ApiError
+        Reason ``"BadResponse"``: it is not `what` was asked for.
+    """
+    try:
+        return decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ApiError(None, "BadResponse", f"this is not {what}: {error}") from error
 
 
 def identity_of(raw: bytes) -> ObjectIdentity:

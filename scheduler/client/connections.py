@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from scheduler.client.limiter import InFlightLimiter, limiter_of
-from scheduler.client.transport import Transport
+from scheduler.client.transport import Bounds, Transport
 from scheduler.process.version import VERSION
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ def election_transport(credentials: Credentials) -> Transport:
     return Transport(
         credentials,
         user_agent=f"berth/{VERSION} (leader-election)",
-        max_connections=2,
-        max_body_bytes=1 << 20,
+        bounds=Bounds(connections=2, body_bytes=1 << 20),
     )
 
 
@@ -34,7 +33,7 @@ def review_transport(credentials: Credentials) -> Transport:
         credentials,
         user_agent=f"berth/{VERSION} (serving)",
         limiter=InFlightLimiter(MAX_REVIEWS_IN_FLIGHT),
-        max_connections=MAX_REVIEWS_IN_FLIGHT,
+        bounds=Bounds(connections=MAX_REVIEWS_IN_FLIGHT),
     )
 
 

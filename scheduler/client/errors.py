@@ -51,9 +51,8 @@ class ApiError(Exception):
     method, path
         The request, without its query.
     causes
-        Machine-readable reasons of the details (``"NamespaceTerminating"``), at most a few.
-    is_explained
-        Whether the answer was a Status object: the API server made it, or what it asked did.
+        Machine-readable reasons of the details (``"NamespaceTerminating"``), at most a few; None
+        unless the answer was a Status object.
     """
 
     def __init__(
@@ -64,10 +63,7 @@ class ApiError(Exception):
         *,
         retry_after_s: float | None = None,
         ambiguous: bool = False,
-        method: str = "",
-        path: str = "",
-        causes: tuple[str, ...] = (),
-        is_explained: bool = False,
+        causes: tuple[str, ...] | None = None,
     ) -> None:
         if len(message) > MESSAGE_LIMIT:
             message = message[:MESSAGE_LIMIT] + "..."
@@ -77,10 +73,19 @@ class ApiError(Exception):
         self.message = message
         self.retry_after_s = retry_after_s
         self.ambiguous = ambiguous
-        self.method = method
-        self.path = path
+        self.method = ""
+        self.path = ""
         self.causes = causes
-        self.is_explained = is_explained
+
+    def about(self, method: str, path: str) -> ApiError:
+        """Note which request failed, and return the error."""
+        self.method, self.path = method, path
+        return self
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether the answer was a Status object: the API server made it, or what it asked did."""
+        return self.causes is not None
 
     @property
     def is_namespace_terminating(self) -> bool:
@@ -88,7 +93,7 @@ class ApiError(Exception):
 
         Source: k8s.io/api/core/v1/types.go, NamespaceTerminatingCause (1.36).
         """
-        return "NamespaceTerminating" in self.causes
+        return "NamespaceTerminating" in (self.causes or ())
 
     @property
     def is_from_admission(self) -> bool:

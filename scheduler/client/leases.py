@@ -103,13 +103,8 @@ class Leases:
         ApiError
             No answer, or another refusal.
         """
-        try:
-            answer = await self._transport.request("GET", self._path, timeout_s=timeout_s)
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
-        return _read(answer.body)
+        body = await self._transport.get(self._path, timeout_s=timeout_s)
+        return None if body is None else _read(body)
 
     async def create(self, record: LeaseRecord, *, timeout_s: float) -> Lease:
         """Create the Lease.

@@ -62,6 +62,7 @@ def read_refusal(
         seconds = stated.details.retry_after_seconds
         retry_after_s = float(seconds) if seconds is not None and seconds > 0 else None
     causes = () if stated.details is None else stated.details.causes or ()
+    reasons = tuple(each.reason for each in causes[:_MAX_CAUSES] if each.reason)
     return ApiError(
         status,
         stated.reason or _REASONS.get(status, "Unknown"),
@@ -69,11 +70,8 @@ def read_refusal(
         retry_after_s=retry_after_s,
         # A 5xx can be the storage's timeout behind a write that went through, or a gateway's.
         ambiguous=status >= 500 and method not in READS,
-        method=method,
-        path=path,
-        causes=tuple(each.reason for each in causes[:_MAX_CAUSES] if each.reason),
-        is_explained=stated.kind == "Status",
-    )
+        causes=reasons if stated.kind == "Status" else None,
+    ).about(method, path)
 
 
 _REASONS: Final = {

@@ -6,7 +6,7 @@ A stream has a connection of its own. It breaks when nothing has come for a whil
 finds out that is set anew when it rings, not with each chunk. A reader that falls behind stops the
 socket, not the server's memory alone.
 
-Concurrency: loop-confined.
+Concurrency: loop-confined; one reader.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WAITING_BYTES: Final = 2 << 20
 """Of chunks that nobody has read yet; beyond it the socket is left alone."""
 
 
-class StreamConnection(asyncio.Protocol):
+class Stream(asyncio.Protocol):
     """One connection and the one answer that comes on it.
 
     Parameters
@@ -73,6 +73,28 @@ class StreamConnection(asyncio.Protocol):
 
     # --- the reader's side --------------------------------------------------------------------
 
+    def chunks(self) -> AsyncIterator[bytes]:
+        """Iterate over what arrives, cut anywhere, never empty; ends when the server is done.
+
+        Raises
+        ------
+        ApiError
+            Reason ``"Timeout"``: silence for `read_timeout_s`. Reason ``"Disconnected"``: the
+            connection broke before the server was done.
+        """
+        # Not an async generator: one that is left in the middle is finalised by the loop at some
+        # later time, which shows up as a warning at shutdown.
+        return self
+
+    def __aiter__(self) -> Stream:
+        return self
+
+    async def __anext__(self) -> bytes:
+        chunk = await self.read()
+        if not chunk:
+            raise StopAsyncIteration
+        return chunk
+
     async def open(self, request: bytes) -> None:
         """Send `request` and return once the head of the answer has come.
 
@@ -93,7 +115,7 @@ class StreamConnection(asyncio.Protocol):
         Raises
         ------
         ApiError
-            See :meth:`Stream.chunks`.
+            See :meth:`chunks`.
         """
         while not self._parts:
             if self._ended:
@@ -194,7 +216,7 @@ class StreamConnection(asyncio.Protocol):
     def _fail(self, reason: str, message: str) -> None:
         if self._ended or self._failure is not None:
             return
-        self._failure = ApiError(None, reason, message, method="GET", path=self._path)
+        self._failure = ApiError(None, reason, message).about("GET", self._path)
         self.abort()
         self._wake()
 
@@ -217,54 +239,3 @@ class StreamConnection(asyncio.Protocol):
         if self._watchdog is not None:
             self._watchdog.cancel()
             self._watchdog = None
-
-
-class Stream:
-    """An answer that is read as it comes.
-
-    Concurrency: loop-confined; one reader.
-    """
-
-    __slots__ = ("_connection",)
-
-    def __init__(self, connection: StreamConnection) -> None:
-        self._connection = connection
-
-    @property
-    def status(self) -> int:
-        """HTTP status, below 300."""
-        return self._connection.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Headers of the answer; names are case-insensitive."""
-        return self._connection.headers
-
-    def chunks(self) -> AsyncIterator[bytes]:
-        """Iterate over what arrives, cut anywhere, never empty; ends when the server is done.
-
-        Raises
-        ------
-        ApiError
-            Reason ``"Timeout"``: silence for `read_timeout_s`. Reason ``"Disconnected"``: the
-            connection broke before the server was done.
-        """
-        return _Chunks(self._connection)
-
-
-class _Chunks:
-    # Not an async generator: one that is left in the middle is finalised by the loop at some
-    # later time, which shows up as a warning at shutdown.
-    __slots__ = ("_connection",)
-
-    def __init__(self, connection: StreamConnection) -> None:
-        self._connection = connection
-
-    def __aiter__(self) -> _Chunks:
-        return self
-
-    async def __anext__(self) -> bytes:
-        chunk = await self._connection.read()
-        if not chunk:
-            raise StopAsyncIteration
-        return chunk

@@ -32,12 +32,12 @@ from scheduler.client.http1 import Headers, RawResponse
 from scheduler.client.limiter import Holds
 from scheduler.client.paths import namespace_of, resource_of, stores_nothing
 from scheduler.client.refusal import READS, read_refusal
-from scheduler.client.stream import Stream, StreamConnection
+from scheduler.client.stream import Stream
 
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
+    from scheduler.client.credentials import Credentials
     from scheduler.client.limiter import Limiter, Scope
 
 MAX_BODY_BYTES: Final = 128 << 20
@@ -48,32 +48,7 @@ _MAX_HEADS: Final = 16
 _JSON: Final = "application/json"
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _NO_BODY: Final = b"Content-Length: 0\r\n"
-
-
-class TransportCredentials(Protocol):
-    """What a transport needs to know of credentials."""
-
-    @property
-    def base_url(self) -> str:
-        """Scheme, host, port and, behind some gateways, a path; no slash at the end."""
-
-    @property
-    def ssl_context(self) -> ssl.SSLContext | None:
-        """What to verify and to present; another object after a rotation. None for plain HTTP."""
-
-    @property
-    def tls_server_name(self) -> str | None:
-        """The name to ask for and to verify instead of the host."""
-
-    @property
-    def proxy(self) -> str | None:
-        """An HTTP proxy's URL."""
-
-    async def auth_header(self) -> str | None:
-        """Return the value of ``Authorization``, fresh; None for client certificates."""
-
-    async def refresh(self) -> None:
-        """Obtain new credentials although the old ones seemed good: the server refused them."""
+_FENCED: Final = "this process may not write, or not any more"
 
 
 class Measure(Protocol):
@@ -95,12 +70,20 @@ class Measure(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
-    """A whole answer with a status below 300."""
+class Bounds:
+    """What a transport may use.
 
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
+    Attributes
+    ----------
+    connections
+        Of requests; streams have their own and are not counted. With more of them a busy moment
+        begins with more TLS handshakes, 2 ms of CPU each, and no request is answered sooner.
+    body_bytes
+        Of an answer to a request.
+    """
+
+    connections: int = 64
+    body_bytes: int = MAX_BODY_BYTES
 
 
 class Transport:
@@ -114,11 +97,8 @@ class Transport:
         As the server's audit log shall show it.
     limiter
         Asked before each request; streams are not limited.
-    max_connections
-        Of requests; streams have their own and are not counted. With more of them a busy moment
-        begins with more TLS handshakes, 2 ms of CPU each, and no request is answered sooner.
-    max_body_bytes
-        Of an answer to a request.
+    bounds
+        How many connections there may be, and how large an answer.
     write_fence
         Asked with the timeout in seconds before a request that is not a read goes out: after the
         wait for the limiter, and once more when the connection is there. Returns how much of the
@@ -138,19 +118,18 @@ class Transport:
 
     def __init__(
         self,
-        credentials: TransportCredentials,
+        credentials: Credentials,
         *,
         user_agent: str,
         limiter: Limiter | None = None,
-        max_connections: int = 64,
-        max_body_bytes: int = MAX_BODY_BYTES,
+        bounds: Bounds = Bounds(),
         write_fence: Callable[[float], float] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._credentials = credentials
         self._user_agent = user_agent
         self._limiter = limiter
-        self._max_body_bytes = max_body_bytes
+        self._max_body_bytes = bounds.body_bytes
         self.measure: Measure | None = None
         self._write_fence = write_fence
         self._clock = clock
@@ -166,9 +145,9 @@ class Transport:
         self._pool = ConnectionPool(
             self._connector,
             ssl_context=lambda: credentials.ssl_context,
-            max_connections=max_connections,
+            max_connections=bounds.connections,
         )
-        self._streams: set[StreamConnection] = set()
+        self._streams: set[Stream] = set()
         self._closed = False
         self._writes_in_flight = 0
         self._unsure_until_s = -math.inf
@@ -201,7 +180,7 @@ class Transport:
         accept: str = _JSON,
         timeout_s: float = 30.0,
         discard_body: bool = False,
-    ) -> Response:
+    ) -> RawResponse:
         """Send one request and return the whole answer.
 
         A 401 is answered once with fresh credentials, and a read whose kept connection proves
@@ -247,11 +226,21 @@ class Transport:
             if limiter is not None:
                 limiter.release()
         if answer.status < 300:
-            return Response(answer.status, answer.headers, answer.body)
+            return answer
         error = read_refusal(method, path, answer.status, answer.headers, answer.body)
         if limiter is not None and error.retry_after_s is not None:
             self._hold(limiter, error, error.retry_after_s)
         raise error
+
+    async def get(self, path: str, *, timeout_s: float = 30.0) -> bytes | None:
+        """Return the body of a GET's answer, or None for a 404; raises like :meth:`request`."""
+        try:
+            answer = await self.request("GET", path, timeout_s=timeout_s)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        return answer.body
 
     def _hold(self, limiter: Limiter, error: ApiError, retry_after_s: float) -> None:
         """Send nothing for a while of what a Retry-After is about.
@@ -279,9 +268,7 @@ class Transport:
                 "TooManyRequests",
                 "not sent: the server asked to be left alone with such requests",
                 retry_after_s=left_s,
-                method=method,
-                path=path,
-            )
+            ).about(method, path)
 
     @asynccontextmanager
     async def stream(
@@ -308,7 +295,7 @@ class Transport:
             if connection.status >= 300:
                 body = await connection.read_start()
                 raise read_refusal("GET", path, connection.status, connection.headers, body)
-            yield Stream(connection)
+            yield connection
         finally:
             connection.abort()
 
@@ -381,8 +368,7 @@ class Transport:
         if not is_read and self._write_fence is not None and not stores_nothing(path):
             timeout_s, may_send = self._write_fence(timeout_s), self._may_write
             if timeout_s <= 0.0:
-                message = "this process may not write, or not any more"
-                raise ApiError(None, "Fenced", message, method=method, path=path)
+                raise ApiError(None, "Fenced", _FENCED).about(method, path)
             self._writes_in_flight += 1
         started = self._clock()
         status: int | None = None
@@ -403,14 +389,9 @@ class Transport:
             status = error.status or None
             if discard_body and 200 <= error.status < 300:
                 return RawResponse(error.status, Headers(b""), b"", reusable=False)
-            raise ApiError(
-                None,
-                error.reason,
-                error.message,
-                ambiguous=error.sent and not is_read,
-                method=method,
-                path=path,
-            ) from error
+            in_doubt = error.sent and not is_read
+            failure = ApiError(None, error.reason, error.message, ambiguous=in_doubt)
+            raise failure.about(method, path) from error
         except asyncio.CancelledError:
             if may_send is not None:
                 self._unsure_until_s = max(self._unsure_until_s, started + timeout_s)
@@ -418,9 +399,9 @@ class Transport:
         finally:
             if may_send is not None:
                 self._writes_in_flight -= 1
-            duration_s = self._clock() - started
             if self.measure is not None:
                 sent = len(request) - request.find(_END_OF_HEAD) - len(_END_OF_HEAD)
+                duration_s = self._clock() - started
                 self.measure.requested(
                     self._host_header, method, status, duration_s, sent, received
                 )
@@ -439,14 +420,14 @@ class Transport:
         query: Sequence[tuple[str, str]],
         connect_timeout_s: float,
         read_timeout_s: float,
-    ) -> StreamConnection:
+    ) -> Stream:
         request = await self._encode("GET", path, query, None, "", _JSON)
         started = self._clock()
         status: int | None = None
-        connection: StreamConnection | None = None
+        connection: Stream | None = None
         try:
             connection = await self._connector.connect(
-                lambda loop, _: StreamConnection(loop, path, read_timeout_s), connect_timeout_s
+                lambda loop, _: Stream(loop, path, read_timeout_s), connect_timeout_s
             )
             self._streams = {stream for stream in self._streams if not stream.closed}
             self._streams.add(connection)
@@ -455,7 +436,7 @@ class Transport:
             await connection.open(request)
             status = connection.status
         except ExchangeError as error:
-            raise ApiError(None, error.reason, error.message, method="GET", path=path) from error
+            raise ApiError(None, error.reason, error.message).about("GET", path) from error
         finally:
             if status is None and connection is not None:
                 connection.abort()
@@ -484,4 +465,4 @@ def _scope_of(method: str, path: str) -> Scope:
 
 
 def _no_credentials(error: ClientConfigError, method: str, path: str) -> ApiError:
-    return ApiError(None, "Credentials", str(error), method=method, path=path)
+    return ApiError(None, "Credentials", str(error)).about(method, path)

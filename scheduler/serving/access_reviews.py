@@ -5,13 +5,11 @@ Source: k8s.io/api authentication/v1 and authorization/v1 (0.36).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from scheduler.client.errors import ApiError
-
-T = TypeVar("T")
+from scheduler.client.codec import read_answer
 
 if TYPE_CHECKING:
     from scheduler.client.transport import Transport
@@ -59,7 +57,7 @@ class Reviews:
             "spec": {"token": token},
         }
         answer = await self._post("/apis/authentication.k8s.io/v1/tokenreviews", review)
-        status = _read(_TOKEN_REVIEW, answer).status
+        status = read_answer(_TOKEN_REVIEW, answer, "a review").status
         return status.user if status.authenticated else None
 
     async def is_allowed(self, user: User, verb: str, path: str) -> bool:
@@ -82,7 +80,7 @@ class Reviews:
             },
         }
         answer = await self._post("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
-        return _read(_ACCESS_REVIEW, answer).status.allowed
+        return read_answer(_ACCESS_REVIEW, answer, "a review").status.allowed
 
     async def _post(self, path: str, review: dict[str, Any]) -> bytes:
         body = msgspec.json.encode(review)
@@ -109,10 +107,3 @@ class _AccessReview(msgspec.Struct, frozen=True):
 
 _TOKEN_REVIEW: Final = msgspec.json.Decoder(_TokenReview)
 _ACCESS_REVIEW: Final = msgspec.json.Decoder(_AccessReview)
-
-
-def _read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
-    try:
-        return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ApiError(None, "BadResponse", f"this is no review: {error}") from error

@@ -14,7 +14,7 @@ import msgspec
 
 from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError
-from scheduler.client.transport import Transport
+from scheduler.client.transport import Bounds, Transport
 from tests.controlplane.api import collection_path
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class LoadClient:
 
     async def __aenter__(self) -> Self:
         credentials = await load_credentials(str(self._kubeconfig))
-        self.transport = Transport(credentials, user_agent="bench", max_connections=CONCURRENCY)
+        self.transport = Transport(credentials, user_agent="bench", bounds=Bounds(CONCURRENCY))
         return self
 
     async def __aexit__(self, *_: object) -> None:

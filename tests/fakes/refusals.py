@@ -25,7 +25,7 @@ def refusal(
     A write that was answered with a 5xx may have been carried out all the same.
     """
     if status is None:
-        return ApiError(None, "Unreachable", message, method=method)
+        return ApiError(None, "Unreachable", message).about(method, "")
     answer = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -43,4 +43,5 @@ def refusal(
 
 def lost(method: str) -> ApiError:
     """Return the error of a request that was sent, and never answered."""
-    return ApiError(None, "Timeout", "no answer", ambiguous=method not in READS, method=method)
+    failure = ApiError(None, "Timeout", "no answer", ambiguous=method not in READS)
+    return failure.about(method, "")

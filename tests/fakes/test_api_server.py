@@ -9,32 +9,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from scheduler.client.credentials import Credentials
 from scheduler.client.errors import ApiError
 from scheduler.client.transport import Transport
 from tests.fakes.api_server import FakeApiServer
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import AsyncIterator, Callable, Coroutine
 
 PODS = "/api/v1/pods"
 WEB = "/api/v1/namespaces/default/pods/web"
 STRATEGIC = "application/strategic-merge-patch+json"
-
-
-class Plain:
-    ssl_context: ssl.SSLContext | None = None
-    tls_server_name: str | None = None
-    proxy: str | None = None
-
-    def __init__(self, base_url: str) -> None:
-        self.base_url = base_url
-
-    async def auth_header(self) -> str | None:
-        return None
-
-    async def refresh(self) -> None:
-        pass
 
 
 class Client:
@@ -70,7 +55,7 @@ class Client:
 @asynccontextmanager
 async def serving() -> AsyncIterator[tuple[FakeApiServer, Client]]:
     async with FakeApiServer() as server:
-        transport = Transport(Plain(server.url), user_agent="test")
+        transport = Transport(Credentials(server.url), user_agent="test")
         try:
             yield server, Client(transport)
         finally:

@@ -16,8 +16,9 @@ from cache.resources import pod_amounts, resource_amounts
 from scheduler.app import App
 from scheduler.client.codec import Decoder
 from scheduler.client.errors import ApiError
+from scheduler.client.http1 import Headers, RawResponse
 from scheduler.client.limiter import MAX_REQUESTS_IN_FLIGHT, InFlightLimiter
-from scheduler.client.transport import Response, Transport
+from scheduler.client.transport import Transport
 from scheduler.config import default_config, with_election
 from scheduler.options import Options
 from scheduler.serving.options import ServingOptions
@@ -54,12 +55,12 @@ class MeddlingTransport(Transport):
         self.forged = 0
         """How many chunks have been changed by that."""
 
-    async def request(self, method: str, path: str, **kwargs: Any) -> Response:
+    async def request(self, method: str, path: str, **kwargs: Any) -> RawResponse:
         if method == "POST" and path.endswith("/binding"):
             name = path.split("/")[-2]
             if name in self.swallowed:
                 self.swallowed.discard(name)
-                return Response(201, {}, b"{}")
+                return RawResponse(201, Headers(b""), b"{}", reusable=True)
             if self.holds_after_bind:
                 self.holds_after_bind = False
                 self.flowing.clear()

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from scheduler.client.auth_source import StaticAuth
 from scheduler.client.credentials import Credentials
-from scheduler.client.transport import Transport
+from scheduler.client.transport import Bounds, Transport
 
 if TYPE_CHECKING:
     import ssl
@@ -144,7 +144,9 @@ async def transport_to(url: str, **options: Any) -> AsyncIterator[Transport]:
     credentials = options.pop("credentials", None) or Credentials(
         url, source=StaticAuth("Bearer token"), tls=options.pop("tls", None)
     )
-    transport = Transport(credentials, user_agent="berth/test", **options)
+    named = {"max_connections": "connections", "max_body_bytes": "body_bytes"}
+    bounds = {field: options.pop(name) for name, field in named.items() if name in options}
+    transport = Transport(credentials, user_agent="berth/test", bounds=Bounds(**bounds), **options)
     try:
         yield transport
     finally:

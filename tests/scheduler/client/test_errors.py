@@ -96,5 +96,5 @@ def test_a_servers_message_is_cut() -> None:
 
 
 def test_the_text_names_the_request_the_status_and_the_reason() -> None:
-    failure = ApiError(409, "Conflict", "pod is bound", method="POST", path="/api/v1/x")
+    failure = ApiError(409, "Conflict", "pod is bound").about("POST", "/api/v1/x")
     assert str(failure) == "POST /api/v1/x: 409 Conflict: pod is bound"

@@ -19,21 +19,21 @@ from tests.scheduler.client.loopback import (
 )
 
 if TYPE_CHECKING:
-    from scheduler.client.transport import Response
+    from scheduler.client.http1 import RawResponse
     from tests.scheduler.client.conftest import Run
     from tests.scheduler.client.loopback import Handler
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 
-def exchange(run: Run, handler: Handler, *args: Any, **kwargs: Any) -> tuple[Response, Loopback]:
+def exchange(run: Run, handler: Handler, *args: Any, **kwargs: Any) -> tuple[RawResponse, Loopback]:
     """Send one request to a server that answers with `handler`."""
 
-    async def main() -> tuple[Response, Loopback]:
+    async def main() -> tuple[RawResponse, Loopback]:
         async with Loopback(handler) as server, transport_to(server.url) as transport:
             return await transport.request(*args, **kwargs), server
 
-    answer: tuple[Response, Loopback] = run(main())
+    answer: tuple[RawResponse, Loopback] = run(main())
     return answer
 
 

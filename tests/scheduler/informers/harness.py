@@ -7,7 +7,8 @@ import random
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scheduler.client.transport import Transport
+from scheduler.client.credentials import Credentials
+from scheduler.client.transport import Bounds, Transport
 from scheduler.informers.informer import Informer
 from scheduler.informers.reflector_options import ReflectorOptions
 from scheduler.informers.store import Delta, DeltaKind
@@ -15,30 +16,12 @@ from scheduler.kinds import PODS
 from tests.fakes.api_server import FakeApiServer
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
     from cache.objects import Pod
     from tests.fakes.api_objects import JsonObject
 
 ResultT = TypeVar("ResultT")
-
-
-class PlainCredentials:
-    """No TLS, nobody in particular."""
-
-    ssl_context: ssl.SSLContext | None = None
-    tls_server_name: str | None = None
-    proxy: str | None = None
-
-    def __init__(self, base_url: str) -> None:
-        self.base_url = base_url
-
-    async def auth_header(self) -> str | None:
-        return None
-
-    async def refresh(self) -> None:
-        pass
 
 
 class Clock:
@@ -152,7 +135,7 @@ async def rig(
         if prepare is not None:
             prepare(server)
         transport = Transport(
-            PlainCredentials(server.url), user_agent="test", max_body_bytes=max_body_bytes
+            Credentials(server.url), user_agent="test", bounds=Bounds(body_bytes=max_body_bytes)
         )
         made = Rig(server, transport, **options)
         task = asyncio.create_task(made.informer.run())

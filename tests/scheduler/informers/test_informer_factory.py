@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from scheduler.client.credentials import Credentials
 from scheduler.client.transport import Transport
 from scheduler.informers.informer_factory import (
     InformerFactory,
@@ -16,7 +17,7 @@ from scheduler.informers.informer_factory import (
 from scheduler.informers.reflector_options import ReflectorOptions
 from scheduler.kinds import NAMESPACES, NODES, PODS
 from tests.fakes.api_server import FakeApiServer
-from tests.scheduler.informers.harness import Clock, Naps, PlainCredentials, pod, run, until
+from tests.scheduler.informers.harness import Clock, Naps, pod, run, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -35,7 +36,7 @@ class Setup:
 @asynccontextmanager
 async def setup() -> AsyncIterator[Setup]:
     async with FakeApiServer() as server:
-        transport = Transport(PlainCredentials(server.url), user_agent="test")
+        transport = Transport(Credentials(server.url), user_agent="test")
         made = Setup(server, transport)
         try:
             yield made

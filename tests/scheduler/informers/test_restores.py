@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from cache.comparer import compare
 from cache.known import Known
 from scheduler.client.credential_search import load_credentials
+from scheduler.client.credentials import Credentials
 from scheduler.client.transport import Transport
 from scheduler.event_handlers.other_objects import OtherObjects
 from scheduler.informers.informer_factory import InformerFactory
@@ -19,7 +20,7 @@ from scheduler.kinds import NODES, PERSISTENT_VOLUMES, PODS
 from tests.controlplane.api import ApiClient
 from tests.controlplane.objects import make_node, make_pod
 from tests.fakes.api_server import FakeApiServer
-from tests.scheduler.informers.harness import Naps, PlainCredentials, pod, rig, run, until
+from tests.scheduler.informers.harness import Naps, pod, rig, run, until
 from tests.scheduler.parts import Parts
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def node(name: str, **labels: str) -> dict[str, Any]:
 def test_what_one_resource_shows_holds_for_the_others() -> None:
     async def main() -> None:
         async with FakeApiServer() as server:
-            transport = Transport(PlainCredentials(server.url), user_agent="test")
+            transport = Transport(Credentials(server.url), user_agent="test")
             factory = InformerFactory(transport, ReflectorOptions(sleep=Naps(), read_timeout_s=0.1))
             pods, nodes = factory.informer(PODS), factory.informer(NODES)
             server.create("nodes", node("n1"))
