@@ -262,24 +262,15 @@ def _act(
     slots: BindingSlots,
     setting: Setting,
 ) -> Acting:
-    api, executor, clock, rng = ports.api, ports.executor, ports.clock, ports.rng
+    executor, clock = ports.executor, ports.clock
     pods, live_pod, metrics = known.pods, known.watched.pods.get, setting.metrics
-    binder = Binder(
-        api,
-        rng,
-        executor.sleep,
-        slots=slots,
-        on_abandoned=metrics.binding_abandoned,
-        clock=clock.monotonic,
-    )
-    storage_writer = StorageWriter(api, rng, executor.sleep)
+    binder = Binder(ports, slots, metrics.binding_abandoned)
+    storage_writer = StorageWriter(ports)
     failures = FailureHandler(
         pods.queue, live_pod, reports.events, reports.statuses, metrics, clock.monotonic
     )
     bindings = BindingCycles(executor, clock.monotonic, pods, failures, reports, slots)
-    evictor = Evictor(
-        api, live_pod, bindings.turn_back, rng, wall_clock=clock.wall, sleep=executor.sleep
-    )
+    evictor = Evictor(ports, live_pod, bindings.turn_back)
     preemptions = PreemptionExecutor(
         executor.loop, clock.monotonic, evictor, live_pod, pods.queue, reports
     )

@@ -18,8 +18,6 @@ a bounded number of attempts and a bounded time, whatever is answered: a webhook
 
 from __future__ import annotations
 
-import asyncio
-import time
 from itertools import count
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -39,12 +37,12 @@ from scheduler.api_writes.settle import (
 from scheduler.client.errors import Action, ApiError, backoff_s, classify
 
 if TYPE_CHECKING:
-    import random
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from cache.objects import Pod
     from cache.pod_info import PodInfo
     from scheduler.api_writes.binding_slots import BindingSlots
+    from scheduler.process.ports import Ports
 
 MAX_TRIES: Final = 6
 """Requests for one binding while nobody answers; about ten seconds in all, so that a restart of the
@@ -88,15 +86,19 @@ class BoundElsewhereError(Exception):
         self.node_name = node_name
 
 
-class BindingApi(Protocol):
+class PodReaderApi(Protocol):
+    """The call that settles what became of a write to a pod; raises ApiError."""
+
+    async def get_pod(self, namespace: str, name: str) -> Pod | None:
+        """Return the pod as it is stored now, or None if there is none of that name."""
+        ...
+
+
+class BindingApi(PodReaderApi, Protocol):
     """The two calls that binding needs."""
 
     async def bind_pod(self, namespace: str, name: str, uid: str, node_name: str) -> None:
         """POST the binding; raise ApiError unless it was accepted."""
-        ...
-
-    async def get_pod(self, namespace: str, name: str) -> Pod | None:
-        """GET the pod; None when there is none."""
         ...
 
 
@@ -105,20 +107,14 @@ class Binder:
 
     Parameters
     ----------
-    api
-        The API server.
-    rng
-        Jitter of the delays between attempts.
-    sleep
-        Waits between attempts.
+    ports
+        The outside; ``rng`` is for the delays between attempts.
     slots
         Where a binding that waits gives its slot back.
     on_abandoned
         Receives the reason of each binding that is abandoned while its pod is still there:
         ``retries``, ``throttled``, ``crowded``, ``conflict``, ``not_found``, ``forbidden`` or
         ``refused``; not where its namespace is being deleted.
-    clock
-        Seconds of a monotonic clock.
 
     Notes
     -----
@@ -126,21 +122,14 @@ class Binder:
     """
 
     def __init__(
-        self,
-        api: BindingApi,
-        rng: random.Random,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        *,
-        slots: BindingSlots,
-        on_abandoned: Callable[[str], None],
-        clock: Callable[[], float] = time.monotonic,
+        self, ports: Ports[BindingApi], slots: BindingSlots, on_abandoned: Callable[[str], None]
     ) -> None:
-        self._api = api
-        self._rng = rng
-        self._sleep = sleep
+        self._api = ports.api
+        self._rng = ports.rng
+        self._sleep = ports.executor.sleep
+        self._clock = ports.clock.monotonic
         self._slots = slots
         self._on_abandoned = on_abandoned
-        self._clock = clock
         self._pausing = 0
         self._failing = FailingNamespaces()
         self._under_way: dict[str, int] = {}

@@ -10,7 +10,6 @@ Source: pkg/scheduler/framework/preemption/executor.go, PreemptPod (1.36).
 from __future__ import annotations
 
 import asyncio
-import time
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -18,16 +17,18 @@ import structlog
 
 from cache.pod_info import is_terminal
 from cache.resources import MalformedObjectError
+from scheduler.api_writes.binder import PodReaderApi
+from scheduler.api_writes.pod_status_writer import PodStatusApi
 from scheduler.api_writes.settle import AGAIN, NO_MAX_PAUSE, Failure, settle, why_given_up
 from scheduler.client.errors import Action, ApiError
 from scheduler.client.timestamps import api_time
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Awaitable, Callable, Mapping
 
     from cache.objects import Pod
     from cache.pod_info import PodInfo
+    from scheduler.process.ports import Ports
 
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
@@ -42,30 +43,11 @@ _AGAIN: Final = AGAIN | {Action.CONFLICT}
 log = structlog.get_logger(__name__)
 
 
-class EvictionApi(Protocol):
+class EvictionApi(PodReaderApi, PodStatusApi, Protocol):
     """The calls that eviction needs; each raises ApiError."""
-
-    async def patch_pod_status(
-        self,
-        namespace: str,
-        name: str,
-        uid: str,
-        patch: Mapping[str, Any],
-        *,
-        resource_version: str = "",
-    ) -> None:
-        """Change a pod's status by a strategic merge patch, if it still has this UID.
-
-        And this version, unless that is the empty string.
-        """
-        ...
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
         """Ask for a pod's deletion, if it still has this UID."""
-        ...
-
-    async def get_pod(self, namespace: str, name: str) -> Pod | None:
-        """Return the pod as it is stored now, or None if there is none of that name."""
         ...
 
 
@@ -87,15 +69,13 @@ class Evictor:
 
     Parameters
     ----------
+    ports
+        The outside; ``rng`` is for the delays between attempts.
     live_pod
         Gives the latest version of a pod that the watch brought, by namespace and name.
     turn_back
         Lets go of a pod, by its UID and in a plugin's name, that is not bound yet; returns False
         for any other.
-    wall_clock
-        Seconds since the epoch.
-    rng, sleep
-        For the delays between attempts.
 
     Notes
     -----
@@ -104,20 +84,16 @@ class Evictor:
 
     def __init__(
         self,
-        api: EvictionApi,
+        ports: Ports[EvictionApi],
         live_pod: Callable[[str, str], Pod | None],
         turn_back: Callable[[str, str], bool],
-        rng: random.Random,
-        *,
-        wall_clock: Callable[[], float] = time.time,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._api = api
+        self._api = ports.api
+        self._rng = ports.rng
+        self._wall_clock = ports.clock.wall
+        self._sleep = ports.executor.sleep
         self._live_pod = live_pod
         self._turn_back = turn_back
-        self._rng = rng
-        self._wall_clock = wall_clock
-        self._sleep = sleep
         self._under_way: dict[str, asyncio.Task[Evicted]] = {}
         self._deleted: dict[str, tuple[str, str]] = {}
         """Namespace and name, by UID, of pods whose DELETE was accepted and that the watch has not

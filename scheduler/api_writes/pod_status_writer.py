@@ -51,9 +51,18 @@ class PodStatusApi(Protocol):
     """The one call that statuses need; raises ApiError."""
 
     async def patch_pod_status(
-        self, namespace: str, name: str, uid: str, patch: Mapping[str, Any]
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        patch: Mapping[str, Any],
+        *,
+        resource_version: str = "",
     ) -> None:
-        """Change a pod's status by a strategic merge patch, if it still has this UID."""
+        """Change a pod's status by a strategic merge patch, if it still has this UID.
+
+        And this version, unless that is the empty string.
+        """
         ...
 
 

@@ -12,7 +12,6 @@ Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, bindAPIUpdate (
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -21,11 +20,11 @@ from scheduler.api_writes.settle import NO_MAX_PAUSE, Failure, settle, why_given
 from scheduler.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 
 if TYPE_CHECKING:
-    import random
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
 
     from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
     from scheduler.kinds import ResourceKind
+    from scheduler.process.ports import Ports
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -53,27 +52,18 @@ class StorageWriter:
 
     Parameters
     ----------
-    api
-        The API server.
-    rng
-        Jitter of the delays between attempts.
-    sleep
-        Waits between attempts.
+    ports
+        The outside; ``rng`` is for the delays between attempts.
 
     Notes
     -----
     *Concurrency*: confined to the I/O loop; any number of writes at a time.
     """
 
-    def __init__(
-        self,
-        api: ObjectApi,
-        rng: random.Random,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._api = api
-        self._rng = rng
-        self._sleep = sleep
+    def __init__(self, ports: Ports[ObjectApi]) -> None:
+        self._api = ports.api
+        self._rng = ports.rng
+        self._sleep = ports.executor.sleep
 
     async def claim_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Write the volume's ``claimRef`` and annotations over the version it was read at.

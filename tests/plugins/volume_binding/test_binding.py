@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +17,7 @@ from scheduler.client.errors import ApiError
 from scheduler.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
 from tests.builders import node, pod
 from tests.fakes.object_api import FakeObjectApi
+from tests.fakes.ports import FakeExecutor, fake_ports
 from tests.plugins.conformance import RecordingHandle
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Stage:
         self.api.put(PERSISTENT_VOLUME_CLAIMS, "default", "data", CLAIM)
         if static:
             self.api.put(PERSISTENT_VOLUMES, "", "pv", VOLUME)
-        writer = StorageWriter(self.api, random.Random(1), no_wait)
+        writer = StorageWriter(fake_ports(self.api, executor=FakeExecutor(no_wait)))
         self.handle = LiveHandle(self.storage, writer)
         self.plugin = VolumeBinding(VolumeBindingArgs(bind_timeout_seconds=timeout_s), self.handle)
         view = NodesView.of([HERE.info()])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -25,6 +24,7 @@ from scheduler.client.errors import ApiError
 from tests.builders import pod
 from tests.fakes.binding_api import FakeBindingApi
 from tests.fakes.clock import FakeClock
+from tests.fakes.ports import FakeExecutor, fake_ports
 from tests.fakes.refusals import lost, refusal
 
 if TYPE_CHECKING:
@@ -66,12 +66,9 @@ class Scene:
 
     def __post_init__(self) -> None:
         self.binder = Binder(
-            self.api,
-            random.Random(1),
-            self._sleep,
-            slots=self.slots,
-            on_abandoned=self.abandoned.append,
-            clock=self.clock,
+            fake_ports(self.api, self.clock, executor=FakeExecutor(self._sleep)),
+            self.slots,
+            self.abandoned.append,
         )
 
     async def _sleep(self, seconds: float) -> None:
@@ -286,14 +283,7 @@ def test_where_bindings_hang_only_a_few_requests_are_under_way():
             await asyncio.sleep(0)
 
         api = HangingApi()
-        made = Binder(
-            api,
-            random.Random(1),
-            sleep,
-            slots=slots,
-            on_abandoned=abandoned.append,
-            clock=clock,
-        )
+        made = Binder(fake_ports(api, clock, executor=FakeExecutor(sleep)), slots, abandoned.append)
         answered.set()
         await made.bind_pod(pod("first").uid("first").info(), "n1")
         answered.clear()
@@ -326,7 +316,7 @@ def test_only_so_many_bindings_pause_at_a_time(monkeypatch):
         async def sleep(seconds: float) -> None:
             await forever.wait()
 
-        made = Binder(api, random.Random(1), sleep, slots=slots, on_abandoned=abandoned.append)
+        made = Binder(fake_ports(api, executor=FakeExecutor(sleep)), slots, abandoned.append)
         infos = [pod(name).uid(name).info() for name in ("a", "b", "c")]
         async with asyncio.TaskGroup() as group:
             tasks = []

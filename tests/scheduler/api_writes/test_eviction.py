@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,6 +12,7 @@ from scheduler.api_writes.eviction import MAX_TRIES, Evicted, Evictor
 from scheduler.client.errors import ApiError
 from tests.builders import pod
 from tests.fakes.eviction_api import FakeEvictionApi
+from tests.fakes.ports import FakeExecutor, fake_ports
 from tests.fakes.refusals import lost, refusal
 
 if TYPE_CHECKING:
@@ -34,12 +34,9 @@ class Scene:
         self.wanted = True
         self.turned_back: list[tuple[str, str]] = []
         self.evictor = Evictor(
-            api,
+            fake_ports(api, wall=lambda: 1_700_000_000.0, executor=FakeExecutor(self._sleep)),
             lambda namespace, name: self.live,
             self._turn_back,
-            random.Random(1),
-            wall_clock=lambda: 1_700_000_000.0,
-            sleep=self._sleep,
         )
 
     def _turn_back(self, uid: str, plugin: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import uuid
 
 import pytest
@@ -15,6 +14,7 @@ from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError
 from scheduler.client.transport import Transport
 from scheduler.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from tests.fakes.ports import fake_ports
 
 pytestmark = pytest.mark.controlplane
 
@@ -53,7 +53,7 @@ def play(control_plane, scene):
         try:
             async with asyncio.timeout(60):
                 api = Api(transport)
-                return await scene(api, StorageWriter(api, random.Random(1)))
+                return await scene(api, StorageWriter(fake_ports(api)))
         finally:
             await transport.close()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +11,7 @@ from scheduler.api_writes.volume_writer import MAX_RETRIES, StorageWriter
 from scheduler.client.errors import ApiError
 from scheduler.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from tests.fakes.object_api import FakeObjectApi
+from tests.fakes.ports import FakeExecutor, fake_ports
 from tests.storage_builders import claim, volume
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def an_api(faults: Iterable[Any] = ()) -> FakeObjectApi:
 
 
 def write(api: FakeObjectApi, wanted: PersistentVolume) -> PersistentVolume:
-    writer = StorageWriter(api, random.Random(1), no_wait)
+    writer = StorageWriter(fake_ports(api, executor=FakeExecutor(no_wait)))
     return asyncio.run(writer.claim_volume(wanted))
 
 
@@ -60,7 +60,7 @@ def test_a_claim_is_written_with_its_annotations() -> None:
     annotated = {"metadata": {"uid": "u", "annotations": {"old": "1"}}, "spec": {"x": 1}}
     api.put(PERSISTENT_VOLUME_CLAIMS, "default", "data", annotated)
     wanted = claim("data").annotation("old", "1").annotation("new", "2").version(101).build()
-    writer = StorageWriter(api, random.Random(1), no_wait)
+    writer = StorageWriter(fake_ports(api, executor=FakeExecutor(no_wait)))
     asyncio.run(writer.annotate_claim(wanted))
     stored = api.raw(PERSISTENT_VOLUME_CLAIMS, "default", "data")
     assert (stored["metadata"]["annotations"], stored["spec"]) == (

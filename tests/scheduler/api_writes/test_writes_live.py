@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import time
 import uuid
 from contextlib import asynccontextmanager
@@ -307,7 +306,7 @@ def test_a_pod_that_is_gone_is_nothing_to_complain_about(control_plane, kubeconf
 def test_a_victim_that_is_spared_is_not_marked_any_longer(control_plane, kubeconfig, namespace):
     async def scene(api: Api):
         pod = await api.get_pod(namespace, "web-0")
-        evictor = Evictor(api, lambda *_: pod, lambda *_: False, random.Random(1))
+        evictor = Evictor(fake_ports(api), lambda *_: pod, lambda *_: False)
         wanted = iter([True, True])
         return await evictor.evict(PodInfo(pod), "P", "to make room", lambda: next(wanted, False))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -38,7 +37,7 @@ from scheduler.runtime.profile_map import Profiles
 from tests.builders import node, pod
 from tests.fakes.binding_api import FakeBindingApi
 from tests.fakes.object_api import FakeObjectApi
-from tests.fakes.ports import fake_ports
+from tests.fakes.ports import FakeExecutor, fake_ports
 from tests.fakes.refusals import refusal
 from tests.fakes.watched import FakeWatched
 from tests.fakes.write_api import FakeWriteApi
@@ -82,14 +81,11 @@ class Stage:
             await asyncio.sleep(0)
 
         slots = BindingSlots(MAX_BINDING)
+        executor = FakeExecutor(no_wait)
         binder = Binder(
-            self.api,
-            random.Random(1),
-            no_wait,
-            slots=slots,
-            on_abandoned=parts.metrics.binding_abandoned,
+            fake_ports(self.api, executor=executor), slots, parts.metrics.binding_abandoned
         )
-        writes = StorageWriter(FakeObjectApi(), random.Random(1), no_wait)
+        writes = StorageWriter(fake_ports(FakeObjectApi(), executor=executor))
         handle = PluginServices(
             replace(Known.nothing(), storage=self.storage),
             FakeWatched((), () if self.live is None else (self.live,)),

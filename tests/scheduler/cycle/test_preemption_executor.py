@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +21,7 @@ from scheduler.queueing.queue_states import QueueState
 from tests.builders import pod
 from tests.fakes.clock import FakeClock
 from tests.fakes.eviction_api import FakeEvictionApi
-from tests.fakes.ports import fake_ports
+from tests.fakes.ports import FakeExecutor, fake_ports
 from tests.fakes.write_api import FakeWriteApi
 from tests.scheduler.queueing.queues import make_queue
 
@@ -62,7 +61,9 @@ class Scene:
         self.writer = PodStatusWriter(ports, lambda uid: False)
         self.held: set[str] = set()
         evictor = Evictor(
-            api, self._live_pod, lambda uid, plugin: uid in self.held, random.Random(1), sleep=_wait
+            fake_ports(api, executor=FakeExecutor(_wait)),
+            self._live_pod,
+            lambda uid, plugin: uid in self.held,
         )
         self.executor = PreemptionExecutor(
             loop,
