@@ -291,30 +291,7 @@ class App:
         if self.operator is not None:
             self.operator.start()
         try:
-            if not await self._synced(stop):
-                return 0
-            self.ready = True
-            settle_memory()
-            self.checks.start()
-            for field_name in ignored_fields(self.config, known_plugins(self.options.supply)):
-                log.warning("accepted and ignored", field=field_name)
-            if self.leadership is not None:
-                log.info("standing by", address=self.server.address)
-                self.server.answer()
-                if not await self.leadership.win(stop):
-                    return 0
-            counts = self.known.cluster.cache.counts()
-            log.info(
-                "scheduling",
-                profiles=sorted(self.deciding.profiles.names()),
-                nodes=counts.nodes,
-                pods=counts.pods,
-                address=self.server.address,
-                addresses=self.server.addresses,
-            )
-            self.deciding.loop.start(self.server.answer)
-            self.acting.reaper.start()
-            return await self._schedule_until(stop)
+            return await self._lead(stop)
         finally:
             if self.leadership is not None:
                 await self.leadership.stop()
@@ -331,21 +308,52 @@ class App:
             aging.stop()
             lag.stop()
 
+    async def _lead(self, stop: asyncio.Event) -> int:
+        """Schedule once everything is known and this process leads; return the exit status."""
+        if not await self._synced(stop):
+            return 0
+        self.ready = True
+        settle_memory()
+        self.checks.start()
+        for field_name in ignored_fields(self.config, known_plugins(self.options.supply)):
+            log.warning("accepted and ignored", field=field_name)
+        if self.leadership is not None:
+            log.info("standing by", address=self.server.address)
+            self.server.answer()
+            if not await self.leadership.win(stop):
+                return 0
+        counts = self.known.cluster.cache.counts()
+        log.info(
+            "scheduling",
+            profiles=sorted(self.deciding.profiles.names()),
+            nodes=counts.nodes,
+            pods=counts.pods,
+            address=self.server.address,
+            addresses=self.server.addresses,
+        )
+        self.deciding.loop.start(self.server.answer)
+        self.acting.reaper.start()
+        return await self._schedule_until(stop)
+
     def _make_server(self, listeners: Sequence[Listener]) -> Server:
         """Make what answers over HTTP; on a thread of its own, for its import takes long."""
         from scheduler.debug.table_sizes import table_sizes  # noqa: PLC0415 - see above
+        from scheduler.serving.health import Health  # noqa: PLC0415 - see above
         from scheduler.serving.pages import pages  # noqa: PLC0415 - see above
         from scheduler.serving.server import Server  # noqa: PLC0415 - see above
 
         return Server(
             self.options.serving,
+            listeners,
             self.metrics,
-            readiness={"informers": self._not_ready},
-            liveness={
-                "leaderElection": self._not_leading_any_more,
-                "scheduling": self.deciding.loop.problem,
-            },
-            details={"scheduling": lambda: self.deciding.loop.pod_under_way or None},
+            Health(
+                readiness={"informers": self._not_ready},
+                liveness={
+                    "leaderElection": self._not_leading_any_more,
+                    "scheduling": self.deciding.loop.problem,
+                },
+                details={"scheduling": lambda: self.deciding.loop.pod_under_way or None},
+            ),
             reviews=self.reviews,
             pages=pages(
                 self.profiles.describe,
@@ -353,7 +361,6 @@ class App:
                 self.watches.pods.list,
                 lambda: table_sizes(self),
             ),
-            listeners=listeners,
         )
 
     async def _synced(self, stop: asyncio.Event) -> bool:

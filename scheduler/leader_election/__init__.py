@@ -5,8 +5,7 @@ Says who may write, never writes anything but the Lease. The fence that each wri
 """
 
 from scheduler.leader_election.elector import LeaderElector, own_identity
-from scheduler.leader_election.leadership import Leadership, leadership_of
-from scheduler.leader_election.lease_name import LeaseName, lease_of
+from scheduler.leader_election.leadership import Leadership, LeaseName, leadership_of, lease_of
 from scheduler.leader_election.rules import Step, View, next_step
 from scheduler.leader_election.tenure import ElectionTimes, Standing, Tenure, boot_clock
 

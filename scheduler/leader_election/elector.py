@@ -18,7 +18,7 @@ import socket
 import time
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
-    from scheduler.client.leases import Lease
+    from scheduler.client.leases import Lease, Leases
     from scheduler.leader_election.tenure import ElectionTimes
 
 LOOK_S: Final = 0.5
@@ -48,22 +48,6 @@ _BLIND_SHARE: Final = 3
 """Part of the lease's duration for which a look at a Lease that is gone may fail to come."""
 
 log = structlog.get_logger(__name__)
-
-
-class LeaseStore(Protocol):
-    """The three calls that an election needs; all raise ApiError."""
-
-    async def get(self, *, timeout_s: float) -> Lease | None:
-        """Return the Lease, or None."""
-        ...
-
-    async def create(self, record: LeaseRecord, *, timeout_s: float) -> Lease:
-        """Make the Lease; 409 if there is one."""
-        ...
-
-    async def update(self, lease: Lease, record: LeaseRecord, *, timeout_s: float) -> Lease:
-        """Write into this version of the Lease; 409 if it is an old one."""
-        ...
 
 
 def own_identity() -> str:
@@ -100,7 +84,7 @@ class LeaderElector:
 
     def __init__(
         self,
-        leases: LeaseStore,
+        leases: Leases,
         identity: str,
         times: ElectionTimes,
         rng: random.Random,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
+from scheduler.client.credential_search import own_namespace
 from scheduler.client.leases import Leases
 from scheduler.leader_election.elector import LeaderElector
-from scheduler.leader_election.lease_name import lease_of
 from scheduler.leader_election.tenure import ElectionTimes, Standing
 
 if TYPE_CHECKING:
@@ -128,6 +128,25 @@ async def _first(
         if cancel and not task.done():
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+
+class LeaseName(NamedTuple):
+    """Where a Lease is."""
+
+    namespace: str
+    name: str
+
+
+def lease_of(config: SchedulerConfig) -> LeaseName:
+    """Return the Lease that a configuration names.
+
+    # Differs: a file that names no namespace means the one that this process runs in, where its
+    rights are; kube-scheduler's is kube-system then. So it is here outside of any pod.
+    """
+    election, namespace = config.leader_election, None
+    if "leaderElection.resourceNamespace" not in config.given:
+        namespace = own_namespace()
+    return LeaseName(namespace or election.resource_namespace, election.resource_name)
 
 
 def leadership_of(

@@ -5,6 +5,7 @@ Source: k8s.io/apiserver/pkg/server/healthz, healthz.go (0.36), for the form of 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import structlog
@@ -19,11 +20,31 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What has to be well, by name.
+
+    Each check returns None, or what is wrong in a few words that anybody may read. It is called on
+    the loop and must not wait.
+
+    Attributes
+    ----------
+    readiness
+        For ``/readyz``.
+    liveness
+        For ``/livez`` and ``/healthz``. That the loop answers is always checked.
+    details
+        More about a check of `liveness` that has failed, for those who may read pages: it is told
+        under a path of its own, and not where that is open to anybody.
+    """
+
+    readiness: Mapping[str, Check] = field(default_factory=dict)
+    liveness: Mapping[str, Check] = field(default_factory=dict)
+    details: Mapping[str, Check] = field(default_factory=dict)
+
+
 def add_health(
-    app: web.Application,
-    name: str,
-    checks: Mapping[str, Check],
-    details: Mapping[str, Check] | None = None,
+    app: web.Application, name: str, checks: Mapping[str, Check], details: Mapping[str, Check]
 ) -> None:
     """Serve ``/<name>``, and each check by itself under ``/<name>/<check>``.
 
@@ -36,7 +57,7 @@ def add_health(
     app.router.add_get(f"/{name}", _all_of(name, checks))
     for check_name, check in checks.items():
         app.router.add_get(
-            f"/{name}/{check_name}", _one_of(check_name, check, (details or {}).get(check_name))
+            f"/{name}/{check_name}", _one_of(check_name, check, details.get(check_name))
         )
 
 

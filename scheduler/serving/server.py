@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import structlog
 from aiohttp import hdrs, web
@@ -22,15 +22,15 @@ from aiohttp import hdrs, web
 from scheduler.serving.access import Access
 from scheduler.serving.certificate import SelfMadeCertificate
 from scheduler.serving.health import add_health
-from scheduler.serving.listener import listeners as listeners_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from aiohttp.typedefs import Middleware
 
+    from scheduler.metrics import Metrics
     from scheduler.serving.access_reviews import Reviews
-    from scheduler.serving.health import Check
+    from scheduler.serving.health import Health
     from scheduler.serving.listener import Listener
     from scheduler.serving.options import ServingOptions
 
@@ -45,14 +45,6 @@ _MAX_BODY_BYTES: Final = 1_024
 _GRACE_S: Final = 2.0
 
 log = structlog.get_logger(__name__)
-
-
-class MetricsSource(Protocol):
-    """Who has the metrics."""
-
-    def render(self, accept: str = "") -> tuple[bytes, str]:
-        """Return the metrics as text, and its content type, for an Accept header."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +64,17 @@ class Server:
     Parameters
     ----------
     options
+        To whom.
+    listeners
         Where.
     metrics
         Rendered on a thread of its own, so that a scrape does not hold up the loop.
+    health
+        What has to be well.
     reviews
         Who may read over HTTPS; with None nobody may read more than the open paths.
-    readiness
-        What has to be well for ``/readyz``, by name: each returns None, or what is wrong in a
-        few words that anybody may read. Called on the loop; must not wait.
-    liveness
-        The same for ``/livez`` and ``/healthz``. That the loop answers is always checked.
-    details
-        More about a check of `liveness` that has failed, by its name, for those who may read
-        pages: it is told under a path of its own, and not where that is open to anybody.
     pages
         Everything else.
-    listeners
-        Those that `options` come to, where they listen already.
-
-    Raises
-    ------
-    ServerError
-        An address is none, or the given certificate cannot be used.
 
     Notes
     -----
@@ -103,21 +84,19 @@ class Server:
     def __init__(
         self,
         options: ServingOptions,
-        metrics: MetricsSource,
+        listeners: Sequence[Listener],
+        metrics: Metrics,
+        health: Health,
         *,
-        readiness: Mapping[str, Check],
-        liveness: Mapping[str, Check] | None = None,
-        details: Mapping[str, Check] | None = None,
         reviews: Reviews | None = None,
         pages: Sequence[Page] = (),
-        listeners: Sequence[Listener] | None = None,
     ) -> None:
         self._metrics = metrics
         # One scrape at a time: more of them would only take the interpreter from each other.
         self._rendering = asyncio.Lock()
         self._endpoints: list[tuple[Listener, web.AppRunner]] = []
         limits_s = {page.path: page.limit_s for page in pages}
-        for listener in listeners_of(options) if listeners is None else listeners:
+        for listener in listeners:
             gate = Access(reviews, options) if listener.is_secure else None
             app = web.Application(
                 middlewares=[_turnstile(gate, limits_s)], client_max_size=_MAX_BODY_BYTES
@@ -125,27 +104,17 @@ class Server:
             for name in ("livez", "healthz"):
                 told = {
                     check: detail
-                    for check, detail in (details or {}).items()
+                    for check, detail in health.details.items()
                     if gate is None or not gate.is_open(f"/{name}/{check}")
                 }
-                add_health(app, name, liveness or {}, told)
-            add_health(app, "readyz", readiness)
+                add_health(app, name, health.liveness, told)
+            add_health(app, "readyz", health.readiness, {})
             app.router.add_get("/metrics", self._serve_metrics)
             for page in pages:
                 app.router.add_route(page.method, page.path, page.handler)
             self._endpoints.append((listener, _runner(app)))
             if listener.is_secure and listener.certificate is None:
                 listener.certificate = SelfMadeCertificate([options.bind_address])
-
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        """The URLs it is reached by."""
-        return tuple(listener.url for listener, _ in self._endpoints)
-
-    @property
-    def address(self) -> str:
-        """``host:port`` in plain text if that is served, else of HTTPS; empty for neither."""
-        return self._endpoints[-1][0].address if self._endpoints else ""
 
     async def start(self) -> None:
         """Listen.

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scheduler.metrics import Metrics
 from scheduler.serving import listener as listener_module
 from scheduler.serving.listener import MAX_CONNECTIONS, parse_bind_address
 from scheduler.serving.options import ServingOptions
-from scheduler.serving.server import Server
+from tests.scheduler.serving.served import OwnServer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -42,7 +41,7 @@ def anybody() -> ssl.SSLContext:
 class Door:
     """A server over HTTPS, and clients with addresses of their own."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: OwnServer) -> None:
         self._host, self._port = parse_bind_address(server.address)
         self._tls = anybody()
         self.idle = 0
@@ -97,7 +96,7 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> byt
 def play(scene: Callable[[Door], Awaitable[None]]) -> None:
     async def run() -> None:
         options = ServingOptions(bind_address="127.0.0.1", secure_port=0)
-        server = Server(options, Metrics(), readiness={})
+        server = OwnServer(options)
         await server.start()
         try:
             async with asyncio.timeout(120):

@@ -9,6 +9,7 @@ import pytest
 
 from scheduler.metrics import Metrics
 from scheduler.serving import late_server
+from scheduler.serving.health import Health
 from scheduler.serving.late_server import LateServer
 from scheduler.serving.listener import ServerError
 from scheduler.serving.options import ServingOptions
@@ -29,7 +30,7 @@ def on_a_loop(test):
 
 def late(*, options=PLAIN, make=None, is_busy=lambda: False, on_failure=lambda: None):
     def a_server(listeners):
-        return Server(options, Metrics(), readiness={}, listeners=listeners)
+        return Server(options, listeners, Metrics(), Health())
 
     return LateServer(options, make or a_server, is_busy, on_failure)
 
@@ -82,7 +83,7 @@ async def test_while_somebody_is_busy_and_nobody_asks_it_is_not_made(monkeypatch
 
     def a_server(listeners):
         made.append(listeners)
-        return Server(PLAIN, Metrics(), readiness={}, listeners=listeners)
+        return Server(PLAIN, listeners, Metrics(), Health())
 
     server = late(make=a_server, is_busy=lambda: True)
     server.listen()

@@ -13,11 +13,11 @@ from scheduler.debug.table_sizes import table_sizes
 from scheduler.process.log_setup import configure_logging, current_level
 from scheduler.serving.options import ServingOptions
 from scheduler.serving.pages import pages
-from scheduler.serving.server import Server
 from tests.builders import node, pod
 from tests.fakes.ports import FakeExecutor
 from tests.fakes.watched import FakeWatched
 from tests.scheduler.parts import Parts
+from tests.scheduler.serving.served import OwnServer
 
 PLAIN = ServingOptions(secure_port=None, insecure_bind_address="127.0.0.1:0")
 RUNNING = pod("runs").request(cpu="1").on("n1")
@@ -57,7 +57,7 @@ def ask(method: str, path: str, *, body: str | None = None, debugger=None):
             lambda: [RUNNING.build()],
             lambda: table_sizes(cluster.parts.cache),
         )
-        server = Server(PLAIN, cluster.parts.metrics, readiness={}, pages=served)
+        server = OwnServer(PLAIN, cluster.parts.metrics, pages=served)
         await server.start()
         try:
             async with (

@@ -11,14 +11,14 @@ import pytest
 import structlog
 
 from scheduler.client.errors import ApiError
-from scheduler.metrics import Metrics
 from scheduler.serving import listener as listener_module
 from scheduler.serving.access_reviews import User
 from scheduler.serving.certificate import GivenCertificate, make_certificate
+from scheduler.serving.health import Health
 from scheduler.serving.listener import ServerError, parse_bind_address
 from scheduler.serving.options import ServingOptions
-from scheduler.serving.server import Server
 from tests.fakes.clock import FakeClock
+from tests.scheduler.serving.served import OwnServer
 
 OPTIONS = ServingOptions(bind_address="127.0.0.1", secure_port=0)
 
@@ -55,14 +55,11 @@ def stuck():
 
 
 async def serve(visit, *, options=OPTIONS, reviews=None):
-    server = Server(
-        options,
-        Metrics(),
-        readiness={},
+    health = Health(
         liveness={"scheduling": lambda: "stuck" if STUCK.is_set() else None},
         details={"scheduling": lambda: "team-a/secret"},
-        reviews=reviews,
     )
+    server = OwnServer(options, health=health, reviews=reviews)
     await server.start()
     try:
         async with asyncio.timeout(30):
@@ -71,7 +68,7 @@ async def serve(visit, *, options=OPTIONS, reviews=None):
         await server.stop()
 
 
-async def fetch(server: Server, path: str, token: str | None, context=False) -> tuple[int, str]:
+async def fetch(server: OwnServer, path: str, token: str | None, context=False) -> tuple[int, str]:
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     async with (
         aiohttp.ClientSession() as client,
@@ -155,7 +152,7 @@ def test_without_an_api_server_nobody_is_anybody():
 def test_answers_are_kept():
     people = KnownPeople()
 
-    async def visit(server: Server) -> None:
+    async def visit(server: OwnServer) -> None:
         await asyncio.gather(*(fetch(server, "/metrics", "scraper") for _ in range(3)))
         await fetch(server, "/metrics", "scraper")
 
@@ -166,7 +163,7 @@ def test_answers_are_kept():
 def test_answers_that_hold_for_no_time_are_asked_for_again():
     people = KnownPeople()
 
-    async def visit(server: Server) -> None:
+    async def visit(server: OwnServer) -> None:
         for _ in range(2):
             await fetch(server, "/metrics", "stranger")
 
@@ -195,7 +192,7 @@ def test_a_given_certificate_is_served(tmp_path):
     trusting = ssl.create_default_context(cafile=cert)
     trusting.verify_flags &= ~ssl.VERIFY_X509_STRICT  # it signed itself and is no authority
 
-    async def visit(server: Server) -> int:
+    async def visit(server: OwnServer) -> int:
         return (await fetch(server, "/livez", None, trusting))[0]
 
     assert asyncio.run(serve(visit, options=options)) == 200
@@ -240,7 +237,7 @@ def test_a_renewed_certificate_that_is_none_is_not_taken(tmp_path):
 )
 def test_what_cannot_be_served_with_is_one_sentence(files, message):
     async def start() -> None:
-        server = Server(replace(OPTIONS, **files), Metrics(), readiness={})
+        server = OwnServer(replace(OPTIONS, **files))
         try:
             await server.start()
         finally:
@@ -253,7 +250,7 @@ def test_what_cannot_be_served_with_is_one_sentence(files, message):
 def talk(sent: bytes) -> bytes:
     """Return what the server says to somebody who speaks no TLS, until it closes."""
 
-    async def visit(server: Server) -> bytes:
+    async def visit(server: OwnServer) -> bytes:
         reader, writer = await asyncio.open_connection(*parse_bind_address(server.address))
         writer.write(sent)
         try:
@@ -278,7 +275,7 @@ def test_a_handshake_that_never_ends_is_cut_off(monkeypatch):
 def test_handshakes_that_hang_keep_nobody_out(monkeypatch):
     monkeypatch.setattr(listener_module, "MAX_CONNECTIONS", 2)
 
-    async def visit(server: Server) -> tuple[int, bytes]:
+    async def visit(server: OwnServer) -> tuple[int, bytes]:
         address = parse_bind_address(server.address)
         held = [await asyncio.open_connection(*address) for _ in range(2)]
         status, _ = await fetch(server, "/livez", None)

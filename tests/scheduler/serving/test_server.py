@@ -7,12 +7,12 @@ import aiohttp
 import pytest
 import structlog
 
-from scheduler.metrics import Metrics
 from scheduler.serving import listener as listener_module
 from scheduler.serving import server as server_module
+from scheduler.serving.health import Health
 from scheduler.serving.listener import ServerError, parse_bind_address
 from scheduler.serving.options import ServingOptions
-from scheduler.serving.server import Server
+from tests.scheduler.serving.served import OwnServer
 
 
 def plain(bind_address: str = "127.0.0.1:0") -> ServingOptions:
@@ -32,7 +32,7 @@ def broken() -> str | None:
 
 
 async def serve(visit, *, readiness=None, liveness=None, bind_address="127.0.0.1:0"):
-    server = Server(plain(bind_address), Metrics(), readiness=readiness or {}, liveness=liveness)
+    server = OwnServer(plain(bind_address), health=Health(readiness or {}, liveness or {}))
     await server.start()
     try:
         async with asyncio.timeout(30):
@@ -44,7 +44,7 @@ async def serve(visit, *, readiness=None, liveness=None, bind_address="127.0.0.1
 def get(path: str, *, headers=None, **checks):
     """Return status, text and headers of one request."""
 
-    async def visit(server: Server):
+    async def visit(server: OwnServer):
         async with (
             aiohttp.ClientSession() as client,
             client.get(f"http://{server.address}{path}", headers=headers) as answer,
@@ -57,7 +57,7 @@ def get(path: str, *, headers=None, **checks):
 def exchange(sent: bytes) -> bytes:
     """Return everything that the server says to `sent` until it closes the connection."""
 
-    async def visit(server: Server) -> bytes:
+    async def visit(server: OwnServer) -> bytes:
         host, port = parse_bind_address(server.address)
         reader, writer = await asyncio.open_connection(host, port)
         writer.write(sent)
@@ -189,7 +189,7 @@ def test_a_request_that_never_ends_is_cut_off(monkeypatch):
 def test_of_too_many_connections_the_oldest_is_closed(monkeypatch):
     monkeypatch.setattr(listener_module, "MAX_CONNECTIONS", 2)
 
-    async def visit(server: Server) -> tuple[bytes, bytes]:
+    async def visit(server: OwnServer) -> tuple[bytes, bytes]:
         host, port = parse_bind_address(server.address)
         held = []
         for _ in range(3):
@@ -211,7 +211,7 @@ def test_of_too_many_connections_the_oldest_is_closed(monkeypatch):
 def test_connections_that_have_ended_cost_no_other(monkeypatch):
     monkeypatch.setattr(listener_module, "MAX_CONNECTIONS", 3)
 
-    async def visit(server: Server) -> bytes:
+    async def visit(server: OwnServer) -> bytes:
         host, port = parse_bind_address(server.address)
         first, first_writer = await asyncio.open_connection(host, port)
         for _ in range(20):
@@ -231,7 +231,7 @@ def test_connections_that_have_ended_cost_no_other(monkeypatch):
 def test_a_request_that_takes_too_long_is_given_up(monkeypatch):
     monkeypatch.setattr(server_module, "_REQUEST_S", 0.05)
 
-    async def visit(server: Server) -> int:
+    async def visit(server: OwnServer) -> int:
         async with (
             server._rendering,
             aiohttp.ClientSession() as client,
@@ -284,7 +284,7 @@ def test_what_is_no_bind_address(text):
     ],
 )
 def test_the_port_that_was_taken_is_told(bind_address, prefix):
-    async def visit(server: Server) -> str:
+    async def visit(server: OwnServer) -> str:
         return server.address
 
     address = asyncio.run(serve(visit, bind_address=bind_address))
@@ -296,7 +296,7 @@ def test_a_port_that_is_taken_is_one_sentence():
     async def start() -> None:
         with socket.create_server(("127.0.0.1", 0)) as other:
             address = f"127.0.0.1:{other.getsockname()[1]}"
-            server = Server(plain(address), Metrics(), readiness={})
+            server = OwnServer(plain(address))
             try:
                 with pytest.raises(
                     ServerError, match=f"^cannot listen on {address}: Address already in use$"
@@ -309,7 +309,7 @@ def test_a_port_that_is_taken_is_one_sentence():
 
 
 def test_a_host_of_another_machine_is_one_sentence():
-    server = Server(plain("192.0.2.1:0"), Metrics(), readiness={})
+    server = OwnServer(plain("192.0.2.1:0"))
     with pytest.raises(
         ServerError, match=r"^cannot listen on 192\.0\.2\.1:0: Cannot assign [a-z ]+$"
     ):
@@ -317,7 +317,7 @@ def test_a_host_of_another_machine_is_one_sentence():
 
 
 def test_after_the_end_nobody_listens():
-    async def visit(server: Server) -> str:
+    async def visit(server: OwnServer) -> str:
         return server.address
 
     host, port = parse_bind_address(asyncio.run(serve(visit)))
