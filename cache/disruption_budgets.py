@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from cache.label_selectors import Selector
     from cache.locks import MakeLock
-    from cache.objects import Pod, PodDisruptionBudget
+    from cache.objects import Pod
+    from cache.workload_objects import PodDisruptionBudget
 
 
 @dataclass(frozen=True, slots=True)

@@ -506,77 +506,7 @@ class Namespace(ApiStruct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
-# --- what selects pods ------------------------------------------------------------------------
-
-
-class WorkloadMeta(ApiStruct, frozen=True):
-    """Who a Service or a controller is; nothing else of its metadata is read."""
-
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-class ServiceSpec(ApiStruct, frozen=True):
-    """Which pods a Service sends to; without a selector it selects none."""
-
-    selector: Mapping[str, str] = EMPTY_MAP
-
-
-class Service(ApiStruct, frozen=True):
-    """A Service: default spreading keeps its pods apart."""
-
-    metadata: WorkloadMeta = WorkloadMeta()
-    spec: ServiceSpec = ServiceSpec()
-
-
-class ReplicationController(ApiStruct, frozen=True):
-    """A ReplicationController, which selects as a Service does."""
-
-    metadata: WorkloadMeta = WorkloadMeta()
-    spec: ServiceSpec = ServiceSpec()
-
-
-class SetSpec(ApiStruct, frozen=True):
-    """Which pods a ReplicaSet or a StatefulSet manages."""
-
-    selector: LabelSelector | None = None
-
-
-class ReplicaSet(ApiStruct, frozen=True):
-    """A ReplicaSet, that of a Deployment among them."""
-
-    metadata: WorkloadMeta = WorkloadMeta()
-    spec: SetSpec = SetSpec()
-
-
-class StatefulSet(ApiStruct, frozen=True):
-    """A StatefulSet."""
-
-    metadata: WorkloadMeta = WorkloadMeta()
-    spec: SetSpec = SetSpec()
-
-
-class PodDisruptionBudgetSpec(ApiStruct, frozen=True):
-    """Which pods a budget protects; no selector or an empty one protects none here."""
-
-    selector: LabelSelector | None = None
-
-
-class PodDisruptionBudgetStatus(ApiStruct, frozen=True):
-    """How many of them may be disrupted now, and which are on their way out already."""
-
-    disruptions_allowed: int = 0
-    disrupted_pods: Mapping[str, str] = EMPTY_MAP
-
-
-class PodDisruptionBudget(ApiStruct, frozen=True):
-    """A promise to keep enough pods of a workload running."""
-
-    metadata: WorkloadMeta = WorkloadMeta()
-    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
-    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+# --- lists ------------------------------------------------------------------------------------
 
 
 class ListMeta(ApiStruct, frozen=True):

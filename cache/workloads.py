@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from cache.objects import ReplicaSet, ReplicationController, StatefulSet
+from cache.workload_objects import ReplicaSet, ReplicationController, StatefulSet
 
 if TYPE_CHECKING:
     from cache.locks import MakeLock
-    from cache.objects import Service
+    from cache.workload_objects import Service
 
 Controller: TypeAlias = ReplicationController | ReplicaSet | StatefulSet
 """What manages pods and says by a selector which."""

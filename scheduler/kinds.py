@@ -16,16 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 import msgspec
 
 from cache.device_classes import DeviceClass
-from cache.objects import (
-    Namespace,
-    Node,
-    Pod,
-    PodDisruptionBudget,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-)
+from cache.objects import Namespace, Node, Pod
 from cache.storage_objects import (
     CSIDriver,
     CSINode,
@@ -34,6 +25,13 @@ from cache.storage_objects import (
     PersistentVolumeClaim,
     StorageClass,
     VolumeAttachment,
+)
+from cache.workload_objects import (
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
 )
 from plugins.framework.cluster_events import Resource
 

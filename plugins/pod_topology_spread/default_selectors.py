@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from cache.affinity_terms import compile_selector_once
 from cache.byte_bounded import ByteBounded, deep_bytes
 from cache.label_selectors import Selector, selector_of_labels
-from cache.objects import ReplicaSet, ReplicationController, StatefulSet
 from cache.resources import MalformedObjectError
+from cache.workload_objects import ReplicaSet, ReplicationController, StatefulSet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,12 +14,10 @@ from cache.objects import (
     GCEPersistentDiskVolumeSource,
     Namespace,
     ObjectMeta,
-    Service,
-    ServiceSpec,
     Volume,
-    WorkloadMeta,
 )
 from cache.pod_info import PodInfo
+from cache.workload_objects import Service, ServiceSpec, WorkloadMeta
 from cache.workloads import Workloads
 from plugins import names
 from plugins.registry import PLUGINS

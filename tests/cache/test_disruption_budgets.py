@@ -4,9 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from cache.disruption_budgets import DisruptionBudgets
-from cache.objects import (
-    LabelSelector,
-    LabelSelectorRequirement,
+from cache.objects import LabelSelector, LabelSelectorRequirement
+from cache.workload_objects import (
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,

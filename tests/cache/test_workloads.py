@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from cache.objects import (
-    LabelSelector,
+from cache.objects import LabelSelector
+from cache.workload_objects import (
     ReplicaSet,
     ReplicationController,
     Service,

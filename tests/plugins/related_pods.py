@@ -31,16 +31,18 @@ from cache.objects import (
     PodAffinityTerm,
     PodMeta,
     PodSpec,
+    Taint,
+    Toleration,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from cache.workload_objects import (
     ReplicaSet,
     ReplicationController,
     Service,
     ServiceSpec,
     SetSpec,
     StatefulSet,
-    Taint,
-    Toleration,
-    TopologySpreadConstraint,
-    WeightedPodAffinityTerm,
     WorkloadMeta,
 )
 from cache.workloads import Workloads

@@ -13,6 +13,8 @@ from cache.objects import (
     LabelSelectorRequirement,
     Namespace,
     ObjectMeta,
+)
+from cache.workload_objects import (
     ReplicaSet,
     Service,
     ServiceSpec,

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cache.node_info import NodeInfo
-    from cache.objects import Node, Pod, PodDisruptionBudget
+    from cache.objects import Node, Pod
     from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
+    from cache.workload_objects import PodDisruptionBudget
     from plugins.default_preemption import DefaultPreemptionArgs, Survey
     from plugins.default_preemption.candidates import Findings
     from plugins.framework.victims import Victims

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cache.objects import (
-    LabelSelector,
+from cache.objects import LabelSelector
+from cache.pod_info import PodInfo
+from cache.workload_objects import (
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
     WorkloadMeta,
 )
-from cache.pod_info import PodInfo
 from plugins.default_preemption.candidates import MAX_FILTER_RUNS, CandidateSearch
 from plugins.framework.status import SUCCESS, Code, Status
 from plugins.node_resources_fit.plugin import NodeResourcesFit

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cache.objects import (
-    LabelSelector,
+from cache.objects import LabelSelector
+from cache.workload_objects import (
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,

@@ -11,19 +11,21 @@ from cache.objects import (
     LabelSelector,
     LabelSelectorRequirement,
     OwnerReference,
+    Toleration,
+    TopologySpreadConstraint,
+)
+from cache.pod_info import PodInfo
+from cache.resources import MalformedObjectError
+from cache.snapshot import Snapshot
+from cache.workload_objects import (
     ReplicaSet,
     ReplicationController,
     Service,
     ServiceSpec,
     SetSpec,
     StatefulSet,
-    Toleration,
-    TopologySpreadConstraint,
     WorkloadMeta,
 )
-from cache.pod_info import PodInfo
-from cache.resources import MalformedObjectError
-from cache.snapshot import Snapshot
 from cache.workloads import Workloads
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable

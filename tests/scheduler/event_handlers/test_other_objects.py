@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from cache.device_classes import DeviceClass, DeviceClassSpec
 from cache.known import Known
-from cache.objects import LabelSelector, ObjectMeta, PodDisruptionBudget, PodDisruptionBudgetSpec
+from cache.objects import LabelSelector, ObjectMeta
 from cache.storage_objects import CSIStorageCapacity
+from cache.workload_objects import PodDisruptionBudget, PodDisruptionBudgetSpec
 from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
 from scheduler.event_handlers.other_objects import OtherObjects
 from scheduler.informers import Delta
