@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections import deque
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING
 
-from cache.known import Known
 from cache.pod_info import PodInfo
 from cache.snapshot import Snapshot
 from plugins.framework.cycle_state import CycleState
 from plugins.registry import PLUGINS
+from scheduler.assembly import Setting, assemble
 from scheduler.config import default_config, running_profiles
 from scheduler.cycle.host_selection import HostSelector
 from scheduler.cycle.scheduling_cycle import SchedulingCycle
-from scheduler.event_handlers.pods_and_nodes import EventHandlers
 from scheduler.metrics import Metrics
-from scheduler.queueing import QueueRules, SchedulingQueue
-from scheduler.runtime.known_pods import KnownPods
-from scheduler.runtime.plugin_handle import PluginActions, PluginServices
-from scheduler.runtime.profile_map import Profiles
-from scheduler.runtime.waiting_pods import WaitingPods
+from scheduler.options import Options
 from tests.bench.large_clusters import renamed
 from tests.fakes.nobody import Nobody
+from tests.fakes.ports import fake_ports
 from tests.fakes.watched import FakeWatched
 from tests.profiles import build_profiles
 
@@ -51,20 +46,15 @@ class Parts:
     """
 
     def __init__(self) -> None:
-        metrics, nobody = Metrics(), Nobody()
-        profiles = Profiles()
-        rules = QueueRules(profiles.sort_key, profiles.pre_enqueue, profiles.registrations)
-        known = Known.nothing()
-        self.cache = known.cache
-        pods = KnownPods(self.cache, SchedulingQueue(rules, time.monotonic), WaitingPods())
-        watched = FakeWatched()
+        watched, config = FakeWatched(), default_config("berth")
+        setting = Setting(config, Options(), Metrics())
+        made = assemble(fake_ports(Nobody()), lambda handlers, others: watched, setting)
+        self.cache = made.known.pods.cache
+        self.handlers = made.known.handlers
         self.live_pods = watched.pods
-        services = PluginServices(known, watched, pods, PluginActions(nobody, nobody, nobody))
-        profiles.swap(build_profiles(running_profiles(default_config("berth")), PLUGINS, services))
-        framework = profiles.get("berth")
-        assert framework is not None
-        self.framework = framework
-        self.handlers = EventHandlers(pods, profiles, metrics)
+        services = made.deciding.services
+        made.deciding.profiles.swap(build_profiles(running_profiles(config), PLUGINS, services))
+        (self.framework,) = made.deciding.profiles
 
 
 class Deciding:
