@@ -122,14 +122,6 @@ class AssumeCache(Generic[K, T]):
         with self._lock:
             return self._latest_journal.version, self._latest_journal.since(since)
 
-    def list(self) -> tuple[T, ...]:
-        """Return the latest view of all objects."""
-        with self._lock:
-            if not self._assumed:
-                return tuple(self._api.values())
-            assumed = self._assumed.get
-            return tuple(assumed(key) or api for key, api in self._api.items())
-
     def by_index(self, value: Hashable) -> tuple[T, ...]:
         """Return the latest view of the objects whose index is ``value``, the longest there first.
 
@@ -138,12 +130,6 @@ class AssumeCache(Generic[K, T]):
         with self._lock:
             held = self._by_index.get(value)
             return () if held is None else tuple(held.values())
-
-    @property
-    def assumed(self) -> tuple[T, ...]:
-        """The objects that are assumed now; none at rest."""
-        with self._lock:
-            return tuple(self._assumed.values())
 
     # --- what the watch says ------------------------------------------------------------------
 
@@ -185,8 +171,8 @@ class AssumeCache(Generic[K, T]):
                         self._assumed.pop(key, None)
                 self._api[key] = new
                 self._index_locked(key)
-            self._latest_journal.note(key)
-            self._journal.note(key)
+            self._latest_journal.record(key)
+            self._journal.record(key)
             listeners = tuple(self._listeners.get(key, ()))
         for listener in listeners:
             listener()
@@ -215,7 +201,7 @@ class AssumeCache(Generic[K, T]):
             self._unindex_locked(key)
             self._assumed[key] = obj
             self._index_locked(key)
-            self._latest_journal.note(key)
+            self._latest_journal.record(key)
 
     def restore(self, obj: T) -> None:
         """Show the API's version again, if what is assumed was made from the version of ``obj``."""
@@ -227,7 +213,7 @@ class AssumeCache(Generic[K, T]):
             self._unindex_locked(key)
             del self._assumed[key]
             self._index_locked(key)
-            self._latest_journal.note(key)
+            self._latest_journal.record(key)
 
     # --- who waits ----------------------------------------------------------------------------
 

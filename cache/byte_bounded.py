@@ -39,7 +39,7 @@ _ATOMS: Final = frozenset({str, int, float, bytes})
 _COLLECTIONS: Final = frozenset({tuple, list, set, frozenset})
 
 _NEWCOMERS: Final = 4
-"""Newcomers may have a fourth of the bytes once there is no room for all: the authors' choice."""
+"""Newcomers may have a fourth of the bytes once not all fit: the authors' choice."""
 
 _LARGEST: Final = 8
 """An entry may have an eighth of the bytes, so that a few of them do not push out all others."""
@@ -114,11 +114,6 @@ class ByteBounded(Generic[K, V]):
     def __contains__(self, key: K) -> bool:
         return key in self._newcomers or key in self._kept
 
-    @property
-    def largest_bytes(self) -> int:
-        """The weight of the heaviest entry that is kept."""
-        return self._max_bytes // _LARGEST
-
     def get(self, key: K) -> V | None:
         """Return what is remembered under a key, or None."""
         entry = self._newcomers.get(key)
@@ -133,12 +128,12 @@ class ByteBounded(Generic[K, V]):
         return entry.value
 
     def put(self, key: K, value: V) -> None:
-        """Remember a value, unless it is too heavy, and drop what there is no more room for."""
+        """Remember a value, unless it is too heavy, and drop what no longer fits."""
         self.pop(key)
         if self._age != self._ages.number:
             self._drop_old()
         weight = self._weigh(key, value)
-        if weight > self.largest_bytes:
+        if weight > self._max_bytes // _LARGEST:
             return
         entry = _Entry(value, weight, self._age)
         mark = hash(key)
@@ -149,7 +144,7 @@ class ByteBounded(Generic[K, V]):
             self._newcomers[key] = entry
             self._new_bytes += weight
         self.bytes += weight
-        self._make_room()
+        self._evict()
 
     def pop(self, key: K) -> V | None:
         """Forget a key, and return what was remembered under it."""
@@ -189,9 +184,9 @@ class ByteBounded(Generic[K, V]):
                 entry.weight = self._weigh(key, entry.value)
         self._new_bytes = sum(entry.weight for entry in self._newcomers.values())
         self.bytes = self._new_bytes + sum(entry.weight for entry in self._kept.values())
-        self._make_room()
+        self._evict()
 
-    def _make_room(self) -> None:
+    def _evict(self) -> None:
         while self.bytes > self._max_bytes:
             if self._new_bytes * _NEWCOMERS > self._max_bytes or not self._kept:
                 self._dismiss_newcomer()

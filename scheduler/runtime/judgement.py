@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plugins.framework.cycle_state import CycleState
-from plugins.framework.status import Code, unresolvable
+from plugins.framework.status import Code
 from scheduler.decision.decision import Diagnosis
 from scheduler.runtime.filter_outcome import PluginError
 from scheduler.runtime.node_statuses import SearchStatuses
@@ -61,8 +61,7 @@ class Search:
         if not pre.status.is_success:
             return Diagnosis(num_nodes, pre_filter=pre.status, narrowing_plugins=narrowing)
         if pre.node_names is not None:
-            names = " ".join(sorted(narrowing))
-            absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
+            absent = pre.narrowed_away()
         rejected = () if self.outcome is None else self.outcome.rejected()
         return Diagnosis(num_nodes, absent=absent, rejected=rejected, narrowing_plugins=narrowing)
 

@@ -93,8 +93,4 @@ class SearchStatuses:
         return self._absent() if status.is_success else status
 
     def _absent(self) -> Status:
-        narrowing = self._pre.narrowing_plugins
-        if not narrowing:
-            return NARROWED_AWAY
-        names = " ".join(sorted(narrowing))
-        return unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
+        return self._pre.narrowed_away() if self._pre.narrowing_plugins else NARROWED_AWAY

@@ -158,14 +158,10 @@ class CrowdedFilter:
                 node_info = crowd.view.node_info(index)
                 beside = state.copy() if beside is None else beside
                 for each in added:
-                    told = plugin.add_pod(beside, info, each, node_info)
-                    if not told.is_success:
-                        raise _refused_to_count(plugin, told)
+                    _require(plugin, plugin.add_pod(beside, info, each, node_info))
                 found[index] = plugin.filter_one(beside, info, node_info)
                 for each in reversed(added):
-                    told = plugin.remove_pod(beside, info, each, node_info)
-                    if not told.is_success:
-                        raise _refused_to_count(plugin, told)
+                    _require(plugin, plugin.remove_pod(beside, info, each, node_info))
                 if _cannot_take_back(plugin):
                     beside = None
         except PluginError:
@@ -196,6 +192,8 @@ def _cannot_take_back(plugin: PreFilterPlugin) -> bool:
     return type(plugin).remove_pod is PreFilterPlugin.remove_pod
 
 
-def _refused_to_count(plugin: PreFilterPlugin, told: Status) -> PluginError:
-    why = f'counting nominated pods in "{plugin.name}": {told.message}'
-    return PluginError(Status(Code.ERROR, (why,), plugin.name, told.error))
+def _require(plugin: PreFilterPlugin, told: Status) -> None:
+    """Raise PluginError unless a plugin has counted a nominated pod in or out."""
+    if not told.is_success:
+        why = f'counting nominated pods in "{plugin.name}": {told.message}'
+        raise PluginError(Status(Code.ERROR, (why,), plugin.name, told.error))

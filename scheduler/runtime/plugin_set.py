@@ -50,6 +50,11 @@ class PreFilterOutcome:
     """The only nodes that can do; None for no limit."""
     narrowing_plugins: frozenset[str]
 
+    def narrowed_away(self) -> Status:
+        """Return what is said of a node that PreFilters left out."""
+        names = " ".join(sorted(self.narrowing_plugins))
+        return unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
+
 
 _PASSED: Final = PreFilterOutcome(SUCCESS, None, frozenset())
 

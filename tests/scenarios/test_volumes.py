@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from cache.storage import namespaced_name
 from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
 from plugins import names
 from scheduler.client.codec import Decoder
@@ -21,6 +20,7 @@ from tests.scenarios.running_berth import RunningBerth
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cache.assume_cache import AssumeCache
     from cache.storage import Storage
 
 pytestmark = pytest.mark.controlplane
@@ -113,13 +113,18 @@ def assert_storage_equals_the_api(berth: RunningBerth, api: BlockingApi) -> None
     volumes = _by_name(api, "/api/v1/persistentvolumes", _decode_volume)
     api.wait_until(
         lambda: (
-            {namespaced_name(each)[1]: each for each in storage.claims.list()} == claims
-            and {each.metadata.name: each for each in storage.volumes.list()} == volumes
+            {name: each for (_, name), each in latest(storage.claims).items()} == claims
+            and latest(storage.volumes) == volumes
         ),
         "berth's storage is the API's",
     )
-    assert storage.claims.assumed == ()
-    assert storage.volumes.assumed == ()
+    assert not storage.claims._assumed
+    assert not storage.volumes._assumed
+
+
+def latest(cache: AssumeCache[Any, Any]) -> dict[Any, Any]:
+    """What is seen of the objects: what is assumed of them, else what the API has."""
+    return {**cache._api, **cache._assumed}
 
 
 def _by_name(api: BlockingApi, path: str, decode: Any) -> dict[str, Any]:
@@ -236,7 +241,7 @@ def test_a_pod_whose_volume_is_being_made_when_berth_is_told_to_stop(plane: Cont
             assert berth.stop() == 0
             assert berth.app.known.pods.cache.counts().assumed_pods == 0
             assert berth.app.known.pods.waiting.list() == []
-            assert storage_of(berth).claims.assumed == ()
+            assert not storage_of(berth).claims._assumed
         (pod,) = api.pods()
         assert pod["status"]["nominatedNodeName"] == _selected_node(api)
         reasons = [each.get("reason") for each in pod["status"].get("conditions", [])]

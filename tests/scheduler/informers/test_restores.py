@@ -153,7 +153,7 @@ def test_a_restored_etcd_is_believed_by_everybody(fresh_control_plane: ControlPl
             assert compare(parts.cache.dump(), nodes.list(), pods.list()) == []
             assert storage.volume("disk") == volumes.get("", "disk")
             assert "5Gi" in str(storage.volume("disk"))
-            assert storage.volumes.assumed == ()
+            assert not storage.volumes._assumed
             storage.volumes.assume(_claimed(storage))
         finally:
             await factory.stop()
