@@ -36,8 +36,8 @@ class ChangeJournal(Generic[K]):
         """How many changes there have been."""
         self._keys: deque[K] = deque(maxlen=MAX_CHANGES if most is None else most)
 
-    def note(self, key: K) -> None:
-        """Take down one more change."""
+    def record(self, key: K) -> None:
+        """Record one more change."""
         self._keys.append(key)
         self.version += 1
 
@@ -76,11 +76,11 @@ class RowChanges:
         """How many changes there have been."""
         return self._journal.version
 
-    def note(self, row: int) -> None:
-        """Note that a row has changed, or is gone."""
+    def record(self, row: int) -> None:
+        """Record that a row has changed, or is gone."""
         if row >= self._most_rows:
             self._most_rows = row + 1
-        self._journal.note(row)
+        self._journal.record(row)
 
     def since(self, cursor: int) -> Collection[int]:
         """Return the rows that have changed since; all that there ever were if it is too long ago.

@@ -54,7 +54,7 @@ time."""
 _FIRST_CAPACITY: Final = 64
 
 _LEAST_BYTES: Final = 1 << 15
-"""What a derived column counts for at least, since its key and its objects take room, too: there
+"""What a derived column counts for at least, since its key and its objects take bytes, too: there
 are a thousand at most."""
 
 
@@ -172,7 +172,7 @@ class Columns:
             if info.pvc_ref_counts or before.pvc_ref_counts:
                 self._count_claims(info.pvc_ref_counts, 1)
                 self._count_claims(before.pvc_ref_counts, -1)
-        self._changes.note(row)
+        self._changes.record(row)
         self._write_row(row, info)
         return row
 
@@ -188,8 +188,8 @@ class Columns:
         last = len(self.node_infos) - 1
         self._count_claims(self.node_infos[row].pvc_ref_counts, -1)
         for changes in (self._changes, self._node_changes):
-            changes.note(row)
-            changes.note(last)
+            changes.record(row)
+            changes.record(last)
         self.taint_sets.release(int(self._taint_set_ids[row]))
         self.labels.remove(row, last, _labels(self._nodes[row]))
         self.num_nodes_with_image.replace(self._images[row], NO_IMAGES)
@@ -264,7 +264,7 @@ class Columns:
         self.num_nodes_with_image.replace(self._images[row], info.image_states)
         self._images[row] = info.image_states
         self._nodes[row] = node
-        self._node_changes.note(row)
+        self._node_changes.record(row)
         if self._resources.write_allocatable(row, info.allocatable, self.node_infos):
             self._refresh_views()
         self._unschedulable[row] = node.spec.unschedulable

@@ -85,7 +85,7 @@ class LabelColumns:
     node_infos
         The nodes by row: read, never changed.
     capacity
-        For how many nodes there is room.
+        For how many nodes.
 
     Notes
     -----
@@ -148,7 +148,7 @@ class LabelColumns:
             column.ids[last] = 0
 
     def grow(self, capacity: int) -> None:
-        """Make room for more nodes."""
+        """Grow to a capacity of more nodes."""
         self._capacity = capacity
         self._zeros = np.zeros(capacity, dtype=np.int32)
         for column in self._columns.values():

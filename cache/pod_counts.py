@@ -127,7 +127,7 @@ class PodCounts:
 
     def _note(self, sign: int, row: int, info: PodInfo) -> None:
         if self._columns:
-            self._journal.note((sign, row, info))
+            self._journal.record((sign, row, info))
 
 
 def _take_in(column: _Column, changes: Iterable[tuple[int, int, PodInfo]]) -> None:

@@ -1,6 +1,6 @@
 """What the cache knows of one pod, as one table of ``(state, stimulus) -> (state, effect)``.
 
-An assumed pod takes room on its node before the API server has heard of it. From there it is
+An assumed pod takes resources of its node before the API server has heard of it. From there it is
 confirmed by the watch, given up, or silently lost; and because the scheduling cycle, the bind's
 answer and the watch come from three directions, every pair of state and stimulus can happen
 and every pair has its line here. Nobody else assigns the state of a pod.
@@ -67,7 +67,7 @@ class Stimulus(Enum):
     UPDATE = "update"
     """The watch shows the pod with a node, as before."""
     REMOVE = "remove"
-    """The watch shows that the pod is gone, or no longer takes room."""
+    """The watch shows that the pod is gone, or no longer takes resources."""
     EXPIRE = "expire"
     """The deadline passed, and the API does not know the pod as bound."""
 
@@ -111,7 +111,7 @@ def _row(state: PodState, **cells: tuple[PodState | None, Effect, str]) -> None:
 
 _row(
     PodState.INITIAL,
-    assume=(PodState.ASSUMED, Effect.ADD_TO_NODE, "a decision takes its room at once"),
+    assume=(PodState.ASSUMED, Effect.ADD_TO_NODE, "a decision takes its resources at once"),
     finish_binding=(None, Effect.NOTHING, "the pod was forgotten or deleted during its binding"),
     forget=(None, Effect.NOTHING, "the pod was deleted first, so there is nothing to give back"),
     add=(PodState.ADDED, Effect.ADD_TO_NODE, "bound by somebody else, or before we started"),
@@ -121,13 +121,13 @@ _row(
 )
 _row(
     PodState.ASSUMED,
-    assume=(None, Effect.REJECT, "the pod is already assumed: it would take its room twice"),
+    assume=(None, Effect.REJECT, "the pod is already assumed: it would count twice"),
     finish_binding=(
         PodState.BINDING_FINISHED,
         Effect.SET_DEADLINE,
         "only from now on is the watch expected to confirm",
     ),
-    forget=(PodState.INITIAL, Effect.REMOVE_FROM_NODE, "the binding failed: its room is free"),
+    forget=(PodState.INITIAL, Effect.REMOVE_FROM_NODE, "the binding failed: it frees its node"),
     add=(PodState.ADDED, Effect.CONFIRM, "the watch was faster than the bind's answer"),
     update=(PodState.ADDED, Effect.CONFIRM, "the API says that the pod has its node"),
     remove=(PodState.DELETED, Effect.REMOVE_FROM_NODE, "deleted while it was being bound"),
@@ -135,12 +135,12 @@ _row(
 )
 _row(
     PodState.BINDING_FINISHED,
-    assume=(None, Effect.REJECT, "the pod is already bound: it would take its room twice"),
+    assume=(None, Effect.REJECT, "the pod is already bound: it would count twice"),
     finish_binding=(None, Effect.SET_DEADLINE, "the later answer is the fresher evidence"),
     forget=(
         PodState.INITIAL,
         Effect.REMOVE_FROM_NODE,
-        "a bind that turned out to have failed gives its room back",
+        "a bind that turned out to have failed frees its resources",
     ),
     add=(PodState.ADDED, Effect.CONFIRM, "the watch confirms the binding"),
     update=(PodState.ADDED, Effect.CONFIRM, "the API says that the pod has its node"),
@@ -161,7 +161,7 @@ _row(
     PodState.EXPIRED,
     assume=(PodState.ASSUMED, Effect.ADD_TO_NODE, "the pod was queued and placed again"),
     finish_binding=(None, Effect.NOTHING, "an answer too late: only the API's word counts now"),
-    forget=(None, Effect.NOTHING, "its room was given back when it expired"),
+    forget=(None, Effect.NOTHING, "its resources were freed when it expired"),
     add=(PodState.ADDED, Effect.ADD_TO_NODE, "bound after all: a late add restores the pod"),
     update=(None, Effect.REJECT, "what was never added cannot be updated"),
     remove=(None, Effect.REJECT, "what was never added cannot be removed"),
@@ -175,7 +175,7 @@ _row(
         "deleted during its cycle: the bind will fail for its UID and the pod be forgotten",
     ),
     finish_binding=(None, Effect.NOTHING, "deleted before the bind's answer came"),
-    forget=(None, Effect.NOTHING, "its room was given back when it was deleted"),
+    forget=(None, Effect.NOTHING, "its resources were freed when it was deleted"),
     add=(PodState.ADDED, Effect.ADD_TO_NODE, "a deletion that was inferred from a stale list"),
     update=(None, Effect.REJECT, "a pod that is gone cannot be updated"),
     remove=(None, Effect.REJECT, "a pod is removed once"),

@@ -2,8 +2,8 @@
 
 A resource has a line in both as long as some node reports it in ``status.allocatable``. Whatever
 else pods request has none: anybody can put a pod with a thousand names of his own on a node, and
-a line takes room for every node. Such requests stand in the sums of the pod's NodeInfo alone, where
-the columns of a resource that appears on a node later find them.
+a line takes bytes for every node. Such requests stand in the sums of the pod's NodeInfo alone,
+where the columns of a resource that appears on a node later find them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ResourceTable:
     Parameters
     ----------
     capacity
-        For how many nodes there is room.
+        For how many nodes.
 
     Notes
     -----
@@ -70,7 +70,7 @@ class ResourceTable:
         self._reported.append(_NOTHING)
 
     def grow(self, extra: int) -> None:
-        """Make room for more nodes."""
+        """Grow by the capacity of more nodes."""
         self._allocatable = np.pad(self._allocatable, [(0, 0), (0, extra)])
         self._requested = np.pad(self._requested, [(0, 0), (0, extra)])
 

@@ -6,8 +6,8 @@ container together with the sidecars started before it, whichever is larger for 
 then pod-level requests replace the sum, and the overhead of running the pod comes on top.
 
 While a resize is under way the kubelet's status counts as well: what a container holds, was
-granted or asks for, the largest of the three, so that nobody else gets the room that it is
-about to take or has not yet returned. A resize that is infeasible no longer counts.
+granted or asks for, the largest of the three, so that nobody else gets what it is about to
+take or has not yet returned. A resize that is infeasible no longer counts.
 
 Concurrency: pure functions; call them from any thread.
 

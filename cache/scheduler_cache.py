@@ -169,7 +169,7 @@ class SchedulerCache:
 
         Returns
         -------
-        Whether room was given back; False for a pod that was confirmed meanwhile or is gone.
+        Whether resources were freed; False for a pod that was confirmed meanwhile or is gone.
         """
         with self._lock:
             return self._stimulate_locked(Stimulus.FORGET, info, "") is Effect.REMOVE_FROM_NODE

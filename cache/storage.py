@@ -119,7 +119,7 @@ class KnownObjects(Generic[K, T]):
             else:
                 self._objects.pop(key, None)
             self._copy = None
-            self._journal.note(key)
+            self._journal.record(key)
 
 
 class Storage:
@@ -236,8 +236,8 @@ class Storage:
                 held.pop(old.metadata.name, None)
                 if not held:
                     self._attachments.pop(old.spec.node_name, None)
-                self._attachment_changes.note(old.spec.node_name)
+                self._attachment_changes.record(old.spec.node_name)
             if new is not None:
                 held = self._attachments.setdefault(new.spec.node_name, {})
                 held[new.metadata.name] = new
-                self._attachment_changes.note(new.spec.node_name)
+                self._attachment_changes.record(new.spec.node_name)

@@ -183,7 +183,7 @@ class CSIDriver(ApiStruct, frozen=True):
 
 
 class CSIStorageCapacity(ApiStruct, frozen=True):
-    """How much room a driver has for a class on the nodes of a topology segment."""
+    """The capacity that a driver has for a class on the nodes of a topology segment."""
 
     metadata: ObjectMeta = ObjectMeta()
     node_topology: LabelSelector | None = None

@@ -213,7 +213,7 @@ class PostFilterPlugin(Plugin):
     def post_filter(
         self, state: CycleState, info: PodInfo, nodes: NodesView, verdicts: NodeStatuses
     ) -> tuple[str | None, Status]:
-        """Try to make room.
+        """Try to free resources for the pod.
 
         ``nodes`` holds all nodes, ``verdicts`` what the filters said of each.
 

@@ -19,7 +19,8 @@ class Code(IntEnum):
     SUCCESS = 0
     """Go on."""
     ERROR = 1
-    """The plugin itself failed: the pod is tried again after its backoff, no plugin is blamed."""
+    """The plugin itself failed: the pod is tried again after its backoff, as if nobody had refused
+    it."""
     UNSCHEDULABLE = 2
     """Not here now; preempting other pods may help."""
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """Who has to go from a node to make room for a pod.
+    """Who has to go from a node to free resources for a pod.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 MAX_BINDING = 512
 """Slots for bindings. Beyond it the scheduling thread waits: decisions made on top of more
-unanswered ones than that are worth less, and each holds room on a node. A pod that waits for a
+unanswered ones than that are worth less, and each holds resources of a node. A pod that waits for a
 plugin's leave, for its volumes or between two attempts has none: it may wait for minutes, and for
 other pods."""
 

@@ -87,14 +87,15 @@ class Failure:
     ) -> Failure:
         """Return the failure of a pod that had a node: at Reserve, Permit, PreBind or Bind."""
         nobody: frozenset[str] = frozenset()
-        blamed = frozenset({status.plugin}) if status.is_rejection and status.plugin else nobody
+        rejected = status.is_rejection and bool(status.plugin)
+        refused_by = frozenset({status.plugin}) if rejected else nobody
         pends = status.code is Code.PENDING
         return cls(
             profile,
             status,
             status.message,
-            nobody if pends else blamed,
-            blamed if pends else nobody,
+            nobody if pends else refused_by,
+            refused_by if pends else nobody,
             "",
             policy,
         )

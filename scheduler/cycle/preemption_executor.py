@@ -118,8 +118,8 @@ class PreemptionExecutor:
         """Begin to evict victims for a pod; does not wait.
 
         Victims that are on their way out already are left alone. Pods of a lower priority that
-        are nominated for the node lose their nomination, and are tried again: there may be no
-        room for them any more.
+        are nominated for the node lose their nomination, and are tried again: the resources may
+        not suffice for them any more.
 
         # Differs: kube-scheduler leaves them their nomination when all victims are on their way
         out already; they wait there in vain then, until something else wakes them.
@@ -231,7 +231,7 @@ class PreemptionExecutor:
         return outcome
 
     def _still_waits(self, info: PodInfo) -> bool:
-        """Tell whether a preemptor still needs room.
+        """Tell whether a preemptor still needs its victims' resources.
 
         # Differs: kube-scheduler evicts all victims once it has begun, whatever becomes of the pod.
         """
@@ -243,7 +243,7 @@ class PreemptionExecutor:
     def _give_up(self, preemption: Preemption, failure: BaseException) -> None:
         """Try the preemptor again: no event may come that would bring it back.
 
-        # Differs: kube-scheduler leaves the nomination; here it ends, because nobody makes room.
+        # Differs: kube-scheduler leaves the nomination; here it ends, because no victim leaves.
         """
         info = preemption.info
         log.error("preemption failed", pod=info.key, node=preemption.node_name, error=str(failure))

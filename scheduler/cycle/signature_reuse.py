@@ -301,7 +301,7 @@ def _is_heavy(pod: Pod) -> bool:
 def _crowded(
     framework: FrameworkRunner, info: PodInfo, nodes: NodesView, budget: AttemptBudget
 ) -> BoolArray | None:
-    """Return a mask without the nodes that have no room beside the pods nominated for them.
+    """Return a mask of the nodes that also suit the pod beside the pods nominated for them.
 
     None where no pod that is nominated matters to this one.
     """

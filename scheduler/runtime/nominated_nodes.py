@@ -1,7 +1,7 @@
 """Nodes as they would be with the pods that are nominated for them.
 
-A pod must leave room for pods of its own or a higher priority that are nominated for a node: it
-has to fit both beside them and without them. So that this stays a matter of columns, the nodes
+A pod must leave resources for pods of its own or a higher priority that are nominated for a node:
+it has to fit both beside them and without them. So that this stays a matter of columns, the nodes
 with nominated pods are kept a second time, with these pods on them, and brought up to date by
 what changed: the node, or its nominations.
 
@@ -81,7 +81,7 @@ class NominatedNodes:
         return self._nominator.node_of(info.uid)
 
     def ahead_of(self, info: PodInfo, node_name: str) -> list[PodInfo]:
-        """Return the pods nominated for a node that a pod has to leave room for."""
+        """Return the pods nominated for a node that a pod has to leave resources for."""
         if not len(self._nominator):
             return []
         return [

@@ -84,9 +84,9 @@ class WaitingPod:
         return self.turn_back(unschedulable(reason).by(plugin))
 
     def preempt(self, plugin: str, reason: str) -> bool:
-        """Send the pod back to be tried again after its backoff, with nobody to blame for it.
+        """Send the pod back to be tried again after its backoff.
 
-        Returns whether this was the verdict that counted.
+        No plugin counts as having refused it. Returns whether this was the verdict that counted.
         """
         why = f"waiting on permit for pod: {reason}"
         return self.turn_back(Status(Code.ERROR, (why,), plugin))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def test_what_has_changed_since_is_what_was_noted_since(keys: list[str], since: int) -> None:
     journal: ChangeJournal[str] = ChangeJournal()
     for key in keys:
-        journal.note(key)
+        journal.record(key)
     since = min(since, len(keys))
     assert journal.since(since) == frozenset(keys[since:])
 
@@ -25,6 +25,6 @@ def test_what_is_too_long_ago_is_unknown(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(change_journal, "MAX_CHANGES", 2)
     journal: ChangeJournal[str] = ChangeJournal()
     for key in "abc":
-        journal.note(key)
+        journal.record(key)
     assert journal.since(0) is None
     assert journal.since(1) == frozenset("bc")
