@@ -1,8 +1,8 @@
-# The menu: everything is configured in pyproject.toml.
+# List of commands; pyproject.toml configures the tools.
 SHELL := /bin/bash
 UV := $(or $(shell command -v uv),.uv/bin/uv)
 RUN := $(UV) run --frozen --quiet
-# What is measured has what the image has: nothing of development, and all bytecode compiled.
+# Measurements use the content of the image: no development dependencies, compiled bytecode.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
 .PHONY: help install demo test parity hints schedules lint types imports house worlds bench bench-quick bench-report bench-gpu hostile waking soak e2e failovers image manifests pins test-trixie code-map
@@ -13,13 +13,13 @@ help: ## Print this menu
 .uv/bin/uv:
 	@python3 -m venv .uv && .uv/bin/pip install --quiet --disable-pip-version-check uv
 
-install: $(UV) ## Install everything that the other targets need into .venv
+install: $(UV) ## Install the dependencies of the other targets into .venv
 	@$(UV) sync --frozen --quiet
 
 demo: install ## Run berth against a real etcd and kube-apiserver and watch it place 1 000 pods
 	@$(RUN) python -m tests.demo $(ARGS)
 
-test: install ## Run all tests, those against a real control plane included
+test: install ## Run all tests, including those against a real control plane
 	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle hints \
 	  kubectl helm >/dev/null
 	@$(RUN) pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
@@ -29,7 +29,7 @@ parity: install ## Compare N (20000) verdicts, volumes or preemption (KIND) with
 	@$(RUN) python -m tests.parity --kind $(or $(KIND),verdicts) --cases $(or $(N),20000) \
 	  $(if $(SEED),--seed $(SEED))
 
-hints: install ## Compare whom N random changes wake (5000) with kube-scheduler's hints; SEED=... repeats
+hints: install ## Compare the pods that N random changes (5000) wake with kube-scheduler's hints; SEED=... repeats
 	@$(RUN) python -m tests.controlplane.binaries hints >/dev/null
 	@$(RUN) python -m tests.parity.hints --cases $(or $(N),5000) $(if $(SEED),--seed $(SEED))
 
@@ -37,7 +37,7 @@ schedules: install ## Let berth and kube-scheduler place pods on N random cluste
 	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle >/dev/null
 	@$(RUN) python -m tests.parity.schedules --clusters $(or $(N),200) $(if $(SEED),--seed $(SEED))
 
-worlds: install ## Hold all writes and Events of 500 made-up worlds against their record (ARGS=0-99)
+worlds: install ## Compare all writes and Events of 500 generated worlds with their record (ARGS=0-99)
 	@$(RUN) python -m tests.worlds check $(ARGS)
 
 lint: install ## Check style and format
@@ -49,10 +49,10 @@ types: install ## Check types
 imports: install ## Check that cache <- plugins <- scheduler holds
 	@$(RUN) lint-imports
 
-code-map: install ## Make docs/code-map.md anew from the docstrings
+code-map: install ## Generate docs/code-map.md from the docstrings
 	@$(RUN) python -m tests.house.code_map
 
-house: install ## Measure how the code is arranged: lines, rooms, circles, one pod's way (CHECKOUTS)
+house: install ## Measure the code: lines, folders, import cycles, one pod's path (CHECKOUTS)
 	@$(RUN) python -m tests.house $(CHECKOUTS) $(ARGS)
 
 bench: $(UV) ## Measure beside kube-scheduler (WORKLOADS, NODES, PODS, ROUNDS, CONTENDERS, JSON)
@@ -66,20 +66,20 @@ bench-quick: install ## Measure three workloads with 1 000 nodes in five minutes
 	@$(MAKE) --no-print-directory bench WORKLOADS=$(or $(WORKLOADS),$(QUICK)) \
 	  NODES=$(or $(NODES),1000) ROUNDS=$(or $(ROUNDS),3) JSON=$(or $(JSON),docs/benchmarks/quick.json)
 
-bench-report: install ## Write tables and plots anew from the figures in JSON
+bench-report: install ## Generate tables and plots from the figures in JSON
 	@$(RUN) python -m tests.bench report $(if $(JSON),$(JSON))
 
 BENCH_OPTIONS = $(if $(WORKLOADS),--workloads $(WORKLOADS)) $(if $(NODES),--nodes $(NODES)) \
   $(if $(PODS),--pods $(PODS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
   $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(if $(JSON),--json $(JSON))
 
-bench-gpu: install ## Share of GPUs given away, by policy: TRACE=folder (SEEDS=42-51, ARGS=...)
+bench-gpu: install ## Measure the allocated share of GPUs by policy: TRACE=folder (SEEDS=42-51, ARGS=...)
 	@test -n "$(TRACE)" || { echo "make bench-gpu TRACE=folder with openb_*.csv" >&2; exit 2; }
 	@$(RUN) python -m tests.bench gpu $(TRACE) $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
 HOSTILE_OPTIONS = $(if $(NODES),--nodes $(NODES)) $(if $(CONTENDERS),--contenders $(CONTENDERS)) \
   $(if $(JSON),--json $(JSON))
-hostile: $(UV) ## Measure what 80 kinds of hostile pods cost others (SPECS, NODES, CONTENDERS, JSON)
+hostile: $(UV) ## Measure the effect of 80 kinds of hostile pods on others (SPECS, NODES, CONTENDERS, JSON)
 	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler >/dev/null
 	@$(BENCH_RUN) python -m tests.bench hostile $(HOSTILE_OPTIONS) $(if $(SPECS),--specs $(SPECS)) $(ARGS)
 	@$(BENCH_RUN) python -m tests.bench mixed $(HOSTILE_OPTIONS)
@@ -88,27 +88,27 @@ waking: $(UV) ## Measure the loop's lag while pods start and 10 000 wait (CONTEN
 	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null
 	@$(BENCH_RUN) python -m tests.bench waking $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(ARGS)
 
-soak: $(UV) ## Run berth for MINUTES (60) with fresh identities in everything; watch its tables
+soak: $(UV) ## Run berth for MINUTES (60) with new identities in all objects and record its table sizes
 	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null
 	@$(BENCH_RUN) python -m tests.bench soak --minutes $(or $(MINUTES),60) $(ARGS)
 
-e2e: install ## Deploy image and chart on a cluster with real nodes, and harm it (root; Debian)
+e2e: install ## Deploy image and chart on a cluster with real nodes, and inject faults (root; Debian)
 	@$(RUN) python -m tests.e2e $(ARGS)
 
-manifests: install ## Make the plain manifests and the table of values anew from the chart
+manifests: install ## Generate the plain manifests and the table of values from the chart
 	@$(RUN) python -m tests.deploy.manifests
 
-pins: install ## Pin base image (asks its registry) and build tools of the Dockerfile anew
+pins: install ## Renew the pins of base image (queries its registry) and build tools of the Dockerfile
 	@$(RUN) python -m tests.deploy.pins
 
-test-trixie: install ## Run the tests that need no control plane on Debian 13, Python 3.13 (root; Debian)
+test-trixie: install ## Run the tests without a control plane on Debian 13, Python 3.13 (root; Debian)
 	@$(RUN) python -m tests.e2e.trixie $(ARGS)
 
-failovers: install ## End N leaders (20) under load, and ask the audit log who wrote when
+failovers: install ## Stop N leaders (20) under load, and check the audit log for writes of other replicas
 	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null
 	@$(RUN) python -m tests.scenarios.failovers --count $(or $(N),20)
 
-# A docker client without its daemon is no builder.
+# A docker client without its daemon cannot build.
 BUILDER ?= $(shell docker info >/dev/null 2>&1 && echo docker || command -v podman || command -v buildah)
 IMAGE ?= berth:dev
 image: ## Build the image with docker, podman or buildah (BASE IMAGE VERSION BUILD_ARGS)

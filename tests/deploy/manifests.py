@@ -51,11 +51,11 @@ _RIGHTS: Final = {
     "Role",
     "RoleBinding",
 }
-_NOTICE: Final = "# Made of charts/berth by `make manifests`: change the chart instead.\n"
+_NOTICE: Final = "# Generated from charts/berth by `make manifests`: change the chart instead.\n"
 _TABLE: Final = re.compile(r"(?<=<!-- values -->\n).*(?=<!-- end of values -->)", re.DOTALL)
 _ROLE: Final = CHART / "templates" / "rbac" / "scheduling.yaml"
 _WATCHED: Final = re.compile(
-    r"(?<=  # Made of scheduler/kinds\.py by `make manifests`:\n).*(?=  # End of what is made\.\n)",
+    r"(?<=  # Generated from scheduler/kinds\.py by `make manifests`:\n).*(?=  # End of the generated rules\.\n)",
     re.DOTALL,
 )
 _NAMESPACE: Final = f"""\
