@@ -55,7 +55,8 @@ _NOTICE: Final = "# Generated from charts/berth by `make manifests`: change the 
 _TABLE: Final = re.compile(r"(?<=<!-- values -->\n).*(?=<!-- end of values -->)", re.DOTALL)
 _ROLE: Final = CHART / "templates" / "rbac" / "scheduling.yaml"
 _WATCHED: Final = re.compile(
-    r"(?<=  # Generated from scheduler/kinds\.py by `make manifests`:\n).*(?=  # End of the generated rules\.\n)",
+    r"(?<=  # Generated from scheduler/kinds\.py by `make manifests`:\n).*"
+    r"(?=  # End of the generated rules\.\n)",
     re.DOTALL,
 )
 _NAMESPACE: Final = f"""\
