@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 import msgspec
 
 from plugins.framework.args import ArgsError
-from plugins.registry import PLUGINS
 from scheduler.config import ConfigError, Mistake
 from scheduler.config.config_error import child, item
 from scheduler.config.effective_profile import (
@@ -187,10 +186,7 @@ class ProfileCompiler:
                 continue
             found.append(own)
             for name in own:
-                if name in PLUGINS:
-                    why = f"{name} is the name of one of berth's own plugins"
-                    mistakes.append(Mistake(where, why))
-                elif name in seen:
+                if name in seen:
                     mistakes.append(Mistake(where, f"{name} comes from another source already"))
                 seen.add(name)
         if mistakes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from typing import TYPE_CHECKING, Final
 
@@ -83,18 +84,15 @@ class CrdOperator:
         self.known.subscribe(self.writer.changed)
         self.watch.start()
 
-    async def wait_first_list(self, timeout_s: float = FIRST_LIST_S) -> bool:
-        """Wait until the SchedulingProfiles that are there have been given to the policies.
+    async def wait_first_list(self) -> None:
+        """Wait until the SchedulingProfiles that are there are known, for a while.
 
-        Return False when time is up first: then they come later, while pods are being scheduled.
-        True as well where there is no list to be had at the first attempt.
+        Afterwards they come while pods are being scheduled. Where there is no list to be had at
+        the first attempt, it is not waited for.
         """
-        try:
-            async with asyncio.timeout(timeout_s):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_LIST_S):
                 await self.watch.first_list.wait()
-        except TimeoutError:
-            return False
-        return True
 
     async def stop(self) -> None:
         """Stop watching and writing; the profiles that run go on."""

@@ -166,18 +166,15 @@ class ProfileWatch:
         try:
             groups = (await self._get("/apis")).get("groups") or ()
             kinds = (await self._get(f"/apis/{GROUP}/{VERSION}")).get("resources") or ()
-        except ApiError:
+        except (ApiError, msgspec.DecodeError, UnicodeDecodeError):
             return False
         return any(each.get("name") == GROUP for each in groups) and any(
             each.get("name") == PLURAL for each in kinds
         )
 
     async def _get(self, path: str) -> dict[str, Any]:
-        body = (await self._transport.request("GET", path)).body
-        try:
-            return msgspec.json.decode(body, type=dict[str, Any])
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ApiError(None, "BadResponse", f"this is no object: {error}") from error
+        answer = await self._transport.request("GET", path)
+        return msgspec.json.decode(answer.body, type=dict[str, Any])
 
     async def _look_at_config_maps(self) -> None:
         while True:

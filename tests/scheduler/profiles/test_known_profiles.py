@@ -379,13 +379,6 @@ def test_a_source_that_cannot_be_loaded_is_told():
     assert mistake.path == "spec.python[0].configMap"
 
 
-def test_a_plugin_of_ours_is_not_replaced():
-    world = Compiling(load_python=lambda source: {"NodeName": OtherDial})
-    source = PythonSource("config-map", "ns/a/b.py", "x")
-    (mistake,) = world.policies.put(spec(python=(source,))).mistakes
-    assert "NodeName" in mistake.why
-
-
 # --- subscribers ---------------------------------------------------------------------------------
 
 

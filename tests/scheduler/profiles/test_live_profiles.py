@@ -9,7 +9,7 @@ import pytest
 from plugins.registry import PLUGINS
 from scheduler.config import ConfigError, default_config, load_config
 from scheduler.metrics import Metrics
-from scheduler.profiles import reload_thread as policy_thread
+from scheduler.profiles import live_profiles
 from scheduler.profiles.config_reload import ConfigSource
 from scheduler.profiles.known_profiles import KnownProfiles
 from scheduler.profiles.live_profiles import LiveProfiles
@@ -80,7 +80,7 @@ def change(
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch):
-    monkeypatch.setattr(policy_thread, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(live_profiles, "LOOK_EVERY_S", 0.01)
 
 
 def test_a_changed_file_changes_the_profiles_that_decide(tmp_path):

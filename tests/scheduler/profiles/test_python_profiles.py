@@ -4,7 +4,7 @@ import pytest
 
 from scheduler.config import ConfigError
 from scheduler.profiles import PythonSource
-from scheduler.profiles.python_profiles import PythonProfiles
+from scheduler.profiles.available_plugins import PythonProfiles
 from scheduler.user_plugins.catalogue import PluginCatalogue
 from tests.scheduler.user_plugins.sources import good
 
@@ -46,6 +46,12 @@ def test_a_config_map_brings_plugins() -> None:
             True, config_map(None), r"^configMap: there is no such ConfigMap", id="missing"
         ),
         pytest.param(True, config_map("x = ("), r"^configMap: .*a.py>, line 1", id="broken code"),
+        pytest.param(
+            True,
+            config_map(good("NodeName")),
+            r"^configMap: .*there is a plugin named NodeName already",
+            id="a plugin of ours",
+        ),
         pytest.param(
             True,
             PythonSource("entry-point", "NoSuchPlugin"),

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import threading
 
-from scheduler.profiles import reload_thread as policy_thread
-from scheduler.profiles.reload_thread import ReloadThread
+from scheduler.profiles import live_profiles
+from scheduler.profiles.live_profiles import ReloadThread
 from tests.fakes.ports import FakeExecutor
 
 PATIENCE_S = 60.0
@@ -65,7 +65,7 @@ def test_a_job_that_fails_costs_no_other():
 
 
 def test_it_looks_without_being_asked(monkeypatch):
-    monkeypatch.setattr(policy_thread, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(live_profiles, "LOOK_EVERY_S", 0.01)
     looked = threading.Event()
     thread = ReloadThread(looked.set, FakeExecutor())
     thread.start()
