@@ -25,6 +25,7 @@ import msgspec
 
 from scheduler.process.version import VERSION as BERTH_VERSION
 from scheduler.profiles.operator.scheduling_profile import GROUP, PATH, PLURAL, VERSION
+from scheduler.profiles.operator.shallow_json import shallow
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -219,10 +220,9 @@ class KopfThread:
             self._unhandled.discard(uid)
             self._check_list()
 
-    def _listed(self, body: bytes) -> None:
+    def _listed(self, data: Mapping[str, Any]) -> None:
         """Take note of what stands in the list, before kopf calls the handler for any of it."""
-        items = msgspec.json.decode(body, type=_List).items
-        self._unhandled = {each.metadata.uid for each in items}
+        self._unhandled = {each["metadata"]["uid"] for each in data["items"]}
         self._check_list()
 
     def _check_list(self) -> None:
@@ -234,6 +234,15 @@ class KopfThread:
     def _make_session(self, credentials: Credentials) -> aiohttp.ClientSession:
         """Return a session that adds fresh credentials, and ends the run when a request fails."""
         import aiohttp  # noqa: PLC0415 - see _operate
+
+        class ShallowResponse(aiohttp.ClientResponse):
+            """Parses a list whatever its objects are.
+
+            An event that cannot be parsed ends the run, and the list of the next one has it.
+            """
+
+            async def json(self, **_: Any) -> Any:
+                return msgspec.json.decode(shallow(await self.read()))
 
         async def watch_over(
             request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
@@ -254,7 +263,7 @@ class KopfThread:
                 response = await handler(request)
                 response.raise_for_status()
                 if is_list:
-                    self._listed(await response.read())
+                    self._listed(await response.json())
             except BaseException as error:
                 self._fail(error)
                 # kopf passes over a failing connection, and over some cancellations, and goes on.
@@ -266,6 +275,7 @@ class KopfThread:
             connector=aiohttp.TCPConnector(limit=0, ssl=True if context is None else context),
             headers={"User-Agent": f"berth/{BERTH_VERSION} (kopf)"},
             middlewares=(watch_over,),
+            response_class=ShallowResponse,
             proxy=credentials.proxy,
         )
 
@@ -303,15 +313,3 @@ def _settings(settings: kopf.OperatorSettings) -> kopf.OperatorSettings:
     settings.watching.server_timeout = _WATCH_S
     settings.watching.inactivity_timeout = SILENCE_S
     return settings
-
-
-class _Metadata(msgspec.Struct):
-    uid: str
-
-
-class _Item(msgspec.Struct):
-    metadata: _Metadata
-
-
-class _List(msgspec.Struct):
-    items: list[_Item]

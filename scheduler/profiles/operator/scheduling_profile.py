@@ -22,6 +22,7 @@ from scheduler.config.file_profile import (
 from scheduler.config.strict_decoding import decode
 from scheduler.profiles.operator.extender_limits import check_own_extenders
 from scheduler.profiles.operator.options import OperatorOptions
+from scheduler.profiles.operator.shallow_json import TOO_DEEP, too_deep
 from scheduler.profiles.profile_spec import (
     Mode,
     ProfileObject,
@@ -74,6 +75,7 @@ def read_version(found: ProfileObject, options: OperatorOptions) -> ProfileVersi
     spec, mistakes = decode(data, SchedulingProfileSpec, "spec")
     if spec is not None:
         mistakes += _mistakes(spec, options)
+    mistakes += (Mistake(path, f"is too deep: {TOO_DEEP}") for path in too_deep(data, "spec"))
     if spec is None or mistakes:
         name = data.get("schedulerName") if isinstance(data, dict) else None
         # Nothing else of it counts.

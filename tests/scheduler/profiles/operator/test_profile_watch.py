@@ -219,6 +219,24 @@ def test_what_others_leave_in_an_object_costs_nothing_and_nothing_is_written() -
     run(main)
 
 
+def test_one_that_is_nested_too_deeply_is_told_so_and_stops_nothing() -> None:
+    args: dict[str, Any] = {}
+    for _ in range(300):
+        args = {"a": args}
+    deep = {"schedulerName": "deep", "pluginConfig": [{"name": "NodeResourcesFit", "args": args}]}
+
+    async def main() -> None:
+        async with FakeApiServer() as server:
+            server.create(KIND, raw("deep", spec=deep))
+            server.create(KIND, raw("other"))
+            async with watched(server) as world:
+                await until(lambda: world.generations() == {"deep": None, "other": 1})
+                message = world.policies.statuses()["deep"].accepted.message
+                assert message.startswith("spec.pluginConfig[0].args.a.a.a")
+
+    run(main)
+
+
 def test_a_run_that_hands_over_no_list_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile_watch, "LIST_S", 1.0)
 
