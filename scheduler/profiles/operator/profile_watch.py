@@ -227,7 +227,7 @@ class ProfileWatch:
             self._loop.call_soon_threadsafe(event.set)
 
     def _say(self, event: str, level: str = "info", **fields: object) -> None:
-        """Log a state when it changes: the same is found again and again."""
+        """Log a state when it changes; most checks find the same one again."""
         if event != self._said:
             self._said = event
             getattr(log, level)(event, **fields)

@@ -89,8 +89,8 @@ class ProfileStatusWriter:
         """Set when the status of a SchedulingProfile may have to be another one, by name."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._shown: dict[str, tuple[ProfileObject, ProfileObject]] = {}
-        """By name a version, and what it has shown since our last write, which the watch tells
-        later."""
+        """By name the object that the watch delivered last, and the same with what was written
+        since then."""
         self._is_stopped = False
         self._complained_s = -math.inf
         self.written = 0

@@ -5,23 +5,23 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from scheduler.client.credentials import Credentials
 from scheduler.client.transport import Transport
 from scheduler.profiles.operator import OperatorOptions, profile_watch
 from scheduler.profiles.operator.profile_watch import ProfileWatch
 from scheduler.profiles.operator.reconciler import ProfileReconciler
 from tests.fakes.api_server import FakeApiServer
-from tests.scheduler.informers.harness import PlainCredentials, run, until
+from tests.scheduler.informers.harness import run, until
 from tests.scheduler.profiles.compiling import Compiling
 from tests.scheduler.profiles.operator.objects import raw
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from scheduler.client.credentials import Credentials
 
 KIND = "schedulingprofiles"
 
@@ -38,7 +38,7 @@ class World:
         )
 
         async def load_credentials() -> Credentials:
-            return cast("Credentials", PlainCredentials(server.url))
+            return Credentials(server.url)
 
         self.watch = ProfileWatch(
             transport,
@@ -73,7 +73,7 @@ class World:
 @asynccontextmanager
 async def watched(server: FakeApiServer) -> AsyncIterator[World]:
     """Watch until the end of the block."""
-    transport = Transport(PlainCredentials(server.url), user_agent="test")
+    transport = Transport(Credentials(server.url), user_agent="test")
     world = World(server, transport)
     world.watch.start()
     try:
