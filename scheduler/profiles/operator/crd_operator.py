@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from scheduler.client.api import MERGE_PATCH
+from scheduler.client.codec import read_answer
 from scheduler.client.credential_search import load_credentials
-from scheduler.client.errors import ApiError
 from scheduler.client.paths import segment
 from scheduler.profiles.operator.profile_watch import ProfileWatch
 from scheduler.profiles.operator.reconciler import ProfileReconciler
@@ -123,16 +123,8 @@ class CrdOperator:
     async def _get_config_map(self, name: str) -> Mapping[str, str] | None:
         namespace = segment(self._options.namespace)
         path = f"/api/v1/namespaces/{namespace}/configmaps/{segment(name)}"
-        try:
-            answer = await self._transport.request("GET", path, timeout_s=_READ_S)
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
-        try:
-            return _CONFIG_MAP.decode(answer.body).data or {}
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ApiError(None, "BadResponse", f"this is no ConfigMap: {error}") from error
+        body = await self._transport.get(path, timeout_s=_READ_S)
+        return None if body is None else read_answer(_CONFIG_MAP, body, "a ConfigMap").data or {}
 
 
 class _ConfigMap(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import structlog
 
+from scheduler.client.codec import read_answer
 from scheduler.client.errors import ApiError
 from scheduler.informers.backoff import Backoff
 from scheduler.profiles.operator.kopf_thread import KopfThread
@@ -49,6 +50,7 @@ CONFIG_MAPS_S: Final = 2.0
 """Between two looks at the ConfigMaps that are named, if any are."""
 
 _JOIN_S: Final = 5.0
+_OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
 
 log = structlog.get_logger(__name__)
 
@@ -166,15 +168,15 @@ class ProfileWatch:
         try:
             groups = (await self._get("/apis")).get("groups") or ()
             kinds = (await self._get(f"/apis/{GROUP}/{VERSION}")).get("resources") or ()
-        except (ApiError, msgspec.DecodeError, UnicodeDecodeError):
+        except ApiError:
             return False
         return any(each.get("name") == GROUP for each in groups) and any(
             each.get("name") == PLURAL for each in kinds
         )
 
     async def _get(self, path: str) -> dict[str, Any]:
-        answer = await self._transport.request("GET", path)
-        return msgspec.json.decode(answer.body, type=dict[str, Any])
+        body = await self._transport.get(path)
+        return {} if body is None else read_answer(_OBJECT, body, "an object")
 
     async def _look_at_config_maps(self) -> None:
         while True:
