@@ -1,9 +1,8 @@
 """DefaultPreemption: makes room for a pod by letting less important ones go."""
 
-from plugins.default_preemption.args import DefaultPreemptionArgs
 from plugins.default_preemption.choice import Candidate, Harm, decisive_rung, pick_node
 from plugins.default_preemption.dry_run import DryRunError
-from plugins.default_preemption.plugin import DefaultPreemption, Survey
+from plugins.default_preemption.plugin import DefaultPreemption, DefaultPreemptionArgs, Survey
 
 __all__ = [
     "Candidate",

@@ -1,7 +1,9 @@
 """DefaultPreemption: when a pod fits nowhere, less important pods may have to go.
 
 Source: kube-scheduler 1.36, pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
-and pkg/scheduler/framework/preemption/preemption.go (Evaluator.Preempt).
+and pkg/scheduler/framework/preemption/preemption.go (Evaluator.Preempt); for the arguments
+k8s.io/kube-scheduler config/v1/types_pluginargs.go, DefaultPreemptionArgs (0.36) and
+pkg/scheduler/apis/config/{v1/defaults.go, validation/validation_pluginargs.go}.
 """
 
 from __future__ import annotations
@@ -9,25 +11,25 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
 
 from cache.pod_info import PodInfo
 from plugins import names
-from plugins.default_preemption.args import DefaultPreemptionArgs
 from plugins.default_preemption.candidates import CandidateSearch
 from plugins.default_preemption.choice import Candidate, pick_node
 from plugins.default_preemption.dry_run import DryRunError
 from plugins.default_preemption.eligibility import VICTIMS_ARE_LEAVING, eligibility
+from plugins.framework.args import ArgsError, PluginArgs
 from plugins.framework.cluster_events import Action, EventRegistration, Resource
 from plugins.framework.interfaces import PostFilterPlugin, PreEnqueuePlugin
 from plugins.framework.queueing_hints import for_everybody
 from plugins.framework.status import SUCCESS, Code, Status, failure, unresolvable, unschedulable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
-
-    import msgspec
 
     from cache.columns import NodesView
     from cache.objects import Pod
@@ -38,6 +40,38 @@ if TYPE_CHECKING:
 
 IS_RUNNING = unresolvable("waiting for the preemption for this pod to be finished")
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
+
+
+class DefaultPreemptionArgs(PluginArgs, frozen=True):
+    """On how many nodes victims are looked for at least: the larger of the two.
+
+    Parameters
+    ----------
+    min_candidate_nodes_percentage
+        A share of the nodes that preemption may help on, 0..100.
+    min_candidate_nodes_absolute
+        A number of nodes, 0 or more.
+    """
+
+    min_candidate_nodes_percentage: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = 10
+    min_candidate_nodes_absolute: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = 100
+
+    def problems(self) -> Iterator[ArgsError]:
+        """Yield what is wrong with the arguments."""
+        share, count = self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute
+        if not 0 <= share <= 100:
+            why = f"must be from 0 to 100, not {share}"
+            yield ArgsError("minCandidateNodesPercentage", why)
+        if count < 0:
+            yield ArgsError("minCandidateNodesAbsolute", f"must be at least 0, not {count}")
+        if share == 0 and count == 0:
+            why = "must not be 0 together with minCandidateNodesAbsolute"
+            yield ArgsError("minCandidateNodesPercentage", why)
+
+    def candidates_wanted(self, num_nodes: int) -> int:
+        """Return how many candidates are enough, out of the nodes that preemption may help on."""
+        share = num_nodes * self.min_candidate_nodes_percentage // 100
+        return min(max(share, self.min_candidate_nodes_absolute), num_nodes)
 
 
 @dataclass(frozen=True, slots=True)

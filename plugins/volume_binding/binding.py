@@ -13,6 +13,7 @@ GetBindVolumeToClaim (0.36).
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -25,8 +26,6 @@ from plugins.volume_binding.pod_binding_cache import SELECTED_NODE
 from plugins.volume_binding.pod_claims import is_fully_bound
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from cache.objects import Node
     from cache.pod_info import PodInfo
     from cache.storage import ClaimKey, Storage
@@ -145,7 +144,7 @@ class PodVolumes:
             What the client raises when a write fails.
         """
         await self._write(handle)
-        with _Wakeup(self._storage) as wakeup:
+        with closing(_Wakeup(self._storage)) as wakeup:
             for volume, claim in self._bindings:
                 wakeup.on_volume(volume.metadata.name)
                 wakeup.on_claim(namespaced_name(claim))
@@ -277,15 +276,7 @@ class _Wakeup:
         except TimeoutError:
             return
 
-    def __enter__(self) -> _Wakeup:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         for key in self._claims:
             self._storage.claims.unlisten(key, self._event.set)
         for name in self._volumes:

@@ -11,7 +11,7 @@ and zonal volumes do; or something else, of which there are few kinds.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -279,15 +279,13 @@ class _Table:
             values_by_label[label][row] = value
         keys = free.keys.copy()
         insort(keys, key)
-        return FreeVolumes(
-            keys,
-            [*free.volumes[:row], volume, *free.volumes[row:]],
-            np.insert(free.shape_ids, row, shape),
-            np.insert(free.demand_ids, row, demand),
-            values_by_label,
-            self._shapes,
-            self._demands,
-            self._labels,
+        return replace(
+            free,
+            keys=keys,
+            volumes=[*free.volumes[:row], volume, *free.volumes[row:]],
+            shape_ids=np.insert(free.shape_ids, row, shape),
+            demand_ids=np.insert(free.demand_ids, row, demand),
+            values_by_label=values_by_label,
         )
 
     def _code(self, volume: PersistentVolume) -> tuple[int, int, str, int]:
@@ -316,13 +314,13 @@ class _Table:
 
 def _without(free: FreeVolumes, key: RowKey) -> FreeVolumes:
     row = bisect_left(free.keys, key)
-    return FreeVolumes(
-        [*free.keys[:row], *free.keys[row + 1 :]],
-        [*free.volumes[:row], *free.volumes[row + 1 :]],
-        np.delete(free.shape_ids, row),
-        np.delete(free.demand_ids, row),
-        {each: np.delete(values, row) for each, values in free.values_by_label.items()},
-        free.shapes,
-        free.demands,
-        free.labels,
+    return replace(
+        free,
+        keys=[*free.keys[:row], *free.keys[row + 1 :]],
+        volumes=[*free.volumes[:row], *free.volumes[row + 1 :]],
+        shape_ids=np.delete(free.shape_ids, row),
+        demand_ids=np.delete(free.demand_ids, row),
+        values_by_label={
+            each: np.delete(values, row) for each, values in free.values_by_label.items()
+        },
     )

@@ -1,16 +1,20 @@
 """Sends pods where their volumes are or can be, and binds the volumes before the pod.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (1.36), with the feature
-gates as they stand by default: StorageCapacityScoring off, VolumeAttributesClass on.
+gates as they stand by default: StorageCapacityScoring off, VolumeAttributesClass on. For the
+arguments k8s.io/kube-scheduler config/v1/types_pluginargs.go, VolumeBindingArgs (0.36) and
+pkg/scheduler/apis/config/{v1/defaults.go, validation/validation_pluginargs.go}.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
+import msgspec
 import numpy as np
 
 from plugins import names
+from plugins.framework.args import ArgsError, PluginArgs
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import (
     FilterPlugin,
@@ -28,7 +32,6 @@ from plugins.framework.results import (
     PreFlight,
 )
 from plugins.framework.status import SKIP, SUCCESS, Status, unresolvable
-from plugins.volume_binding.args import VolumeBindingArgs
 from plugins.volume_binding.binding import PodVolumes
 from plugins.volume_binding.free_volumes import FreeVolumesByClass
 from plugins.volume_binding.hints import REGISTRATIONS
@@ -42,9 +45,7 @@ from plugins.volume_binding.pod_claims import (
 from plugins.volume_binding.provisioning import CapacityMemory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import msgspec
+    from collections.abc import Iterator, Sequence
 
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
@@ -60,6 +61,40 @@ UNBOUND_IMMEDIATE: Final = PreFilterResult(
 
 _CACHE: Final = StateKey[PodBindingCache]("VolumeBinding.cache")
 _VOLUMES: Final = StateKey[PodVolumes]("VolumeBinding.volumes")
+
+_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+class UtilizationPoint(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A point of a score over utilization."""
+
+    utilization: _Int32 = 0
+    score: _Int32 = 0
+
+
+class VolumeBindingArgs(PluginArgs, frozen=True):
+    """How long binding may wait for volumes.
+
+    Parameters
+    ----------
+    bind_timeout_seconds
+        Seconds from the first write until every claim must be bound; 0 does not wait.
+    shape
+        For a feature that is off; must be absent.
+    """
+
+    bind_timeout_seconds: _Int64 = 600
+    shape: tuple[UtilizationPoint, ...] | None = None
+
+    def problems(self) -> Iterator[ArgsError]:
+        """Yield what is wrong."""
+        if self.bind_timeout_seconds < 0:
+            why = f"must be at least 0, not {self.bind_timeout_seconds}"
+            yield ArgsError("bindTimeoutSeconds", why)
+        if self.shape is not None:
+            why = "is only known with the feature gate StorageCapacityScoring, which is off"
+            yield ArgsError("shape", why)
 
 
 class VolumeBinding(
