@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from plugins.framework.status import Code, Status, unresolvable
 from plugins.framework.victims import Victims
@@ -24,7 +24,7 @@ from scheduler.extenders.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import msgspec
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from scheduler.config import Extender
     from scheduler.extenders.whole_objects import WholeObjects
     from scheduler.extenders.wire import VictimUids
+
+T = TypeVar("T")
 
 PODS_AT_ONCE: Final = 16
 """Victims that are asked of the API at one time, for extenders that want to see them whole."""
@@ -105,12 +107,8 @@ class HttpExtender:
         ExtenderError
             It failed, or its answer names a node that it was not sent.
         """
-        verb = self.config.filter_verb
         sent, body = self._question(pod, names)
-        try:
-            result = decode_filter_result(await self.client.send(verb, body, again=True))
-        except MalformedAnswerError as error:
-            raise self._malformed(verb, error) from error
+        result = await self._ask(self.config.filter_verb, body, decode_filter_result)
         if result.error:
             raise ExtenderError(result.error)
         passed: Sequence[str] = ()
@@ -145,14 +143,10 @@ class HttpExtender:
         ExtenderError
             It failed.
         """
-        verb = self.config.prioritize_verb
         _, body = self._question(pod, names)
         scores: dict[str, int] = {}
-        try:
-            for each in decode_priorities(await self.client.send(verb, body, again=True)):
-                scores[each.host] = scores.get(each.host, 0) + each.score
-        except MalformedAnswerError as error:
-            raise self._malformed(verb, error) from error
+        for each in await self._ask(self.config.prioritize_verb, body, decode_priorities):
+            scores[each.host] = scores.get(each.host, 0) + each.score
         return scores
 
     async def preempt(
@@ -168,17 +162,13 @@ class HttpExtender:
         ExtenderError
             It failed, or its answer names a node or a pod that does not exist there.
         """
-        verb = self.config.preempt_verb
         asked = {
             node: (tuple(each.uid for each in victims.pods), victims.pdb_violations)
             for node, victims in candidates.items()
         }
         whole = None if self.config.node_cache_capable else await self._whole_pods(candidates)
         body = encode_preemption(pod, asked, whole)
-        try:
-            answer = decode_preemption_result(await self.client.send(verb, body, again=True))
-        except MalformedAnswerError as error:
-            raise self._malformed(verb, error) from error
+        answer = await self._ask(self.config.preempt_verb, body, decode_preemption_result)
         return {node: self._victims(node, told, nodes) for node, told in answer.items()}
 
     async def _whole_pods(self, candidates: Mapping[str, Victims]) -> dict[str, msgspec.Raw]:
@@ -222,12 +212,8 @@ class HttpExtender:
         ExtenderError
             It failed; the pod may be bound all the same.
         """
-        verb = self.config.bind_verb
         body = encode_binding(info.namespace, info.name, info.uid, node_name)
-        try:
-            error = decode_binding_error(await self.client.send(verb, body, again=False))
-        except MalformedAnswerError as malformed:
-            raise self._malformed(verb, malformed) from malformed
+        error = await self._ask(self.config.bind_verb, body, decode_binding_error, again=False)
         if error:
             raise ExtenderError(error)
 
@@ -240,5 +226,13 @@ class HttpExtender:
             raise ExtenderError(f'no node to ask extender "{self.name}" about has arrived whole')
         return frozenset(found), encode_args(pod, nodes=list(found.values()), node_names=None)
 
-    def _malformed(self, verb: str, error: MalformedAnswerError) -> ExtenderError:
-        return ExtenderError(f'extender "{self.name}" answered {verb} with garbage: {error}')
+    async def _ask(
+        self, verb: str, body: bytes, decode: Callable[[bytes], T], *, again: bool = True
+    ) -> T:
+        """Return the answer to a request; ``again`` as for :meth:`ExtenderClient.send`."""
+        answer = await self.client.send(verb, body, again=again)
+        try:
+            return decode(answer)
+        except MalformedAnswerError as error:
+            why = f'extender "{self.name}" answered {verb} with garbage: {error}'
+            raise ExtenderError(why) from error

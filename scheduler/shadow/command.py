@@ -131,10 +131,6 @@ def _config(path: str | None, plugins: Mapping[str, type[Plugin]]) -> SchedulerC
 # --- a running cluster ------------------------------------------------------------------------
 
 
-class _Metadata(msgspec.Struct, frozen=True):
-    name: str
-
-
 class _Spec(msgspec.Struct, frozen=True):
     mode: str = "Active"
 
@@ -144,7 +140,6 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 class _Profile(msgspec.Struct, frozen=True):
-    metadata: _Metadata
     spec: _Spec = _Spec()
     status: _Status = _Status()
 

@@ -84,42 +84,6 @@ class Answers(msgspec.Struct):
     scores: dict[str, int]
 
 
-def ask(plugin: Plugin, info: PodInfo, view: NodesView, doing: Callable[[str], None]) -> Answers:
-    """Return the answers about all nodes of a view.
-
-    Parameters
-    ----------
-    doing
-        Told which method is called next.
-
-    Raises
-    ------
-    BrokenPromiseError
-        When scores are not within 0..100 after normalisation.
-    """
-    state = CycleState()
-    names = [node_info.name for node_info in view.node_infos()]
-    answers = Answers({}, {}, {})
-    if isinstance(plugin, FilterPlugin) and _goes_on(plugin, state, info, view):
-        doing("filter")
-        verdicts = plugin.filter(state, info, view)
-        for row, name in enumerate(names):
-            status = verdicts.status_of(row)
-            if not status.is_success:
-                answers.refusals[name] = status.message
-    if isinstance(plugin, ScorePlugin) and _scores(plugin, state, info, view):
-        doing("score")
-        raw = plugin.score(state, info, view)
-        answers.raw = dict(zip(names, raw.tolist(), strict=True))
-        doing("normalize")
-        scores = plugin.normalize(state, info, raw)
-        answers.scores = dict(zip(names, scores.tolist(), strict=True))
-        wrong = [each for each in scores if not MIN_NODE_SCORE <= each <= MAX_NODE_SCORE]
-        if wrong:
-            raise BrokenPromiseError(f"a score of {wrong[0]} is not within 0 to 100")
-    return answers
-
-
 class Checks:
     """All checks over one world.
 
@@ -266,7 +230,34 @@ class Checks:
             raise BrokenPromiseError("it changes nodes")
 
     def _ask(self, plugin: Plugin, info: PodInfo, view: NodesView) -> Answers:
-        return ask(plugin, info, view, self._doing)
+        """Return the answers about all nodes of a view.
+
+        Raises
+        ------
+        BrokenPromiseError
+            When scores are not within 0..100 after normalisation.
+        """
+        state = CycleState()
+        names = [node_info.name for node_info in view.node_infos()]
+        answers = Answers({}, {}, {})
+        if isinstance(plugin, FilterPlugin) and _goes_on(plugin, state, info, view):
+            self._doing("filter")
+            verdicts = plugin.filter(state, info, view)
+            for row, name in enumerate(names):
+                status = verdicts.status_of(row)
+                if not status.is_success:
+                    answers.refusals[name] = status.message
+        if isinstance(plugin, ScorePlugin) and _scores(plugin, state, info, view):
+            self._doing("score")
+            raw = plugin.score(state, info, view)
+            answers.raw = dict(zip(names, raw.tolist(), strict=True))
+            self._doing("normalize")
+            scores = plugin.normalize(state, info, raw)
+            answers.scores = dict(zip(names, scores.tolist(), strict=True))
+            wrong = [each for each in scores if not MIN_NODE_SCORE <= each <= MAX_NODE_SCORE]
+            if wrong:
+                raise BrokenPromiseError(f"a score of {wrong[0]} is not within 0 to 100")
+        return answers
 
 
 class Promise(NamedTuple):
