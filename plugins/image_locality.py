@@ -23,7 +23,7 @@ from plugins.framework.normalize import MAX_NODE_SCORE
 from plugins.framework.status import SUCCESS, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from cache.node_info import NodeInfo
     from cache.objects import Pod
@@ -189,11 +189,7 @@ def _max_threshold(pod: Pod) -> int:
 
 def _column(image: str) -> ColumnSpec:
     """Return the column of sizes in bytes, -1 where the node lacks the image."""
-    return ColumnSpec(("image", image), _fill(image))
-
-
-def _fill(image: str) -> Callable[[NodeInfo], int]:
-    return lambda node_info: _size(node_info, image)
+    return ColumnSpec(("image", image), lambda node_info: _size(node_info, image))
 
 
 def _size(node_info: NodeInfo, image: str) -> int:

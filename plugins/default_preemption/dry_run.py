@@ -6,6 +6,7 @@ Source: kube-scheduler 1.36, pkg/scheduler/framework/plugins/defaultpreemption/d
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from plugins.default_preemption.importance import importance
@@ -69,25 +70,21 @@ def select_victims(
         return failure(error, f'dry run of preemption on node "{node_info.name}"')
 
 
+@dataclass(slots=True, eq=False)
 class _Trial:
     """One node in one what-if."""
 
-    __slots__ = ("_info", "_node_info", "_state", "_what_if")
-
-    def __init__(
-        self, what_if: WhatIf, state: CycleState, info: PodInfo, node_info: NodeInfo
-    ) -> None:
-        self._what_if = what_if
-        self._state = state
-        self._info = info
-        self._node_info = node_info
+    what_if: WhatIf
+    state: CycleState
+    info: PodInfo
+    node_info: NodeInfo
 
     def run(
         self, lower: list[PodInfo], budgets: DisruptionBudgets, *, fits_emptied: bool
     ) -> Victims | Status:
         for other in lower:
-            self._state.budget.check()
-            self._expect(self._what_if.remove_pod(self._state, self._info, other, self._node_info))
+            self.state.budget.check()
+            self._expect(self.what_if.remove_pod(self.state, self.info, other, self.node_info))
         if not fits_emptied:
             fits = self._ask()
             if not fits.is_success:
@@ -100,25 +97,25 @@ class _Trial:
         if violations and rest:
             victims.sort(key=importance)
         if not victims:
-            name = self._node_info.name
+            name = self.node_info.name
             return Status(Code.ERROR, (f'expected at least one victim pod on node "{name}"',))
         return Victims(tuple(victims), len(violations))
 
     def _reprieve(self, other: PodInfo) -> bool:
         """Put a pod back and return whether there is room for both."""
-        self._node_info.add_pod(other)
-        self._expect(self._what_if.add_pod(self._state, self._info, other, self._node_info))
+        self.node_info.add_pod(other)
+        self._expect(self.what_if.add_pod(self.state, self.info, other, self.node_info))
         if self._ask().is_success:
             return True
         self._take_off(other)
         return False
 
     def _take_off(self, other: PodInfo) -> None:
-        self._node_info.remove_pod(other.uid)
-        self._expect(self._what_if.remove_pod(self._state, self._info, other, self._node_info))
+        self.node_info.remove_pod(other.uid)
+        self._expect(self.what_if.remove_pod(self.state, self.info, other, self.node_info))
 
     def _ask(self) -> Status:
-        return self._what_if.filter_one(self._state, self._info, self._node_info)
+        return self.what_if.filter_one(self.state, self.info, self.node_info)
 
     @staticmethod
     def _expect(status: Status) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -29,7 +30,6 @@ from plugins.framework.status import SUCCESS, Code, Status, failure, unresolvabl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
 
     from cache.columns import NodesView
     from cache.objects import Pod
@@ -215,7 +215,11 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         What keeps a preempting pod waiting is that it does not fit: the plugins which said so
         know when it may.
         """
-        return (EventRegistration.on(Resource.POD, Action.DELETE, for_everybody(_never)),)
+        return (
+            EventRegistration.on(
+                Resource.POD, Action.DELETE, for_everybody(lambda old, new: False)
+            ),
+        )
 
 
 def no_candidates(found: Findings, num_nodes: int) -> str:
@@ -224,28 +228,18 @@ def no_candidates(found: Findings, num_nodes: int) -> str:
     Source: kube-scheduler 1.36, pkg/scheduler/framework/types.go (FitError.Error).
     """
     reasons: Counter[str] = Counter()
-    looked_at = 0
-    for status, count in found.refusals().items():
-        looked_at += count
+    refusals = found.refusals()
+    for status, count in refusals.items():
         for reason in status.reasons:
             reasons[reason] += count
-    if looked_at < num_nodes:
-        reasons[NOT_HELPFUL] += num_nodes - looked_at
+    if refusals.total() < num_nodes:
+        reasons[NOT_HELPFUL] += num_nodes - refusals.total()
     listed = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
     return f"0/{num_nodes} nodes are available: {listed}."
 
 
 def _errors_of(found: Findings) -> str:
     """Return what went wrong in dry runs, each error once; empty where nothing did."""
-    errors = [
-        reason
-        for status in found.refusals()
-        if status.code is Code.ERROR
-        for reason in status.reasons
-    ]
-    distinct = list(dict.fromkeys(errors))
+    errors = (status.reasons for status in found.refusals() if status.code is Code.ERROR)
+    distinct = list(dict.fromkeys(chain.from_iterable(errors)))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]" if distinct else ""
-
-
-def _never(old: Any, new: Any) -> bool:
-    return False

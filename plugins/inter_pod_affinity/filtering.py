@@ -85,19 +85,6 @@ class AffinityCounts:
         For each topology of the anti-affinity terms of other pods that mean the pod: how many.
     """
 
-    __slots__ = (
-        "_anti_queries",
-        "_info",
-        "_meanings",
-        "_namespace_labels",
-        "_query",
-        "_terms",
-        "affinity",
-        "anti_affinity",
-        "existing",
-        "is_self_affine",
-    )
-
     def __init__(self, info: PodInfo, terms: PodTerms, namespace_labels: Mapping[str, str]) -> None:
         self._info = info
         self._terms = terms

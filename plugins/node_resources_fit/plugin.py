@@ -43,9 +43,7 @@ if TYPE_CHECKING:
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
-    from plugins.framework.cluster_events import (
-        EventRegistration,
-    )
+    from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.handle import Handle
 
 _NEEDS: StateKey[Needs] = StateKey("PreFilterNodeResourcesFit")

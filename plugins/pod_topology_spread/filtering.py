@@ -59,16 +59,6 @@ class SpreadDomains:
         bool (number of value ids,): the domains that a node which counts is in.
     """
 
-    __slots__ = (
-        "_column",
-        "_minimum",
-        "_num_domains",
-        "_present",
-        "constraint",
-        "counts",
-        "self_match",
-    )
-
     def __init__(
         self,
         constraint: Constraint,

@@ -6,6 +6,7 @@ Source: kube-scheduler 1.36, plugins/podtopologyspread/scoring.go.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from plugins.taint_tables import TaintTables
 
 
+@dataclass(slots=True, eq=False)
 class CrowdedDomains:
     """One soft constraint: the matching pods of each domain, and what each of them weighs.
 
@@ -45,12 +47,9 @@ class CrowdedDomains:
         itself.
     """
 
-    __slots__ = ("constraint", "counts", "weight")
-
-    def __init__(self, constraint: Constraint, weight: float, counts: DomainCounts | None) -> None:
-        self.constraint = constraint
-        self.weight = weight
-        self.counts = counts
+    constraint: Constraint
+    weight: float
+    counts: DomainCounts | None
 
     def of(self, node_info: NodeInfo) -> float:
         """Return what the constraint adds to the score of one node."""

@@ -10,6 +10,7 @@ feature gate VolumeAttributesClass on.
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -49,6 +50,7 @@ def requested_size(claim: PersistentVolumeClaim) -> int | Fraction:
     return exact_value(claim.spec.resources.requests.get(STORAGE, 0))
 
 
+@dataclass(slots=True, eq=False)
 class ClaimToMatch:
     """A claim and the volumes that could serve it, wherever they are.
 
@@ -68,19 +70,10 @@ class ClaimToMatch:
         intp (n,): those of the free volumes that suit the claim, the smallest first.
     """
 
-    __slots__ = ("claim", "free", "kept", "rows")
-
-    def __init__(
-        self,
-        claim: PersistentVolumeClaim,
-        kept: Mapping[int, PersistentVolume],
-        free: FreeVolumes,
-        rows: RowArray,
-    ) -> None:
-        self.claim = claim
-        self.kept = kept
-        self.free = free
-        self.rows = rows
+    claim: PersistentVolumeClaim
+    kept: Mapping[int, PersistentVolume]
+    free: FreeVolumes
+    rows: RowArray
 
     # --- one node -----------------------------------------------------------------------------
 

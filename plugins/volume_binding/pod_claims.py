@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cache.storage import claim_class
-from plugins.claims import WAIT_FOR_FIRST_CONSUMER, claim_name
+from plugins.claims import WAIT_FOR_FIRST_CONSUMER, claim_keys, claim_name
 
 if TYPE_CHECKING:
     from cache.objects import Pod
@@ -117,14 +117,8 @@ def pod_claims(pod: Pod, storage: Storage) -> PodClaims:
 
 def all_bound(pod: Pod, storage: Storage) -> bool:
     """Tell whether every claim of a pod has its volume."""
-    namespace = pod.metadata.namespace
-    for volume in pod.spec.volumes:
-        name = claim_name(pod, volume)
-        if name is not None:
-            claim = storage.claims.get((namespace, name))
-            if claim is None or not is_fully_bound(claim):
-                return False
-    return True
+    claims = map(storage.claims.get, claim_keys(pod))
+    return all(claim is not None and is_fully_bound(claim) for claim in claims)
 
 
 def _waits_for_consumer(claim: PersistentVolumeClaim, storage: Storage) -> bool:

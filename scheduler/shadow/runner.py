@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from plugins.claims import claim_name
+from plugins.claims import claim_keys
 from plugins.framework.status import Code
 from plugins.volume_binding.pod_claims import is_fully_bound
 from scheduler.runtime.filter_outcome import PluginError
@@ -184,13 +184,8 @@ class ShadowRunner:
         """Tell whether the decision took volumes for the pod, which the shadow would then miss."""
         if self._storage is None:
             return False
-        for volume in info.pod.spec.volumes:
-            name = claim_name(info.pod, volume)
-            if name is not None:
-                claim = self._storage.claim(info.namespace, name)
-                if claim is None or not is_fully_bound(claim):
-                    return True
-        return False
+        claims = (self._storage.claim(*key) for key in claim_keys(info.pod))
+        return any(claim is None or not is_fully_bound(claim) for claim in claims)
 
     def _compare(self, snapshot: Snapshot, live: FrameworkRunner, decision: Decision) -> None:
         info, began = decision.info, self._clock()

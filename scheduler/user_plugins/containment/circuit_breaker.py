@@ -106,16 +106,6 @@ class Breaker:
     *Concurrency*: one thread calls the methods; any may read the attributes.
     """
 
-    __slots__ = (
-        "_failures",
-        "_open_for_s",
-        "_probation_until",
-        "_rules",
-        "changes",
-        "open_until",
-        "state",
-    )
-
     def __init__(self, rules: BreakerRules) -> None:
         self._rules = rules
         self._failures: deque[float] = deque(maxlen=rules.failures)
