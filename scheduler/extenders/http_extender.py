@@ -9,7 +9,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from plugins.framework.status import Code, Status, unresolvable
+from plugins.framework.status import unresolvable, unschedulable
 from plugins.framework.victims import Victims
 from scheduler.extenders.extender_client import ExtenderClient, ExtenderError
 from scheduler.extenders.wire import (
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cache.node_info import NodeInfo
     from cache.objects import Container, Pod
     from cache.pod_info import PodInfo
+    from plugins.framework.status import Status
     from scheduler.config import Extender
     from scheduler.extenders.whole_objects import WholeObjects
     from scheduler.extenders.wire import VictimUids
@@ -122,17 +123,10 @@ class HttpExtender:
                     f'extender "{self.name}" claims a filtered node "{name}" which is not found '
                     "in the input node list"
                 )
-        rejected = {
-            name: Status(Code.UNSCHEDULABLE, (why,))
-            for name, why in result.failed.items()
-            if name in sent
-        }
         # A node in both is unresolvable.
-        rejected |= {
-            name: unresolvable(why)
-            for name, why in result.failed_and_unresolvable.items()
-            if name in sent
-        }
+        rejected = {name: unschedulable(why) for name, why in result.failed.items()}
+        rejected |= {name: unresolvable(w) for name, w in result.failed_and_unresolvable.items()}
+        rejected = {name: status for name, status in rejected.items() if name in sent}
         return Verdict(frozenset(passed), rejected)
 
     async def prioritize(self, pod: msgspec.Raw, names: Sequence[str]) -> dict[str, int]:

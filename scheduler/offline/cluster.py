@@ -100,8 +100,6 @@ class Cluster:
         Every node by name.
     pods
         Every pod by ``namespace/name``, those that wait or have ended included.
-    passed_over
-        How many objects were of kinds that no plugin reads.
 
     Notes
     -----
@@ -114,7 +112,6 @@ class Cluster:
         self.nominator = Nominator(lambda uid: True)
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
-        self.passed_over = 0
         self._takers: dict[str, Callable[[Any], object]] = {
             kind.kind: partial(kind.goes_to(known), None)
             for kind in WATCHED
@@ -134,8 +131,7 @@ class Cluster:
         kind = kind_of(raw) or kind
         take = self._takers.get(kind)
         if take is None:
-            self.passed_over += 1
-            return
+            return  # of a kind that no plugin reads
         try:
             take(_DECODERS[kind].decode(raw))
         except MalformedObjectError as error:

@@ -40,9 +40,6 @@ class PluginLoadError(Exception):
     def __init__(self, source: PluginSource, line: int, why: str) -> None:
         where = f"{source.file}, line {line}" if line else source.file
         super().__init__(why if why.startswith(source.file) else f"{where}: {why}")
-        self.source = source
-        self.line = line
-        self.why = why
 
 
 def load_source(source: PluginSource) -> dict[str, type]:
