@@ -62,7 +62,7 @@ def assume(storage: Storage, pod: Pod, node_info: NodeInfo) -> Assumed:
     assert plugin.pre_filter(state, info, NodesView.of([node_info])).status.is_success
     assert plugin.reserve(state, info, node_info.name).is_success
     bound = {}
-    for volume in storage.volumes.assumed:
+    for volume in storage.volumes._assumed.values():
         reference = volume.spec.claim_ref
         assert reference is not None
         bound[reference.name] = volume.metadata.name
@@ -70,6 +70,6 @@ def assume(storage: Storage, pod: Pod, node_info: NodeInfo) -> Assumed:
         bound,
         {
             each.metadata.name: each.metadata.annotations["volume.kubernetes.io/selected-node"]
-            for each in storage.claims.assumed
+            for each in storage.claims._assumed.values()
         },
     )

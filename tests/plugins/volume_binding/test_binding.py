@@ -137,7 +137,7 @@ def test_a_static_volume_is_written_and_waited_for() -> None:
     assert written["spec"]["claimRef"]["uid"] == "uid-data"
     assert written["spec"]["hostPath"] == {"path": "/data"}
     assert written["metadata"]["annotations"] == {"pv.kubernetes.io/bound-by-controller": "yes"}
-    assert stage.storage.volumes.assumed == ()
+    assert not stage.storage.volumes._assumed
 
 
 def test_a_volume_is_made_for_the_node_and_waited_for() -> None:
@@ -153,7 +153,7 @@ def test_a_volume_is_made_for_the_node_and_waited_for() -> None:
     assert written["metadata"]["annotations"][SELECTED] == "node-a"
     assert written["metadata"]["annotations"]["kept"] == "as it is"
     assert written["spec"]["unknownField"] == 1
-    assert stage.storage.claims.assumed == ()
+    assert not stage.storage.claims._assumed
 
 
 def test_a_claim_whose_volume_the_watch_has_not_brought_yet_is_waited_for() -> None:
@@ -277,7 +277,7 @@ def test_a_write_that_fails_leaves_nothing_assumed() -> None:
     stage = Stage(static=True)
     stage.api.faults.append(ApiError(422, "Invalid", "no"))
     assert "422" in stage.bind()
-    assert stage.storage.volumes.assumed == ()
+    assert not stage.storage.volumes._assumed
 
 
 def test_a_volume_that_somebody_else_took_meanwhile_sends_the_pod_back() -> None:
@@ -285,15 +285,15 @@ def test_a_volume_that_somebody_else_took_meanwhile_sends_the_pod_back() -> None
     stage.api.hold_watches()
     stage.change_volume({"spec": {"claimRef": {"namespace": "x", "name": "y", "uid": "z"}}})
     assert "409" in stage.bind()
-    assert stage.storage.volumes.assumed == ()
+    assert not stage.storage.volumes._assumed
 
 
 def test_unreserving_takes_back_what_was_assumed() -> None:
     stage = Stage(static=True)
-    assert len(stage.storage.volumes.assumed) == 1
+    assert len(stage.storage.volumes._assumed) == 1
     stage.plugin.unreserve(stage.state, WEB.info(), "node-a")
     stage.plugin.unreserve(stage.state, WEB.info(), "node-a")
-    assert stage.storage.volumes.assumed == ()
+    assert not stage.storage.volumes._assumed
 
 
 def test_a_pod_without_claims_to_bind_skips_the_pre_bind() -> None:
