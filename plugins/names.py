@@ -1,4 +1,4 @@
-"""The names of plugins, as configuration files, metrics and ``explain`` spell them.
+"""The names of kube-scheduler's plugins, as configuration files and metrics spell them.
 
 Source: pkg/scheduler/framework/plugins/names/names.go (1.36).
 """
@@ -38,8 +38,4 @@ IN_TREE: Final[frozenset[str]] = frozenset(
 A configuration file may name any of them."""
 
 UNSUPPORTED_REQUESTS: Final = "UnsupportedRequests"
-
-NAMESPACE_FAIR_SORT: Final = "NamespaceFairSort"
-
-OWN: Final = frozenset({UNSUPPORTED_REQUESTS, NAMESPACE_FAIR_SORT})
-"""Plugins that kube-scheduler does not have."""
+"""The one plugin of Berth's own that other modules name; the others say their names themselves."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 
-from plugins import names
 from plugins.framework.args import ArgsError, PluginArgs
 from plugins.priority_sort import PrioritySort
 
@@ -49,7 +48,7 @@ class NamespaceFairSort(PrioritySort):
     What counts is the time that attempts cost, by weight, not their number.
     """
 
-    name = names.NAMESPACE_FAIR_SORT
+    name = "NamespaceFairSort"
     args_type: ClassVar[type[msgspec.Struct] | None] = NamespaceFairSortArgs
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:

@@ -93,7 +93,7 @@ def _plugin_set(
     absent = [entry.name for entry in plugin_set.enabled if entry.name not in plugins]
     if absent:
         yield f"{path}.enabled (not there yet: {', '.join(absent)})"
-    known = names.IN_TREE | names.OWN | plugins.keys() | {ALL_PLUGINS}
+    known = names.IN_TREE | plugins.keys() | {ALL_PLUGINS}
     for index, entry in enumerate(plugin_set.disabled):
         where = item(f"{path}.disabled", index)
         if entry.name not in known:

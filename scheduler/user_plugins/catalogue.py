@@ -39,7 +39,7 @@ GuardFor: TypeAlias = "Callable[[PluginSource, type], Guard]"
 
 Classes: TypeAlias = "Mapping[str, type[Plugin]]"
 
-_TAKEN: Final = names.IN_TREE | names.OWN | PLUGINS.keys()
+_TAKEN: Final = names.IN_TREE | PLUGINS.keys()
 _ORDER: Final[tuple[SourceKind, ...]] = ("entry-point", "directory")
 """Of two plugins with one name the one whose kind comes first is taken."""
 

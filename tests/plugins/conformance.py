@@ -22,7 +22,6 @@ from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
 from cache.storage import Storage
 from cache.workloads import Workloads
-from plugins import names
 from plugins.framework.cluster_events import EventRegistration
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.interfaces import (
@@ -41,6 +40,7 @@ from plugins.framework.interfaces import (
 from plugins.framework.normalize import MAX_NODE_SCORE, MIN_NODE_SCORE
 from plugins.framework.results import PreFilterResult
 from plugins.framework.status import SUCCESS, Code, Status
+from plugins.registry import PLUGINS
 from tests import strategies
 from tests.builders import cache_of
 from tests.fakes.nobody import Nobody
@@ -170,7 +170,7 @@ def ask(plugin: Plugin, info: PodInfo, view: NodesView) -> Answers:
 def check_identity(recipe: Recipe) -> None:
     """A plugin has a known name, takes arguments strictly and may be made more than once."""
     plugin = recipe.make()
-    assert plugin.name in names.IN_TREE | names.OWN
+    assert plugin.name in PLUGINS
     assert recipe.make() is not plugin
     if recipe.plugin.args_type is not None:
         try:
