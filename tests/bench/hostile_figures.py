@@ -162,16 +162,16 @@ def page(figures: Figures) -> str:
 
 
 _INTRODUCTION = (
-    "What valid pods of one tenant cost the others. Each spec is a function in `tests/hostile`; "
-    "the real API server takes all of them. `make hostile` measures what `hostile.json` does not "
-    "hold yet."
+    "This page shows the effect of valid pods of one tenant on the others. Each spec is a function "
+    "in `tests/hostile`; the real API server accepts all of them. `make hostile` measures what "
+    "`hostile.json` does not contain yet."
 )
 
 _ONE_AT_A_TIME = (
-    "Behind: the slowest of the ordinary pods that are created one after the other while the "
-    "objects of the spec are there, from its creation to its binding. Attempt: the mean duration "
-    "of the attempts at pods that found no place, or of all attempts if all found one, by the "
-    "contender's own metrics; \u2013 where it did not answer or made none."
+    "Behind: the time from creation to binding of the slowest ordinary pod, while the objects of "
+    "the spec exist; ordinary pods are created one after the other. Attempt: the mean duration of "
+    "the attempts of pods that fit on no node, or of all attempts if all pods fit, by the "
+    "contender's own metrics; \u2013 if it did not respond or made no attempt."
 )
 
 

@@ -369,9 +369,9 @@ def page(soak: Soak) -> str:
     parts = [
         "# Soak",
         f"{last:g} minutes, {soak.rate:g} pods a second beside nodes, namespaces, Services, "
-        "budgets, claims and SchedulingProfiles, every one with identities that nobody has seen "
-        f"before; each goes after {_LIFE_S:.0f} s or soon thereafter. `make soak` makes this page; "
-        "`soak.json` has every minute.",
+        "budgets, claims and SchedulingProfiles, all with new identities; each object is deleted "
+        f"after {_LIFE_S:.0f} s or soon thereafter. `make soak` generates this page; `soak.json` "
+        "has every minute.",
         f"- {session.cores} cores of {session.processor}, {session.memory_gib:.0f} GiB, Linux "
         f"{session.kernel}, {session.python}; commit {session.commit or 'unknown'}",
         "## Memory",
@@ -386,8 +386,8 @@ def page(soak: Soak) -> str:
             ],
         ),
         "## Tables",
-        f"Items of all tables of one kind together; those with fewer than {_FEW} are left out. "
-        + (f"Grown: {', '.join(f'`{name}`' for name in bold)}." if bold else "None has grown."),
+        f"Items of all tables of one kind together; those with fewer than {_FEW} are omitted. "
+        + (f"Grown: {', '.join(f'`{name}`' for name in bold)}." if bold else "No table has grown."),
         table(
             ["", *(each.what for each in marks)],
             [

@@ -43,15 +43,15 @@ def conditions(results: Results) -> str:
     different = list(dict.fromkeys(_condition(results, n) for n in results.sessions_used()))
     lines += [f"- {each}" for each in different]
     lines += [
-        "- Contenders in turn, each round from the same saved state: the same nodes, the same "
-        "pods already running and the same pods waiting. All pods exist before the process is "
-        "started; pods/s from the first binding to the last, as the watch of the load generator "
-        "sees them. All processes share the cores.",
+        "- Contenders alternate, each round from the same saved state: the same nodes, the same "
+        "running pods and the same pending pods. All pods exist before the process starts; pods/s "
+        "from the first binding to the last, as the watch of the load generator reports them. All "
+        "processes share the cores.",
         "- berth scores all nodes; kube-scheduler samples them as it does by default, "
-        "kube-scheduler-all is told `percentageOfNodesToScore: 100`; bind-only binds to one node "
+        "kube-scheduler-all has `percentageOfNodesToScore: 100`; bind-only binds to one node "
         "after the other without scheduling, and sends no Events.",
-        "- Ratios are those of the medians; in brackets the smallest and the largest ratio of two "
-        "rounds that followed each other.",
+        "- Ratios are those of the medians; in parentheses the smallest and the largest ratio of "
+        "two consecutive rounds.",
     ]
     if len(different) > 1:
         lines.append("- The figures come from runs under different conditions: see above.")
@@ -131,7 +131,7 @@ def throughput(results: Results, *, ours: str) -> str:
         rows.append([*row, verdict])
     text = f"## Pods bound per second\n\n{table(head, rows)}"
     if partial:
-        text += "\n\n\\* a round ended before all pods were bound; the rate is of those that were."
+        text += "\n\n\\* a round ended before all pods were bound; the rate covers the bound pods."
     if mixed:
         text += "\n\n† not all rounds were measured under the same conditions."
     return text
@@ -263,8 +263,8 @@ def cycles(results: Results) -> str:
     return (
         "## Cycles beside watch events\n\n"
         + table(head, rows)
-        + "\n\nWhat the wall clock has over the thread's is waiting, here as shares of all the "
-        "time: ready to run without a core, or blocked until the I/O thread hands over the "
+        + "\n\nThe difference between wall clock and thread clock is waiting, shown as shares of "
+        "all the time: ready to run without a core, or blocked until the I/O thread releases the "
         "interpreter or the cache's lock."
     )
 
