@@ -399,13 +399,16 @@ class Transport:
         finally:
             if may_send is not None:
                 self._writes_in_flight -= 1
-            if self.measure is not None:
-                sent = len(request) - request.find(_END_OF_HEAD) - len(_END_OF_HEAD)
-                duration_s = self._clock() - started
-                self.measure.requested(
-                    self._host_header, method, status, duration_s, sent, received
-                )
+            sent = len(request) - request.find(_END_OF_HEAD) - len(_END_OF_HEAD)
+            self._count(method, status, started, sent, received)
         return answer
+
+    def _count(
+        self, method: str, status: int | None, started_s: float, sent: int, received: int | None
+    ) -> None:
+        if self.measure is not None:
+            duration_s = self._clock() - started_s
+            self.measure.requested(self._host_header, method, status, duration_s, sent, received)
 
     def _may_write(self) -> bool:
         # The timeout was granted before and the lease can only have been renewed since: what is
@@ -440,9 +443,7 @@ class Transport:
         finally:
             if status is None and connection is not None:
                 connection.abort()
-            duration_s = self._clock() - started
-            if self.measure is not None:
-                self.measure.requested(self._host_header, "GET", status, duration_s, 0, None)
+            self._count("GET", status, started, 0, None)
         return connection
 
     # --- credentials --------------------------------------------------------------------------
