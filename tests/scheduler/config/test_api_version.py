@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.config.api_version import check_version
+from scheduler.config.load import check_version
 from tests.scheduler.config.documents import API_VERSION, KIND
 
 GROUP = "kubescheduler.config.k8s.io"

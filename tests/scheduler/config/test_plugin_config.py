@@ -10,8 +10,7 @@ from plugins.framework.args import ArgsError
 from plugins.framework.interfaces import Plugin
 from plugins.registry import PLUGINS
 from scheduler.config.file_profile import PluginConfig
-from scheduler.config.plugin_args import PLUGIN_ARGS
-from scheduler.config.plugin_config import check_plugin_config
+from scheduler.config.plugin_config import PLUGIN_ARGS, check_plugin_config
 from tests.scheduler.config.documents import (
     API_VERSION,
     config_of_profile,
