@@ -101,19 +101,7 @@ class CycleMetrics:
             "plugin",
             "profile",
         )
-        self._reuse = registry.counter(
-            "scheduler_batch_attempts_total",
-            "Cycles by what became of the attempt to reuse verdicts on pods of the same signature.",
-            "profile",
-            "result",
-        )
-        self._hints = registry.histogram(
-            "scheduler_get_node_hint_duration_seconds",
-            "Duration of the attempt to place a pod with verdicts on pods of the same signature.",
-            exponential(0.00001, 2, 12),
-            "hinted",
-            "profile",
-        )
+        self._reuse = _ReuseMetrics(registry)
         self._stages = registry.histogram(
             "berth_cycle_stage_duration_seconds",
             "Duration of a stage of the scheduling cycle: snapshot, decide, commit.",
@@ -197,14 +185,37 @@ class CycleMetrics:
                     )
                 observe(seconds)
             elif point == REUSE:
-                self._reuse.of(profile, plugin).inc()
-                hinted = "no_hint" if plugin == "no_hint" else "hint"
-                self._hints.of(hinted, profile).observe(seconds)
+                self._reuse.count(profile, plugin, seconds)
             else:
                 if point in _COUNTED and code is not Code.SKIP:
                     evaluations[point, plugin, profile] += 1
                 if is_sampled:
                     self._plugins.of(point, plugin, code.title).observe(seconds)
+
+
+class _ReuseMetrics:
+    """Attempts to reuse verdicts on pods of the same signature."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._attempts = registry.counter(
+            "scheduler_batch_attempts_total",
+            "Cycles by what became of the attempt to reuse verdicts on pods of the same signature.",
+            "profile",
+            "result",
+        )
+        self._durations = registry.histogram(
+            "scheduler_get_node_hint_duration_seconds",
+            "Duration of the attempt to place a pod with verdicts on pods of the same signature.",
+            exponential(0.00001, 2, 12),
+            "hinted",
+            "profile",
+        )
+
+    def count(self, profile: str, result: str, seconds: float) -> None:
+        """Count an attempt by what became of it."""
+        self._attempts.of(profile, result).inc()
+        hinted = "no_hint" if result == "no_hint" else "hint"
+        self._durations.of(hinted, profile).observe(seconds)
 
 
 def _pass(seconds: float) -> None:
