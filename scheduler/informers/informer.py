@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias
 import structlog
 
 from scheduler.informers.reflector import Reflector
-from scheduler.informers.store import BATCH_SIZE, Delta, DeltaKind, Store
+from scheduler.informers.store import BATCH_SIZE, Delta, DeltaKind
 from scheduler.informers.watch_events import ObjectKind, T
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ class Informer(Generic[T]):
         self.kind = kind
         self.transform = transform
         self._on_restore = on_restore
-        self._store: Store[T] = Store()
         self._handlers: list[Handler[T]] = []
         self._deltas = 0
         self._handler_failures = 0
@@ -81,12 +80,12 @@ class Informer(Generic[T]):
         self._reflector = Reflector(
             transport,
             kind,
-            self._store,
             deliver=self._deliver,
             transform=transform,
             options=options,
             on_restore=on_restore,
         )
+        self._store = self._reflector.store
 
     # --- handlers -----------------------------------------------------------------------------
 
@@ -164,13 +163,11 @@ class Informer(Generic[T]):
         """The last version seen; empty before the first list."""
         return self._reflector.resource_version
 
-    @property
-    def last_event_monotonic(self) -> float | None:
-        """When the server was last heard of, bookmarks included; None before the first time."""
-        return self._reflector.last_event_monotonic
-
     def staleness_s(self, now: float) -> float:
-        """Return seconds since the server was last heard of; infinite before the first time."""
+        """Return seconds since the server was last heard of, bookmarks included.
+
+        Infinite before the first time.
+        """
         return self._reflector.staleness_s(now)
 
     def statistics(self) -> InformerStatistics:

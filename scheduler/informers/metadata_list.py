@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from cache.objects import ListMeta
-from scheduler.client.errors import ApiError
+from scheduler.client.codec import read_answer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -61,7 +61,7 @@ class _List(msgspec.Struct):
     items: list[_Item] | None = None
 
 
-_DECODE: Final = msgspec.json.Decoder(_List).decode
+_LIST: Final = msgspec.json.Decoder(_List)
 
 
 async def metadata_pages(
@@ -92,10 +92,7 @@ async def metadata_pages(
         response = await transport.request(
             "GET", path, query=query, accept=METADATA_LIST, timeout_s=_TIMEOUT_S
         )
-        try:
-            page = _DECODE(response.body)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise ApiError(None, "Unreadable", f"{path}: not a list: {error}") from error
+        page = read_answer(_LIST, response.body, "a list")
         objects = tuple(item.metadata for item in page.items or ())
         yield MetadataPage(page.metadata.resource_version, objects)
         token = page.metadata.continue_

@@ -38,6 +38,7 @@ from scheduler.informers.reflector_states import (
     ending_of,
 )
 from scheduler.informers.reflector_statistics import ReflectorStatistics
+from scheduler.informers.store import Store
 from scheduler.informers.watch_events import (
     BookmarkEvent,
     ErrorEvent,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from scheduler.client.transport import Transport
     from scheduler.informers.metadata_list import MetadataPage
     from scheduler.informers.reflector_options import ReflectorOptions
-    from scheduler.informers.store import Delta, DeltaKind, Store
+    from scheduler.informers.store import Delta, DeltaKind
 
 _WATCH_TIMEOUT_S: Final = (300.0, 600.0)
 """The server ends a watch after a random time between these (client-go's minWatchTimeout, twice
@@ -99,8 +100,6 @@ class Reflector(Generic[T]):
         How to reach the API server.
     kind
         What to list and watch.
-    store
-        Written by this reflector alone.
     deliver
         Called with the deltas of each chunk, in order, right after the store has them. Must not
         raise.
@@ -110,13 +109,17 @@ class Reflector(Generic[T]):
         See there.
     on_restore
         Called when this reflector has found out that etcd was restored.
+
+    Attributes
+    ----------
+    store
+        Written by this reflector alone.
     """
 
     def __init__(
         self,
         transport: Transport,
         kind: ObjectKind[T],
-        store: Store[T],
         *,
         deliver: Callable[[Sequence[Delta[T]]], None],
         on_restore: Callable[[], None] | None = None,
@@ -125,7 +128,7 @@ class Reflector(Generic[T]):
     ) -> None:
         self._transport = transport
         self._kind = kind
-        self._store = store
+        self.store: Store[T] = Store()
         self._deliver = deliver
         self._reader = ObjectReader(kind, transform)
         self._read_timeout_s = options.read_timeout_s
@@ -154,11 +157,6 @@ class Reflector(Generic[T]):
     # --- what can be asked --------------------------------------------------------------------
 
     @property
-    def state(self) -> State:
-        """What the reflector is doing."""
-        return self._machine.state
-
-    @property
     def has_synced(self) -> bool:
         """Whether a whole list has been taken in and delivered; stays true."""
         return self._synced.is_set()
@@ -168,13 +166,11 @@ class Reflector(Generic[T]):
         """The last version seen; empty before the first list."""
         return self._version
 
-    @property
-    def last_event_monotonic(self) -> float | None:
-        """When the server was last heard of: any bytes of a watch, any page of a list."""
-        return self._last_byte_at
-
     def staleness_s(self, now: float) -> float:
-        """Return seconds since the server was last heard of; infinite before the first time."""
+        """Return seconds since any bytes of a watch, or a page of a list, have come.
+
+        Infinite before the first time.
+        """
         return float("inf") if self._last_byte_at is None else max(0.0, now - self._last_byte_at)
 
     def statistics(self) -> ReflectorStatistics:
@@ -207,7 +203,7 @@ class Reflector(Generic[T]):
         path = in_namespace(self._kind.path, namespace)
         query = [("fieldSelector", f"metadata.name={name}")]
         response = await self._transport.request("GET", path, query=query)
-        listing = Listing(self._store)
+        listing = Listing(self.store)
         try:
             _, unreadable = listing.take_page(response.body, self._reader)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -218,9 +214,9 @@ class Reflector(Generic[T]):
         there = set(listing.present)
         for obj in listing.objects:
             there.add(obj.metadata.uid)
-            self._store.apply(EventType.MODIFIED, obj, deltas)
+            self.store.apply(EventType.MODIFIED, obj, deltas)
         if uid not in there:
-            self._store.discard(uid, deltas)
+            self.store.discard(uid, deltas)
         if deltas:
             self._deliver(deltas)
         return [delta.kind for delta in deltas]
@@ -279,7 +275,7 @@ class Reflector(Generic[T]):
         counts.rejected_lists += ending.outcome is Outcome.REWOUND and state is not State.WATCHING
         if ending.problem:
             counts.failures += 1
-            self._diary.problem(ending, state, len(self._store), self._version)
+            self._diary.problem(ending, state, len(self.store), self._version)
         delay = self._machine.step(ending.outcome)
         if delay is Delay.LIST:
             return self._list_backoff.delay_s(self._clock(), ending.retry_after_s)
@@ -376,7 +372,7 @@ class Reflector(Generic[T]):
         """
         ending: Ending | None = None
         deltas: list[Delta[T]] = []
-        counts, apply, seen_before = self._statistics, self._store.apply, self._seen
+        counts, apply, seen_before = self._statistics, self.store.apply, self._seen
         try:
             for event in events:
                 if isinstance(event, ObjectEvent):
@@ -436,11 +432,11 @@ class Reflector(Generic[T]):
         elif not self._advance(identity.resource_version):
             self._statistics.stale_events += 1
         elif event.type is EventType.DELETED:
-            self._store.discard(identity.uid, deltas)
+            self.store.discard(identity.uid, deltas)
         else:
-            namesake = self._store.get(identity.namespace, identity.name)
+            namesake = self.store.get(identity.namespace, identity.name)
             if namesake is not None and namesake.metadata.uid != identity.uid:
-                self._store.discard(namesake.metadata.uid, deltas)
+                self.store.discard(namesake.metadata.uid, deltas)
 
     def _ended_by(self, event: ErrorEvent) -> Ending:
         ending = ending_of(event.code, event.reason, event.message, event.retry_after_s)
@@ -456,7 +452,7 @@ class Reflector(Generic[T]):
     # --- lists --------------------------------------------------------------------------------
 
     def _new_listing(self) -> Listing[T]:
-        return Listing(self._store, restored=self._machine.believes_rewind)
+        return Listing(self.store, restored=self._machine.believes_rewind)
 
     async def _list_pages(self) -> Ending:
         """List in pages and take the list in."""
@@ -511,7 +507,7 @@ class Reflector(Generic[T]):
             self._statistics.rewinds += 1
             if self._on_restore is not None and not told:
                 self._on_restore()
-        batches = self._store.replace_in_batches(
+        batches = self.store.replace_in_batches(
             listing.objects, present=listing.present, rewind=rewind
         )
         for deltas in batches:
@@ -531,7 +527,7 @@ class Reflector(Generic[T]):
         than: etcd was restored, and has got as far again as it was.
         """
         for obj in listing.objects:
-            known = self._store.get_by_uid(obj.metadata.uid)
+            known = self.store.get_by_uid(obj.metadata.uid)
             if known is None or known is obj:
                 continue
             seen = parse_resource_version(known.metadata.resource_version)

@@ -135,13 +135,6 @@ class Store(Generic[T]):
             self._forget_name(old)
             deltas.append(Delta(DeltaKind.DELETED, old, None))
 
-    def replace(
-        self, objects: Iterable[T], *, present: Collection[str] = (), rewind: bool = False
-    ) -> list[Delta[T]]:
-        """Take in a whole list at once; see `replace_in_batches`."""
-        batches = self.replace_in_batches(objects, present=present, rewind=rewind)
-        return [delta for batch in batches for delta in batch]
-
     def replace_in_batches(
         self,
         objects: Iterable[T],

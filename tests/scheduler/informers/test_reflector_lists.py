@@ -57,7 +57,7 @@ def test_nothing_is_told_before_the_list_is_complete() -> None:
             server.faults.half_open("pods", after_events=3)
 
         async with rig(prepare=prepare, synced=False) as it:
-            await until(lambda: it.informer.last_event_monotonic is not None)
+            await until(lambda: it.informer.staleness_s(0.0) < float("inf"))
             assert not it.informer.has_synced
             assert it.mirror.deltas == []
 
