@@ -30,6 +30,7 @@ from scheduler.permissions import PermissionsError, missing_permissions, require
 from scheduler.process.loop_lag import LoopLag
 from scheduler.process.ports import SYSTEM_CLOCK, Ports
 from scheduler.process.process_memory import Aging, settle_memory
+from scheduler.process.stopping import done_before
 from scheduler.process.thread_executor import ThreadExecutor
 from scheduler.process.version import VERSION
 from scheduler.profiles.available_plugins import known_plugins
@@ -366,13 +367,7 @@ class App:
     async def _synced(self, stop: asyncio.Event) -> bool:
         """Wait for all first lists; return False when told to stop meanwhile."""
         synced = asyncio.ensure_future(self._wait_synced())
-        stopped = asyncio.ensure_future(stop.wait())
-        try:
-            await asyncio.wait({synced, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            return synced.done()
-        finally:
-            synced.cancel()
-            stopped.cancel()
+        return await done_before(stop, synced, cancel=True)
 
     async def _wait_synced(self) -> None:
         await self.watches.wait_synced()

@@ -12,6 +12,7 @@ from scheduler.client.credential_search import own_namespace
 from scheduler.client.leases import Leases
 from scheduler.leader_election.elector import LeaderElector
 from scheduler.leader_election.tenure import ElectionTimes, Standing
+from scheduler.process.stopping import done_before
 
 if TYPE_CHECKING:
     import random
@@ -63,7 +64,7 @@ class Leadership:
     async def win(self, stop: asyncio.Event) -> bool:
         """Wait until this process leads, and renew from then on; False when told to stop first."""
         acquiring = asyncio.ensure_future(self._elector.acquire())
-        if not await _first(acquiring, stop):
+        if not await done_before(stop, acquiring, cancel=True):
             await self._elector.release()
             return False
         await acquiring
@@ -74,7 +75,7 @@ class Leadership:
         """Wait until told to stop; return False when the leadership was lost instead."""
         if self._renewing is None:
             raise RuntimeError("hold comes after win")
-        if not await _first(self._renewing, stop, cancel=False):
+        if not await done_before(stop, self._renewing, cancel=False):
             return self._tenure.check()
         log.error("leadership lost", why=self._renewing.result())
         return False
@@ -113,21 +114,6 @@ class Leadership:
         """
         self._tenure.check()
         return self._tenure.standing is Standing.LOST
-
-
-async def _first(
-    task: asyncio.Future[None] | asyncio.Task[str], stop: asyncio.Event, *, cancel: bool = True
-) -> bool:
-    """Wait for the task or for `stop`; return whether the task was done."""
-    stopped = asyncio.ensure_future(stop.wait())
-    try:
-        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        return task.done()
-    finally:
-        stopped.cancel()
-        if cancel and not task.done():
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
 
 
 class LeaseName(NamedTuple):
