@@ -124,7 +124,7 @@ class CycleMetrics:
 
     def slow(self) -> None:
         """Count a slow cycle."""
-        self._slow.of().inc()
+        self._slow.count()
 
     def timed(
         self, pre_enqueue: Callable[[Pod], Status], clock: Callable[[], float] = perf_counter
@@ -213,7 +213,7 @@ class _ReuseMetrics:
 
     def count(self, profile: str, result: str, seconds: float) -> None:
         """Count an attempt by what became of it."""
-        self._attempts.of(profile, result).inc()
+        self._attempts.count(profile, result)
         hinted = "no_hint" if result == "no_hint" else "hint"
         self._durations.of(hinted, profile).observe(seconds)
 

@@ -155,7 +155,14 @@ class Family(Generic[C]):
             }
 
 
-Counter: TypeAlias = Family[Count]
+class Counter(Family[Count]):
+    """A counter with all its series."""
+
+    def count(self, *values: str) -> None:
+        """Add one to the series of these label values."""
+        self.of(*values).inc()
+
+
 Histogram: TypeAlias = Family[Samples]
 
 
@@ -198,7 +205,7 @@ class Registry:
 
     def counter(self, name: str, text: str, *labels: str) -> Counter:
         """Make a counter."""
-        made: Counter = Family("counter", name, text, labels, Count)
+        made = Counter("counter", name, text, labels, Count)
         self._families[name] = made
         return made
 

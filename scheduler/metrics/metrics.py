@@ -54,6 +54,24 @@ class Metrics:
         What is told of requests to the API server.
     loop_lag
         Told by how many seconds the I/O loop fell behind.
+    incoming
+        Counts a pod that an event put into a queue, by the queue (active, backoff, unschedulable,
+        gated) and the event.
+    bind_conflict
+        Counts a pod that another scheduler bound.
+    kubelet_rejected
+        Counts a pod that its node's kubelet rejected, by one of a bounded number of reasons.
+    binding_abandoned
+        Counts a binding that was undone, by one of the reasons of the binder.
+    malformed
+        Counts an object that could not be read, by its resource.
+    lost_event_repaired
+        Counts a lost event that was made up for, by the resource and what it was: add, update or
+        delete.
+    config_reloaded
+        Counts that the configuration was read again: applied, unchanged or refused.
+    expired
+        Counts an overdue assumed pod: bound after all, requeued, or gone.
     """
 
     def __init__(self) -> None:
@@ -65,15 +83,15 @@ class Metrics:
         self._pod_attempts = histogram(*declared.POD_ATTEMPTS)
         self._sli_duration = histogram(*declared.SLI_DURATION)
         self._after_flush = counter(*declared.AFTER_FLUSH)
-        self._incoming = counter(*declared.INCOMING)
+        self.incoming = counter(*declared.INCOMING).count
         self._permit_wait = histogram(*declared.PERMIT_WAIT)
-        self._bind_conflicts = counter(*declared.BIND_CONFLICTS)
-        self._abandoned = counter(*declared.ABANDONED)
-        self._kubelet_rejections = counter(*declared.KUBELET_REJECTIONS)
-        self._expired = counter(*declared.EXPIRED)
-        self._malformed = counter(*declared.MALFORMED)
-        self._lost_events = counter(*declared.LOST_EVENTS)
-        self._config_reloads = counter(*declared.CONFIG_RELOADS)
+        self.bind_conflict = counter(*declared.BIND_CONFLICTS).count
+        self.binding_abandoned = counter(*declared.ABANDONED).count
+        self.kubelet_rejected = counter(*declared.KUBELET_REJECTIONS).count
+        self.expired = counter(*declared.EXPIRED).count
+        self.malformed = counter(*declared.MALFORMED).count
+        self.lost_event_repaired = counter(*declared.LOST_EVENTS).count
+        self.config_reloaded = counter(*declared.CONFIG_RELOADS).count
         self._changed_nodes = histogram(*declared.CHANGED_NODES)
         self._over_budget = counter(*declared.OVER_BUDGET)
         self._expensive_namespaces: set[str] = set()
@@ -106,7 +124,7 @@ class Metrics:
         duration_s
             Of decision and binding; None when it was not measured.
         """
-        self._attempts_total.of(profile, result).inc()
+        self._attempts_total.count(profile, result)
         if duration_s is not None:
             self._attempt_duration.of(profile, result).observe(duration_s)
 
@@ -115,7 +133,7 @@ class Metrics:
         self._observe_algorithm(decision.duration_s)
         self._observe_changed(update.changed)
         if decision.post_filtered:
-            self._preemption_attempts.of().inc()
+            self._preemption_attempts.count()
 
     def bound(self, queued: QueuedPod, decision: Decision, now_s: float) -> None:
         """Count a pod that has been bound at `now_s` (the queue's monotonic clock)."""
@@ -131,11 +149,7 @@ class Metrics:
                 sli = self._sli_of[capped] = self._sli_duration.of(label)
             sli.observe(now_s - queued.initial_attempt_s)
         if queued.flushed:
-            self._after_flush.of().inc()
-
-    def incoming(self, queue: str, event: str) -> None:
-        """Count a pod that `event` put into `queue`: active, backoff, unschedulable, gated."""
-        self._incoming.of(queue, event).inc()
+            self._after_flush.count()
 
     def handled(self, event: str, duration_s: float) -> None:
         """Count something that a watch told of, by the label of the event."""
@@ -152,18 +166,6 @@ class Metrics:
         """Count a pod that a Permit plugin held, by the code of what came of it."""
         self._permit_wait.of(result).observe(duration_s)
 
-    def bind_conflict(self) -> None:
-        """Count a pod that another scheduler bound."""
-        self._bind_conflicts.of().inc()
-
-    def kubelet_rejected(self, reason: str) -> None:
-        """Count a pod that its node's kubelet rejected, by one of a bounded number of reasons."""
-        self._kubelet_rejections.of(reason).inc()
-
-    def binding_abandoned(self, reason: str) -> None:
-        """Count a binding that was undone, by one of the reasons of the binder."""
-        self._abandoned.of(reason).inc()
-
     def over_budget(self, namespace: str) -> None:
         """Count an attempt that was broken off because its budget ran out."""
         known = self._expensive_namespaces
@@ -172,7 +174,7 @@ class Metrics:
                 namespace = "other"
             else:
                 known.add(namespace)
-        self._over_budget.of(namespace).inc()
+        self._over_budget.count(namespace)
 
     def preemption(self, victims: int) -> None:
         """Count a preemption that begins."""
@@ -181,23 +183,7 @@ class Metrics:
     def preempted(self, result: str, duration_s: float) -> None:
         """Count a preemption that has ended: ``success`` or ``error``."""
         self._preemption_duration.of(result).observe(duration_s)
-        self._preemptions.of(result).inc()
-
-    def malformed(self, resource: str) -> None:
-        """Count an object of `resource` that could not be read."""
-        self._malformed.of(resource).inc()
-
-    def lost_event_repaired(self, resource: str, kind: str) -> None:
-        """Count a lost event that was made up for: add, update or delete."""
-        self._lost_events.of(resource, kind).inc()
-
-    def config_reloaded(self, result: str) -> None:
-        """Count that the configuration was read again: applied, unchanged or refused."""
-        self._config_reloads.of(result).inc()
-
-    def expired(self, outcome: str) -> None:
-        """Count an overdue assumed pod: bound after all, requeued, or gone."""
-        self._expired.of(outcome).inc()
+        self._preemptions.count(result)
 
     # --- what is ------------------------------------------------------------------------------
 
