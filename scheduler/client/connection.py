@@ -8,14 +8,44 @@ Concurrency: loop-confined.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from scheduler.client.http1 import BadResponseError, BodyTooLargeError
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Iterable
 
     from scheduler.client.http1 import RawResponse, ResponseParser
+
+
+_CLOSE_TIMEOUT_S: Final = 2.0
+
+
+class Closable(Protocol):
+    """A connection that can be closed at once."""
+
+    closed: bool
+
+    def abort(self) -> None:
+        """Close at once, without waiting for anybody."""
+
+
+async def close_all(connections: Iterable[Closable]) -> None:
+    """Close connections at once, and wait until they are closed, for two seconds at most.
+
+    connection_lost comes with the next turns of the loop; without it a loop that is closed right
+    after this would leave open sockets behind.
+    """
+    waiting = list(connections)
+    for connection in waiting:
+        connection.abort()
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _CLOSE_TIMEOUT_S
+    while not all(connection.closed for connection in waiting):
+        if loop.time() > deadline:
+            break
+        await asyncio.sleep(0)
 
 
 class ExchangeError(Exception):

@@ -16,7 +16,7 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from scheduler.client.connection import Connection, ExchangeError
+from scheduler.client.connection import Connection, ExchangeError, close_all
 from scheduler.client.connector import CONNECT_TIMEOUT_S
 from scheduler.client.http1 import ResponseParser
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 # be sent into a connection that is being closed.
 KEEP_ALIVE_S: Final = 45.0
 
-_CLOSE_TIMEOUT_S: Final = 2.0
 _TICK_S: Final = 0.001
 
 
@@ -149,16 +148,7 @@ class ConnectionPool:
                 timer.cancel()
         connections = [*self._idle, *self._lent]
         self._idle.clear()
-        for connection in connections:
-            connection.abort()
-        # connection_lost comes with the next turns of the loop; without it a loop that is closed
-        # right after this would leave open sockets behind.
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _CLOSE_TIMEOUT_S
-        while not all(connection.closed for connection in connections):
-            if loop.time() > deadline:
-                break
-            await asyncio.sleep(0)
+        await close_all(connections)
 
     # --- loans --------------------------------------------------------------------------------
 

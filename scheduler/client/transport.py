@@ -24,7 +24,7 @@ from urllib.parse import urlencode
 
 from yarl import URL
 
-from scheduler.client.connection import ExchangeError
+from scheduler.client.connection import ExchangeError, close_all
 from scheduler.client.connection_pool import ConnectionPool
 from scheduler.client.connector import CONNECT_TIMEOUT_S, Address, Connector, proxy_credentials
 from scheduler.client.errors import RETRY_AFTER_CAP_S, ApiError, ClientConfigError
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 MAX_BODY_BYTES: Final = 128 << 20
 """A page of 500 ordinary pods has 5 MB; one of the largest pods that etcd takes has 750 MB."""
 
-_CLOSE_TIMEOUT_S: Final = 2.0
 _MAX_HEADS: Final = 16
 _JSON: Final = "application/json"
 _END_OF_HEAD: Final = b"\r\n\r\n"
@@ -302,15 +301,8 @@ class Transport:
     async def close(self) -> None:
         """Close all connections; requests and streams under way fail."""
         self._closed = True
-        for connection in self._streams:
-            connection.abort()
         await self._pool.close()
-        # connection_lost comes with the next turns of the loop; see ConnectionPool.close.
-        deadline = self._clock() + _CLOSE_TIMEOUT_S
-        while not all(connection.closed for connection in self._streams):
-            if self._clock() > deadline:
-                break
-            await asyncio.sleep(0)
+        await close_all(self._streams)
 
     # --- requests -----------------------------------------------------------------------------
 
