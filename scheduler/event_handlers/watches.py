@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from scheduler.client.transport import Transport
     from scheduler.event_handlers.other_objects import OtherObjects
     from scheduler.event_handlers.pods_and_nodes import EventHandlers
-    from scheduler.informers import Informer
     from scheduler.kinds import WatchedKind
     from scheduler.process.vital import OnDeath
 
 
-class Watches:
+class Watches(InformerFactory):
     """The informers of all kinds that are needed whatever the profiles are.
 
     Parameters
@@ -36,8 +35,8 @@ class Watches:
 
     Attributes
     ----------
-    all
-        Each of them once.
+    pods, nodes
+        Theirs.
 
     Notes
     -----
@@ -53,29 +52,13 @@ class Watches:
         *,
         on_death: OnDeath,
     ) -> None:
-        self._informers = informers = InformerFactory(transport, on_death=on_death)
+        super().__init__(transport, on_death=on_death)
         templates = PodTemplates()
-        self.pods = informers.informer(PODS, transform=templates.share)
+        self.pods = self.informer(PODS, transform=templates.share)
         self.pods.add_handler(handlers.on_pods)
         self.pods.add_delta_handler(lambda d: templates.pod_changed(d.old, d.new))
-        self.nodes = informers.informer(NODES)
+        self.nodes = self.informer(NODES)
         self.nodes.add_handler(handlers.on_nodes)
-        watched: list[Informer[Any]] = [self.pods, self.nodes]
         for kind in kinds:
             if kind.goes_to is not None:
-                informer = informers.informer(kind)
-                informer.add_delta_handler(others.handler(kind))
-                watched.append(informer)
-        self.all = tuple(watched)
-
-    def start(self) -> None:
-        """List and watch, from now on."""
-        self._informers.start()
-
-    async def stop(self) -> None:
-        """End all watches."""
-        await self._informers.stop()
-
-    async def wait_synced(self) -> None:
-        """Return once the first list of each kind has been taken in."""
-        await self._informers.wait_synced()
+                self.informer(kind).add_delta_handler(others.handler(kind))
