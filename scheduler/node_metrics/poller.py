@@ -116,10 +116,6 @@ class NodeMetricsPoller:
         for _, client in self._sources:
             await client.close()
 
-    async def poll_once(self) -> None:
-        """Ask every source for every metric once, and publish the answers."""
-        await asyncio.gather(*(self._round(source, client) for source, client in self._sources))
-
     async def _poll(self, source: MetricSource, client: QueryClient) -> None:
         while True:
             started = self._clock()

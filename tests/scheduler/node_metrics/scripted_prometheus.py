@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Mapping
 
+    from scheduler.node_metrics import NodeMetricsPoller
+
 
 @dataclass
 class Reply:
@@ -73,3 +75,8 @@ class ScriptedPrometheus:
         """Return a source that asks this server; each metric is called as its query is."""
         metrics = tuple(MetricQuery(query, query) for query in queries)
         return MetricSource(self.url, metrics, **given)  # type: ignore[arg-type] - rows say it
+
+
+async def poll_once(poller: NodeMetricsPoller) -> None:
+    """Have a poller that was not started ask every source for every metric once."""
+    await asyncio.gather(*(poller._round(*source) for source in poller._sources))

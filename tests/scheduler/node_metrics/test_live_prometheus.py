@@ -16,6 +16,7 @@ from scheduler.node_metrics import (
     NodeMetricsPoller,
 )
 from tests.scheduler.node_metrics.debian_prometheus import DebianPrometheus, Exporter
+from tests.scheduler.node_metrics.scripted_prometheus import poll_once
 
 PAGE = """# TYPE cpu_used gauge
 cpu_used{node="a",core="0"} 0.25
@@ -54,7 +55,7 @@ def poll_until(prometheus, condition, *metrics):
         try:
             async with asyncio.timeout(60):
                 while not condition(board, poller.statistics):
-                    await poller.poll_once()
+                    await poll_once(poller)
                     await asyncio.sleep(0.02)
         except TimeoutError:
             raise AssertionError(f"{poller.statistics}\n{prometheus.log_tail()}") from None

@@ -10,7 +10,12 @@ from plugins.framework.node_metrics import NoMetrics
 from scheduler import cli
 from scheduler.metrics import Metrics
 from scheduler.node_metrics import NodeMetricsConfig, measure_nodes
-from tests.scheduler.node_metrics.scripted_prometheus import Reply, ScriptedPrometheus, of_nodes
+from tests.scheduler.node_metrics.scripted_prometheus import (
+    Reply,
+    ScriptedPrometheus,
+    of_nodes,
+    poll_once,
+)
 
 
 def lines_after_a_round(**script):
@@ -27,7 +32,7 @@ def after_a_round(**script):
         metrics = Metrics()
         poller = measure_nodes(NodeMetricsConfig((server.source(*script),)), metrics)
         try:
-            await poller.poll_once()
+            await poll_once(poller)
             return poller.measured, metrics.render()[0].decode().splitlines()
         finally:
             await poller.stop()

@@ -27,6 +27,7 @@ from tests.scheduler.node_metrics.scripted_prometheus import (
     Reply,
     ScriptedPrometheus,
     of_nodes,
+    poll_once,
     vector,
 )
 
@@ -62,7 +63,7 @@ def once(source_of, context=None, **script):
     async def run():
         async with prometheus(context, **script) as server, polling(source_of(server)) as made:
             board, poller = made
-            await poller.poll_once()
+            await poll_once(poller)
             return values(board, "load"), poller.statistics["load"].error, server.asked
 
     return asyncio.run(run())
@@ -124,7 +125,7 @@ def test_one_failing_query_takes_nothing_from_another():
             prometheus(**script) as server,
             polling(server.source("broken", "load")) as (board, poller),
         ):
-            await poller.poll_once()
+            await poll_once(poller)
             return values(board, "load"), poller.statistics["broken"].failed
 
     assert asyncio.run(run()) == ({"a": 1.0}, 1)
@@ -137,7 +138,7 @@ def test_one_failing_source_takes_nothing_from_another():
             prometheus(load=lambda: of_nodes(a=1)) as server,
             polling(nowhere, server.source("load")) as (board, poller),
         ):
-            await poller.poll_once()
+            await poll_once(poller)
             return values(board, "load"), values(board, "gone")
 
     assert asyncio.run(run()) == ({"a": 1.0}, None)
@@ -154,7 +155,7 @@ def test_the_last_values_count_until_they_are_too_old():
                 seen = []
                 for step_s in (0, 50, 20):
                     clock.advance(step_s)
-                    await poller.poll_once()
+                    await poll_once(poller)
                     seen.append(values(board, "load"))
                 return seen
 
@@ -194,7 +195,7 @@ def test_a_complaint_is_logged_once_until_it_changes(capsys):
             polling(server.source("load")) as (_, poller),
         ):
             for _ in range(3):
-                await poller.poll_once()
+                await poll_once(poller)
 
     asyncio.run(run())
     told = capsys.readouterr().out
@@ -213,7 +214,7 @@ def test_a_token_is_read_again_before_each_question(tmp_path):
             async with polling(source) as (_, poller):
                 for text in ("first\n", "second\n"):
                     token.write_text(text)
-                    await poller.poll_once()
+                    await poll_once(poller)
             return [header for _, header in server.asked]
 
     assert asyncio.run(run()) == ["Bearer first", "Bearer second"]
