@@ -198,9 +198,13 @@ def backoff_s(attempt: int, rng: random.Random) -> float:
     return step * (0.5 + 0.5 * rng.random())
 
 
-def _delay_s(error: ApiError, attempt: int, rng: random.Random) -> float:
-    delay_s = backoff_s(attempt, rng)
-    if error.retry_after_s is None:
+def as_asked_s(delay_s: float, retry_after_s: float | None, rng: random.Random) -> float:
+    """Return a delay that is at least the Retry-After, up to `RETRY_AFTER_CAP_S`."""
+    if retry_after_s is None:
         return delay_s
     # Jitter on top, never below: all clients that were sent away were told the same second.
-    return max(delay_s, min(error.retry_after_s, RETRY_AFTER_CAP_S) * (1.0 + 0.1 * rng.random()))
+    return max(delay_s, min(retry_after_s, RETRY_AFTER_CAP_S) * (1.0 + 0.1 * rng.random()))
+
+
+def _delay_s(error: ApiError, attempt: int, rng: random.Random) -> float:
+    return as_asked_s(backoff_s(attempt, rng), error.retry_after_s, rng)

@@ -13,7 +13,6 @@ from scheduler.informers.informer_factory import (
     staleness_s,
 )
 from scheduler.informers.metadata_list import ListedObject, MetadataPage
-from scheduler.informers.reflector import Reflector
 from scheduler.informers.reflector_options import ReflectorOptions
 from scheduler.informers.reflector_statistics import ReflectorStatistics
 from scheduler.informers.store import Delta, DeltaKind, Store
@@ -29,7 +28,6 @@ __all__ = [
     "InformerStatistics",
     "ListedObject",
     "MetadataPage",
-    "Reflector",
     "ReflectorOptions",
     "ReflectorStatistics",
     "Store",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scheduler.client.errors import RETRY_AFTER_CAP_S
+from scheduler.client.errors import as_asked_s
 
 if TYPE_CHECKING:
     import random
@@ -42,10 +42,7 @@ class Backoff:
         step_s = self._next_s
         self._next_s = min(step_s * 2, self._cap_s)
         delay_s = step_s * (0.5 + 0.5 * self._rng.random())
-        if retry_after_s is not None:
-            # On top, never below: all clients that were sent away were told the same second.
-            asked_s = min(retry_after_s, RETRY_AFTER_CAP_S)
-            delay_s = max(delay_s, asked_s * (1.0 + 0.1 * self._rng.random()))
+        delay_s = as_asked_s(delay_s, retry_after_s, self._rng)
         self._used_until = now + delay_s
         return delay_s
 

@@ -5,8 +5,9 @@ Concurrency: loop-confined, but for the reading methods and properties, which an
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import structlog
 
@@ -15,10 +16,9 @@ from scheduler.informers.store import BATCH_SIZE, Delta, DeltaKind
 from scheduler.informers.watch_events import ObjectKind, T
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
     from scheduler.client.transport import Transport
-    from scheduler.informers.metadata_list import MetadataPage
     from scheduler.informers.reflector_options import ReflectorOptions
     from scheduler.informers.reflector_statistics import ReflectorStatistics
 
@@ -47,7 +47,7 @@ class InformerStatistics:
     reflector: ReflectorStatistics
 
 
-class Informer(Generic[T]):
+class Informer(Reflector[T]):
     """One resource: its reflector, its store and its handlers.
 
     Handlers are called on the loop, one after the other in the order of registration, with the
@@ -70,22 +70,14 @@ class Informer(Generic[T]):
         options: ReflectorOptions,
         on_restore: Callable[[], None] | None = None,
     ) -> None:
-        self.kind = kind
+        super().__init__(
+            transport, kind, transform=transform, options=options, on_restore=on_restore
+        )
         self.transform = transform
-        self._on_restore = on_restore
         self._handlers: list[Handler[T]] = []
         self._deltas = 0
         self._handler_failures = 0
         self._log = structlog.stdlib.get_logger(__name__, resource=kind.name)
-        self._reflector = Reflector(
-            transport,
-            kind,
-            deliver=self._deliver,
-            transform=transform,
-            options=options,
-            on_restore=on_restore,
-        )
-        self._store = self._reflector.store
 
     # --- handlers -----------------------------------------------------------------------------
 
@@ -153,74 +145,17 @@ class Informer(Generic[T]):
         """Return the object with that UID."""
         return self._store.get_by_uid(uid)
 
-    @property
-    def has_synced(self) -> bool:
-        """Whether a whole list has been taken in and delivered; stays true."""
-        return self._reflector.has_synced
-
-    @property
-    def resource_version(self) -> str:
-        """The last version seen; empty before the first list."""
-        return self._reflector.resource_version
-
-    def staleness_s(self, now: float) -> float:
-        """Return seconds since the server was last heard of, bookmarks included.
-
-        Infinite before the first time.
-        """
-        return self._reflector.staleness_s(now)
-
     def statistics(self) -> InformerStatistics:
         """Return the counts."""
         return InformerStatistics(
             objects=len(self._store),
             deltas=self._deltas,
             handler_failures=self._handler_failures,
-            reflector=self._reflector.statistics(),
+            reflector=dataclasses.replace(self._statistics),
         )
-
-    # --- what a watch has not told ------------------------------------------------------------
-
-    def metadata_pages(self) -> AsyncIterator[MetadataPage]:
-        """Yield the metadata of all that the server has, in pages.
-
-        Raises
-        ------
-        ApiError
-            A page cannot be had.
-        """
-        return self._reflector.metadata_pages()
-
-    async def reread(self, namespace: str, name: str, uid: str) -> Sequence[DeltaKind]:
-        """Ask for one object, and take in what the watch should have told of it.
-
-        Returns
-        -------
-        What has changed in the store, and has been delivered.
-
-        Raises
-        ------
-        ApiError
-            There is no answer.
-        """
-        return await self._reflector.reread(namespace, name, uid)
-
-    # --- running ------------------------------------------------------------------------------
-
-    def expect_restore(self) -> None:
-        """List anew, and believe the list however old it is: another resource has shown that."""
-        self._reflector.expect_restore()
 
     def restored(self) -> None:
         """Have this informer, and all others, list anew: somebody has found out that etcd was."""
-        self._reflector.expect_restore()
+        self.expect_restore()
         if self._on_restore is not None:
             self._on_restore()
-
-    async def run(self) -> None:
-        """List and watch until cancelled."""
-        await self._reflector.run()
-
-    async def wait_synced(self) -> None:
-        """Return once `has_synced` is true."""
-        await self._reflector.wait_synced()

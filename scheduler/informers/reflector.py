@@ -16,7 +16,7 @@ Source: client-go 1.36, tools/cache/reflector.go, for what is asked for and when
 from __future__ import annotations
 
 import asyncio
-import dataclasses
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, Generic
 
 import msgspec
@@ -91,8 +91,10 @@ _OLD_BOOKMARKS: Final = 2
 """Bookmarks in a row, a minute apart, from before what was seen: this server is far behind."""
 
 
-class Reflector(Generic[T]):
+class Reflector(ABC, Generic[T]):
     """Keep a store equal to what the API server has of one resource.
+
+    Whoever inherits this hands on what changes: see :meth:`_deliver`.
 
     Parameters
     ----------
@@ -100,20 +102,12 @@ class Reflector(Generic[T]):
         How to reach the API server.
     kind
         What to list and watch.
-    deliver
-        Called with the deltas of each chunk, in order, right after the store has them. Must not
-        raise.
     transform
         See :class:`~scheduler.informers.object_reader.ObjectReader`.
     options
         See there.
     on_restore
         Called when this reflector has found out that etcd was restored.
-
-    Attributes
-    ----------
-    store
-        Written by this reflector alone.
     """
 
     def __init__(
@@ -121,15 +115,13 @@ class Reflector(Generic[T]):
         transport: Transport,
         kind: ObjectKind[T],
         *,
-        deliver: Callable[[Sequence[Delta[T]]], None],
         on_restore: Callable[[], None] | None = None,
         transform: Callable[[T], T] | None = None,
         options: ReflectorOptions,
     ) -> None:
         self._transport = transport
-        self._kind = kind
-        self.store: Store[T] = Store()
-        self._deliver = deliver
+        self.kind = kind
+        self._store: Store[T] = Store()
         self._reader = ObjectReader(kind, transform)
         self._read_timeout_s = options.read_timeout_s
         self._page_size = options.page_size
@@ -154,6 +146,13 @@ class Reflector(Generic[T]):
         self._synced = asyncio.Event()
         self._last_byte_at: float | None = None
 
+    @abstractmethod
+    def _deliver(self, deltas: Sequence[Delta[T]]) -> None:
+        """Hand on the deltas of a chunk, in order, right after the store has them.
+
+        Must not raise.
+        """
+
     # --- what can be asked --------------------------------------------------------------------
 
     @property
@@ -169,13 +168,9 @@ class Reflector(Generic[T]):
     def staleness_s(self, now: float) -> float:
         """Return seconds since any bytes of a watch, or a page of a list, have come.
 
-        Infinite before the first time.
+        Bookmarks count. Infinite before the first time.
         """
         return float("inf") if self._last_byte_at is None else max(0.0, now - self._last_byte_at)
-
-    def statistics(self) -> ReflectorStatistics:
-        """Return a copy of the counts."""
-        return dataclasses.replace(self._statistics)
 
     async def wait_synced(self) -> None:
         """Return once `has_synced` is true."""
@@ -184,26 +179,32 @@ class Reflector(Generic[T]):
     # --- what a watch has not told ------------------------------------------------------------
 
     def metadata_pages(self) -> AsyncIterator[MetadataPage]:
-        """Yield the metadata of all that the server has: see there."""
-        return metadata_pages(self._transport, self._kind.path)
+        """Yield the metadata of all that the server has, in pages.
+
+        Raises
+        ------
+        ApiError
+            A page cannot be had.
+        """
+        return metadata_pages(self._transport, self.kind.path)
 
     async def reread(self, namespace: str, name: str, uid: str) -> list[DeltaKind]:
         """Ask for one object, and take in what the watch should have told of it.
 
         Returns
         -------
-        What has changed in the store; nothing when it was right, or when the object cannot be
-        read: what was known of it stays.
+        What has changed in the store, and has been delivered; nothing when it was right, or when
+        the object cannot be read: what was known of it stays.
 
         Raises
         ------
         ApiError
             There is no answer.
         """
-        path = in_namespace(self._kind.path, namespace)
+        path = in_namespace(self.kind.path, namespace)
         query = [("fieldSelector", f"metadata.name={name}")]
         response = await self._transport.request("GET", path, query=query)
-        listing = Listing(self.store)
+        listing = Listing(self._store)
         try:
             _, unreadable = listing.take_page(response.body, self._reader)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -214,9 +215,9 @@ class Reflector(Generic[T]):
         there = set(listing.present)
         for obj in listing.objects:
             there.add(obj.metadata.uid)
-            self.store.apply(EventType.MODIFIED, obj, deltas)
+            self._store.apply(EventType.MODIFIED, obj, deltas)
         if uid not in there:
-            self.store.discard(uid, deltas)
+            self._store.discard(uid, deltas)
         if deltas:
             self._deliver(deltas)
         return [delta.kind for delta in deltas]
@@ -275,7 +276,7 @@ class Reflector(Generic[T]):
         counts.rejected_lists += ending.outcome is Outcome.REWOUND and state is not State.WATCHING
         if ending.problem:
             counts.failures += 1
-            self._diary.problem(ending, state, len(self.store), self._version)
+            self._diary.problem(ending, state, len(self._store), self._version)
         delay = self._machine.step(ending.outcome)
         if delay is Delay.LIST:
             return self._list_backoff.delay_s(self._clock(), ending.retry_after_s)
@@ -300,7 +301,7 @@ class Reflector(Generic[T]):
         opened, silent, problem = False, True, ""
         try:
             async with self._transport.stream(
-                self._kind.path, query=self._stream_query(), read_timeout_s=self._read_timeout_s
+                self.kind.path, query=self._stream_query(), read_timeout_s=self._read_timeout_s
             ) as stream:
                 opened = True
                 self._last_byte_at = self._clock()
@@ -372,7 +373,7 @@ class Reflector(Generic[T]):
         """
         ending: Ending | None = None
         deltas: list[Delta[T]] = []
-        counts, apply, seen_before = self._statistics, self.store.apply, self._seen
+        counts, apply, seen_before = self._statistics, self._store.apply, self._seen
         try:
             for event in events:
                 if isinstance(event, ObjectEvent):
@@ -432,11 +433,11 @@ class Reflector(Generic[T]):
         elif not self._advance(identity.resource_version):
             self._statistics.stale_events += 1
         elif event.type is EventType.DELETED:
-            self.store.discard(identity.uid, deltas)
+            self._store.discard(identity.uid, deltas)
         else:
-            namesake = self.store.get(identity.namespace, identity.name)
+            namesake = self._store.get(identity.namespace, identity.name)
             if namesake is not None and namesake.metadata.uid != identity.uid:
-                self.store.discard(namesake.metadata.uid, deltas)
+                self._store.discard(namesake.metadata.uid, deltas)
 
     def _ended_by(self, event: ErrorEvent) -> Ending:
         ending = ending_of(event.code, event.reason, event.message, event.retry_after_s)
@@ -452,7 +453,7 @@ class Reflector(Generic[T]):
     # --- lists --------------------------------------------------------------------------------
 
     def _new_listing(self) -> Listing[T]:
-        return Listing(self.store, restored=self._machine.believes_rewind)
+        return Listing(self._store, restored=self._machine.believes_rewind)
 
     async def _list_pages(self) -> Ending:
         """List in pages and take the list in."""
@@ -472,7 +473,7 @@ class Reflector(Generic[T]):
             more = [("continue", token)] if token else freshness
             try:
                 response = await self._transport.request(
-                    "GET", self._kind.path, query=query + more, timeout_s=_PAGE_TIMEOUT_S
+                    "GET", self.kind.path, query=query + more, timeout_s=_PAGE_TIMEOUT_S
                 )
             except ApiError as error:
                 if error.reason == "ResponseTooLarge":
@@ -507,7 +508,7 @@ class Reflector(Generic[T]):
             self._statistics.rewinds += 1
             if self._on_restore is not None and not told:
                 self._on_restore()
-        batches = self.store.replace_in_batches(
+        batches = self._store.replace_in_batches(
             listing.objects, present=listing.present, rewind=rewind
         )
         for deltas in batches:
@@ -527,7 +528,7 @@ class Reflector(Generic[T]):
         than: etcd was restored, and has got as far again as it was.
         """
         for obj in listing.objects:
-            known = self.store.get_by_uid(obj.metadata.uid)
+            known = self._store.get_by_uid(obj.metadata.uid)
             if known is None or known is obj:
                 continue
             seen = parse_resource_version(known.metadata.resource_version)

@@ -192,8 +192,7 @@ def test_a_watch_that_does_not_get_as_far_proves_nothing():
 def test_a_list_comes_in_pages():
     async def main():
         async with scene(*(f"pod-{number}" for number in range(5))) as it:
-            reflector = it.informer._reflector
-            pages = metadata_pages(reflector._transport, it.informer.kind.path, 2)
+            pages = metadata_pages(it.informer._transport, it.informer.kind.path, 2)
             assert [len(page.objects) async for page in pages] == [2, 2, 1]
 
     run(main)
