@@ -99,4 +99,6 @@ class WatchedStore:
 
     def restored(self) -> None:
         """Take in all that the cluster has, whatever the versions."""
-        self._deliver(self._store.replace(self._cluster.objects(self.kind.name), rewind=True))
+        listed = self._cluster.objects(self.kind.name)
+        for deltas in self._store.replace_in_batches(listed, rewind=True):
+            self._deliver(deltas)
