@@ -329,7 +329,7 @@ def _nobody_looks_for_lost_pods(real: Any) -> Any:
     return find
 
 
-@_variant(Store, "replace")
+@_variant(Store, "replace_in_batches")
 def _stores_never_go_back(real: Any) -> Any:
     def replace_all(self: Any, objects: Any, **more: Any) -> Any:
         return real(self, objects, **(more | {"rewind": False}))
