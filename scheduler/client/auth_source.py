@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from scheduler.client.exec_plugin import ExecPlugin
     from scheduler.client.tls import CertificatePair
 
 TOKEN_FILE_PERIOD_S: Final = 60.0
@@ -85,28 +83,6 @@ class TokenFile:
         if not text.strip():
             raise ClientConfigError(f"{self._where}: the token file {self._path} is empty")
         return Grant(bearer(text, self._where), fresh_for_s=TOKEN_FILE_PERIOD_S)
-
-
-class ExecAuth:
-    """A program that is run when what it gave before runs out."""
-
-    def __init__(self, plugin: ExecPlugin) -> None:
-        self._plugin = plugin
-
-    async def obtain(self) -> Grant:
-        """Run the program."""
-        credential = await self._plugin.run()
-        valid_for_s = math.inf
-        if credential.expires_at is not None:
-            left = credential.expires_at - dt.datetime.now(dt.UTC)
-            valid_for_s = max(left.total_seconds(), 0.0)
-        return Grant(
-            header=bearer(credential.token, self._plugin.where) if credential.token else None,
-            pair=credential.pair,
-            # The last tenth, at most a minute, is for the program to run in.
-            fresh_for_s=max(valid_for_s * 0.9, valid_for_s - 60.0),
-            valid_for_s=valid_for_s,
-        )
 
 
 class LibraryAuth:

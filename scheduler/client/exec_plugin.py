@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import math
 import os
 import subprocess
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from scheduler.client.auth_source import Grant, bearer
 from scheduler.client.errors import ClientConfigError
 from scheduler.client.tls import CertificatePair
 
@@ -34,27 +36,8 @@ _API_VERSIONS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class ExecCredential:
-    """What a plugin gave.
-
-    Attributes
-    ----------
-    token
-        Bearer token, or None.
-    pair
-        Client certificate, or None. At least one of the two is there.
-    expires_at
-        In UTC; None for good.
-    """
-
-    token: str | None
-    pair: CertificatePair | None
-    expires_at: dt.datetime | None
-
-
-@dataclass(frozen=True, slots=True)
 class ExecPlugin:
-    """How to run a plugin.
+    """How to run a plugin; it is run when what it gave before runs out.
 
     Attributes
     ----------
@@ -125,8 +108,8 @@ class ExecPlugin:
             install_hint=str(config.get("installHint") or ""),
         )
 
-    async def run(self) -> ExecCredential:
-        """Run the program and return what it gave.
+    async def obtain(self) -> Grant:
+        """Run the program and return what it gave: a token, a client certificate, or both.
 
         Raises
         ------
@@ -139,7 +122,7 @@ class ExecPlugin:
         """
         return await asyncio.to_thread(self._run)
 
-    def _run(self) -> ExecCredential:
+    def _run(self) -> Grant:
         spec: dict[str, Any] = {"interactive": False}
         if self.cluster is not None:
             spec["cluster"] = self.cluster
@@ -172,7 +155,7 @@ class ExecPlugin:
             raise self._failure(f"ended with status {done.returncode}{said}")
         return self._read(done.stdout)
 
-    def _read(self, output: bytes) -> ExecCredential:
+    def _read(self, output: bytes) -> Grant:
         try:
             answer = msgspec.json.decode(output, type=_Answer)
         except (msgspec.DecodeError, RecursionError) as error:
@@ -191,7 +174,17 @@ class ExecPlugin:
             raise self._failure("printed a certificate without its key, or a key alone")
         if not status.token and pair is None:
             raise self._failure("printed neither a token nor a certificate")
-        return ExecCredential(status.token or None, pair, status.expiration_timestamp)
+        valid_for_s = math.inf
+        if status.expiration_timestamp is not None:
+            left = status.expiration_timestamp - dt.datetime.now(dt.UTC)
+            valid_for_s = max(left.total_seconds(), 0.0)
+        return Grant(
+            header=bearer(status.token, self.where) if status.token else None,
+            pair=pair,
+            # The last tenth, at most a minute, is for the program to run in.
+            fresh_for_s=max(valid_for_s * 0.9, valid_for_s - 60.0),
+            valid_for_s=valid_for_s,
+        )
 
     def _failure(self, what: str) -> ClientConfigError:
         return ClientConfigError(f"{self.where}: the program {self.command} {what}")

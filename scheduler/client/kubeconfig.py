@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from yarl import URL
 
-from scheduler.client.auth_source import AuthSource, ExecAuth, StaticAuth, TokenFile, bearer
+from scheduler.client.auth_source import AuthSource, StaticAuth, TokenFile, bearer
 from scheduler.client.credentials import Credentials
 from scheduler.client.errors import ClientConfigError
 from scheduler.client.exec_plugin import ExecPlugin
@@ -228,7 +228,7 @@ async def _auth_source(cluster: _Entry, user: _Entry, where: str) -> AuthSource:
         if not isinstance(plugin, dict):
             raise ClientConfigError(f"{where}: exec is not a mapping")
         told = _cluster_info(cluster)
-        return ExecAuth(ExecPlugin.from_config(where, plugin, folder, told))
+        return ExecPlugin.from_config(where, plugin, folder, told)
     if token_file := user.value.get("tokenFile"):
         return TokenFile(folder / str(token_file), where)
     if token := user.value.get("token"):

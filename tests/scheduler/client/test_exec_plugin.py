@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scheduler.client.auth_source import ExecAuth
 from scheduler.client.errors import ClientConfigError
 from scheduler.client.exec_plugin import ExecPlugin
 from tests.scheduler.client.kubeconfigs import SERVER, config, header_of, load, write
@@ -154,7 +153,7 @@ print(json.dumps({{"apiVersion": api_version, "kind": "ExecCredential", "status"
     plugin_ = ExecPlugin(
         "test", sys.executable, "client.authentication.k8s.io/v1", args=(str(script),)
     )
-    grant = asyncio.run(ExecAuth(plugin_).obtain())
+    grant = asyncio.run(plugin_.obtain())
     # The program rounds to seconds, and a loaded machine takes some to start it.
     assert fresh_for_s - 30 <= grant.fresh_for_s <= fresh_for_s + 1
     assert grant.valid_for_s >= grant.fresh_for_s
