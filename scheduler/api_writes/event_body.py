@@ -12,7 +12,7 @@ from scheduler.client.timestamps import api_micro_time
 
 if TYPE_CHECKING:
     from cache.objects import PodMeta
-    from scheduler.decision.profile_origin import PolicyOrigin
+    from scheduler.api_writes.event_series import Occurrence
 
 API_VERSION: Final = "events.k8s.io/v1"
 
@@ -76,48 +76,36 @@ def valid_instance(instance: str) -> str:
 
 
 def event_body(
-    pod: PodMeta,
-    name: str,
-    event_type: str,
-    reason: str,
-    action: str,
-    note: str,
-    *,
-    at_s: float,
-    count: int,
-    last_s: float,
-    component: str,
-    instance: str,
-    related: PodMeta | None = None,
-    policy: PolicyOrigin | None = None,
+    first: Occurrence, name: str, count: int, last_s: float, component: str, instance: str
 ) -> dict[str, Any]:
     """Return a whole Event about a pod, to be created.
 
+    The policy that decided it is told in an annotation, and as what is related if it is an object
+    of the API and nothing else is. References have no field for a generation.
+
     Parameters
     ----------
-    at_s, last_s
-        When it happened first and last, in seconds since the epoch.
+    first
+        How it happened first.
     count
         How often; more than once makes it a series.
-    related
-        The pod because of which it happened.
-    policy
-        What decided it: told in an annotation, and as what is related if it is an object of the
-        API and nothing else is. References have no field for a generation.
+    last_s
+        When it happened last, in seconds since the epoch.
     """
+    pod, policy = first.pod, first.policy
     namespace = pod.namespace or DEFAULT_NAMESPACE
     body: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "kind": "Event",
         "metadata": {"name": name, "namespace": namespace},
-        "eventTime": api_micro_time(at_s),
+        "eventTime": api_micro_time(first.at_s),
         "reportingController": component,
         "reportingInstance": instance,
         "regarding": _reference(pod),
-        "type": event_type,
-        "reason": reason,
-        "action": action,
-        "note": note,
+        "type": first.event_type,
+        "reason": first.reason,
+        "action": first.action,
+        "note": first.note,
     }
     if policy is not None:
         body["metadata"]["annotations"] = {POLICY_ANNOTATION: str(policy)}
@@ -128,8 +116,8 @@ def event_body(
                 "name": policy.resource_name,
                 "uid": policy.uid,
             }
-    if related is not None:
-        body["related"] = _reference(related)
+    if first.related is not None:
+        body["related"] = _reference(first.related)
     if count > 1:
         body |= series_patch(count, last_s)
     return body

@@ -266,28 +266,13 @@ class EventRecorder(BackgroundWriter[Occurrence, EventSeries]):
     async def _send(self, series: EventSeries, namespace: str) -> bool:
         count = series.count
         if series.written_count == 0:
-            await self._api.create_event(namespace, self._body(series, count))
+            body = event_body(
+                series.first, series.name, count, series.last_s, self._component, self._instance
+            )
+            await self._api.create_event(namespace, body)
         else:
             patch = series_patch(count, series.last_s)
             await self._api.patch_event(namespace, series.name, patch)
         series.written(count, self._clock())
         self._failing.accepted(namespace)
         return True
-
-    def _body(self, series: EventSeries, count: int) -> dict[str, Any]:
-        first = series.first
-        return event_body(
-            first.pod,
-            series.name,
-            first.event_type,
-            first.reason,
-            first.action,
-            first.note,
-            at_s=first.at_s,
-            count=count,
-            last_s=series.last_s,
-            component=self._component,
-            instance=self._instance,
-            related=first.related,
-            policy=first.policy,
-        )

@@ -15,6 +15,7 @@ from scheduler.api_writes.event_body import (
     event_name,
     valid_instance,
 )
+from scheduler.api_writes.event_series import Occurrence
 from scheduler.decision.profile_origin import PolicyOrigin
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -24,19 +25,10 @@ STAMPS = st.integers(min_value=0, max_value=2**63 - 1)
 META = PodMeta(name="web-0", namespace="shop", uid="u-1", resource_version="42")
 
 
-def body(meta: PodMeta = META, **more):
-    facts = {"at_s": 1_767_225_600.5, "count": 1, "last_s": 1_767_225_600.5} | more
-    return event_body(
-        meta,
-        "web-0.1",
-        "Warning",
-        "FailedScheduling",
-        "Scheduling",
-        "no room",
-        component="berth",
-        instance="berth-host",
-        **facts,
-    )
+def body(meta: PodMeta = META, count=1, last_s=1_767_225_600.5, **more):
+    happened = ("Warning", "FailedScheduling", "Scheduling", "no room", 1_767_225_600.5)
+    first = Occurrence(meta, *happened, **more)
+    return event_body(first, "web-0.1", count, last_s, "berth", "berth-host")
 
 
 def test_the_whole_event():
