@@ -11,8 +11,7 @@ from scheduler.node_metrics.configuration import (
     load_node_metrics,
 )
 from scheduler.node_metrics.latest_values import NodeMetricsBoard
-from scheduler.node_metrics.measured_poller import measure_nodes
-from scheduler.node_metrics.poller import NodeMetricsPoller
+from scheduler.node_metrics.poller import NodeMetricsPoller, measure_nodes
 
 __all__ = [
     "MetricQuery",

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plugins.framework.node_metrics import NoMetrics
+from scheduler.metrics.instruments import Pulled
+from scheduler.node_metrics.latest_values import NodeMetricsBoard
 from scheduler.node_metrics.query_client import QueryClient
 from scheduler.node_metrics.query_response import MetricAnswerError, read_answer
 
@@ -18,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from plugins.framework.node_metrics import NodeMetrics
+    from scheduler.metrics import Metrics
     from scheduler.node_metrics.configuration import (
         MetricQuery,
         MetricSource,
         NodeMetricsConfig,
     )
-    from scheduler.node_metrics.latest_values import NodeMetricsBoard
     from scheduler.node_metrics.query_response import Readings
 
 log = structlog.get_logger(__name__)
@@ -187,3 +189,51 @@ def _some(names: tuple[str, ...]) -> str:
     listed = ", ".join(names[:_MAX_NAMED])
     more = len(names) - _MAX_NAMED
     return f"{listed} and {more} more" if more > 0 else listed
+
+
+# --- as one part of a running berth -----------------------------------------------------------
+
+
+def measure_nodes(config: NodeMetricsConfig, metrics: Metrics) -> NodeMetricsPoller:
+    """Return what polls the sources, once it is started.
+
+    `metrics` tells how old is what it brings; where there is no source, nothing.
+
+    Raises
+    ------
+    ClientConfigError
+        When a source's TLS configuration or the environment's proxy cannot be used.
+    """
+    board = NodeMetricsBoard()
+    poller = NodeMetricsPoller(config, board)
+    if config.sources:
+        for family in _families(board, poller):
+            metrics.pull(family)
+    return poller
+
+
+def _families(board: NodeMetricsBoard, poller: NodeMetricsPoller) -> tuple[Pulled, ...]:
+    label = ("metric",)
+    return (
+        Pulled(
+            "gauge",
+            "berth_node_metric_age_seconds",
+            "Time since the question was sent whose answer plugins see; nothing before the first.",
+            label,
+            lambda: {(name,): age_s for name, age_s in board.ages_s().items()},
+        ),
+        Pulled(
+            "gauge",
+            "berth_node_metric_nodes",
+            "Nodes of which a metric is known and not too old.",
+            label,
+            lambda: {(name,): float(count) for name, count in board.known_nodes().items()},
+        ),
+        Pulled(
+            "counter",
+            "berth_node_metric_failures_total",
+            "Questions for a metric that got no answer which could be used.",
+            label,
+            lambda: {(name,): float(each.failed) for name, each in poller.statistics.items()},
+        ),
+    )
