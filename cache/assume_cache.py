@@ -78,9 +78,6 @@ class AssumeCache(Generic[K, T]):
         self._by_index: dict[Hashable, dict[K, T]] = {}
         self._listeners: dict[K, list[Callable[[], None]]] = {}
 
-    def __len__(self) -> int:
-        return len(self._api)
-
     # --- reading ------------------------------------------------------------------------------
 
     def get(self, key: K) -> T | None:

@@ -97,10 +97,6 @@ class DisruptionBudgets:
         """Return the budgets of a namespace, in no order."""
         return self._by_namespace.get(namespace, ())
 
-    def __len__(self) -> int:
-        with self._lock:
-            return sum(map(len, self._by_namespace.values()))
-
 
 def _same(held: tuple[DisruptionBudget, ...], now: tuple[DisruptionBudget, ...]) -> bool:
     return {each.name: each for each in held} == {each.name: each for each in now}

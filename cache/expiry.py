@@ -31,9 +31,6 @@ class Expiry:
         self._deadline_of: dict[str, float] = {}
         self._heap: list[tuple[float, str]] = []
 
-    def __len__(self) -> int:
-        return len(self._deadline_of)
-
     def start(self, uid: str, now_s: float) -> None:
         """Set the deadline of a pod to ``now_s`` plus the time limit."""
         if self.ttl_s <= 0:
@@ -48,10 +45,6 @@ class Expiry:
         if len(self._heap) > 2 * len(self._deadline_of) + 64:
             self._heap = [(at, known) for known, at in self._deadline_of.items()]
             heapq.heapify(self._heap)
-
-    def deadline_s(self, uid: str) -> float | None:
-        """Return a pod's deadline, or None."""
-        return self._deadline_of.get(uid)
 
     def overdue(self, now_s: float) -> list[str]:
         """Return the UIDs whose deadline lies before ``now_s``, the oldest first.

@@ -115,13 +115,6 @@ class ImageStates:
         images = self._images
         return {image_name: images[image_name] for image_name in self._names_of.get(name, ())}
 
-    def __len__(self) -> int:
-        """Return the number of different image names."""
-        return len(self._images)
-
-    def __contains__(self, image: str) -> bool:
-        return image in self._images
-
 
 def normalized_image_name(name: str) -> str:
     """Return the name under which nodes report the image: with ``:latest`` if it has no tag.

@@ -15,13 +15,6 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="Hashable")
 
 
-class _Free:
-    """Stands in the place of a freed id: None is a value like any other."""
-
-
-_FREE = _Free()
-
-
 class Interner(Generic[T]):
     """Values and their ids, with the number of holders of each.
 
@@ -38,7 +31,7 @@ class Interner(Generic[T]):
 
     def __init__(self) -> None:
         self._ids: dict[T, int] = {}
-        self._values: list[T | _Free] = []
+        self._values: list[T | None] = []
         self._holders: list[int] = []
         self._free: list[int] = []
         self.epoch = 0
@@ -73,7 +66,7 @@ class Interner(Generic[T]):
         self._holders[value_id] -= 1
         if not self._holders[value_id]:
             del self._ids[value]
-            self._values[value_id] = _FREE
+            self._values[value_id] = None
             self._free.append(value_id)
 
     def id_of(self, value: T) -> int:
@@ -94,10 +87,8 @@ class Interner(Generic[T]):
         KeyError
             If the id is not in use.
         """
-        if 0 <= value_id < len(self._values):
-            value = self._values[value_id]
-            if value is not _FREE:
-                return cast("T", value)
+        if 0 <= value_id < len(self._values) and self._holders[value_id]:
+            return cast("T", self._values[value_id])
         raise KeyError(f"id {value_id} is not in use")
 
     def values(self) -> Iterator[T]:
@@ -107,7 +98,7 @@ class Interner(Generic[T]):
     def items(self) -> Iterator[tuple[int, T]]:
         """Iterate over id and value of everything held, in the order of ids."""
         for value_id, value in enumerate(self._values):
-            if value is not _FREE:
+            if self._holders[value_id]:
                 yield value_id, cast("T", value)
 
     @property

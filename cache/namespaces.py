@@ -68,9 +68,6 @@ class Namespaces:
                 self._matching.put(selector, known)
             return known
 
-    def __len__(self) -> int:
-        return len(self._labels)
-
 
 def _weight(selector: Selector, names: frozenset[str]) -> int:
     # The names belong to the namespaces.

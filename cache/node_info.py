@@ -240,10 +240,6 @@ class NodeInfo:
         """The node's UID; empty for an imaginary node."""
         return self.node.metadata.uid if self.node is not None else ""
 
-    def free(self, resource: str) -> int:
-        """Return what is left of a resource: negative on an overcommitted node."""
-        return self.allocatable.get(resource, 0) - self.requested.get(resource, 0)
-
     def facts(self) -> dict[str, object]:
         """Return everything that must be equal between this node and one rebuilt from the API.
 

@@ -67,14 +67,6 @@ class NodeTree:
         """The number of nodes in the tree."""
         return len(self._zone_of)
 
-    @property
-    def zones(self) -> list[str]:
-        """The keys of the zones that have nodes, in order of arrival."""
-        return [zone.key for zone in self._zones]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._zone_of
-
     def add_node(self, name: str, labels: Mapping[str, str]) -> None:
         """Put the node last in its zone; a node already there keeps its place.
 

@@ -56,10 +56,6 @@ class PodCounts:
         self._columns: ByteBounded[PodQuery, _Column] = ByteBounded(MAX_BYTES, _weight)
         self._journal: ChangeJournal[tuple[int, int, PodInfo]] = ChangeJournal(MAX_JOURNAL)
 
-    def __len__(self) -> int:
-        """Return the number of queries in use."""
-        return len(self._columns)
-
     def set_row(self, row: int, pods: Mapping[str, PodInfo]) -> None:
         """Take over which pods a row has now.
 

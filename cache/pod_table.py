@@ -153,10 +153,6 @@ class PodTable:
         self.num_filled = 0
         """How many columns of labels have been filled so far."""
 
-    def __len__(self) -> int:
-        """Return the number of pods."""
-        return len(self.infos) - len(self._free)
-
     def add(self, info: PodInfo, row: int) -> int:
         """Take in a pod on a row and return its slot. *Cost*: about a microsecond."""
         if self._free:

@@ -98,10 +98,6 @@ class PodTemplates:
         self._last[key] = pod
         return pod
 
-    def __len__(self) -> int:
-        """Return the number of pods that are remembered."""
-        return len(self._last)
-
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Let go of a pod that is gone: ``new`` is None."""
         if old is None or new is not None:

@@ -160,19 +160,6 @@ class Storage:
         self._attachments: dict[str, dict[str, VolumeAttachment]] = {}
 
     @property
-    def version(self) -> int:
-        """Grows with every change of anything here, assumptions included."""
-        return (
-            self.claims.version
-            + self.volumes.version
-            + self.classes.version
-            + self.csi_nodes.version
-            + self.csi_drivers.version
-            + self.capacities.version
-            + self.attachments_version
-        )
-
-    @property
     def attachments_version(self) -> int:
         """Grows with every change of an attachment."""
         return self._attachment_changes.version

@@ -84,10 +84,6 @@ class TermGroups:
         self._dense_bytes = 0
         self._remembered = RememberedSums()
 
-    def __len__(self) -> int:
-        """Return the number of distinct terms."""
-        return len(self._groups)
-
     def set_row(self, row: int, pods: Mapping[str, PodInfo]) -> None:
         """Take over which pods with affinity a row has now.
 

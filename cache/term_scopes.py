@@ -63,10 +63,6 @@ class TermScopes:
         self._reaches: dict[bytes, Reach] = {}
         self._tokens = count()
 
-    def __len__(self) -> int:
-        """Return the number of distinct scopes."""
-        return len(self._scopes)
-
     def acquire(self, term: AffinityTerm) -> int:
         """Return the id of a term's scope, and count the term as one that has it."""
         scope = (term.namespaces, term.namespace_selector)

@@ -84,9 +84,6 @@ class RememberedSums:
         self._keys: dict[int, set[_SumsKey]] = {}
         self.num_bytes = 0
 
-    def __len__(self) -> int:
-        return len(self._sums)
-
     def get(self, key: _SumsKey) -> _Sums | None:
         """Return what is remembered under a key, or None."""
         known = self._sums.get(key)
@@ -234,10 +231,6 @@ class TermTable:
         self._journal: list[tuple[TermGroup, int, int]] = []
         self._journal_start = 0
         self._generation = next(_generations)
-
-    def __len__(self) -> int:
-        """Return the number of terms."""
-        return len(self._slots)
 
     # --- changes ------------------------------------------------------------------------------
 

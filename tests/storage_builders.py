@@ -129,6 +129,13 @@ def storage_of(*objects: StorageObject) -> Storage:
     return storage
 
 
+def version_of(storage: Storage) -> int:
+    """Return a number that grows with every change of a Storage, assumptions included."""
+    kinds = (storage.classes, storage.csi_nodes, storage.csi_drivers, storage.capacities)
+    versions = sum(kind.version for kind in (storage.claims, storage.volumes, *kinds))
+    return versions + storage.attachments_version
+
+
 def tell(storage: Storage, old: Any, new: Any) -> None:
     """Tell a Storage of a change: no ``old`` for an object that is new, no ``new`` for one gone."""
     kind = type(old if new is None else new)

@@ -90,10 +90,6 @@ class CycleState:
         """Remember ``value`` under ``key``, in place of what was there."""
         self._values[key] = value
 
-    def delete(self, key: StateKey[Any]) -> None:
-        """Forget what stands under ``key``, if anything."""
-        self._values.pop(key, None)
-
     def reset(self) -> None:
         """Forget everything, durations included: the cycle begins anew."""
         if self.marks is not None:

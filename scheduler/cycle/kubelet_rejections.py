@@ -132,10 +132,6 @@ class KubeletRejections:
             if now_s < each.avoided_until_s
         }
 
-    def __len__(self) -> int:
-        """Return how many pairs of an owner and a node are remembered."""
-        return self._size
-
     def _remember(self, owner: str, node_name: str) -> None:
         now_s = self._clock()
         if self._size >= MAX_REMEMBERED:

@@ -37,10 +37,6 @@ class PreBindings:
         self._tasks: dict[str, asyncio.Task[Status]] = {}
         self._verdicts: dict[str, Status] = {}
 
-    def __len__(self) -> int:
-        with self._lock:
-            return len(self._tasks)
-
     async def run(self, uid: str, pre_bind: Coroutine[object, object, Status]) -> Status:
         """Run a pod's PreBind; the verdict on it if it is cancelled before its end."""
         task = self._loop.create_task(pre_bind)

@@ -164,11 +164,6 @@ class PreemptionExecutor:
 
     # --- carrying out -------------------------------------------------------------------------
 
-    @property
-    def in_flight(self) -> int:
-        """How many preemptions are under way."""
-        return len(self._running)
-
     async def drain(self, timeout_s: float) -> int:
         """Wait until all preemptions have ended; return how many have not when time is up."""
         await asyncio.sleep(0)  # what was put into the inbox before arrives meanwhile

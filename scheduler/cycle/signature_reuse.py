@@ -134,10 +134,6 @@ class SignatureReuse:
         self._had_verdicts = False
         self._profiles: dict[FrameworkRunner, _Profile] = {}
 
-    def __len__(self) -> int:
-        """Return how many signatures are kept."""
-        return len(self._kept)
-
     def retain_profiles(self, frameworks: Iterable[FrameworkRunner]) -> None:
         """Forget all profiles but these, with all that is kept for them."""
         retained = set(frameworks)

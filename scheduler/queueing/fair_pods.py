@@ -55,9 +55,6 @@ class FairPods:
     def __len__(self) -> int:
         return len(self._account_of)
 
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._account_of
-
     def __iter__(self) -> Iterator[QueuedPod]:
         """Iterate over the pods in no order."""
         return (queued for heap in self._heaps.values() for queued in heap)

@@ -191,11 +191,6 @@ class FrameworkRunner:
         """Return who is charged with the pod's attempts, and by which weight, if anybody is."""
         return self._queue_sort[0].account(pod)
 
-    @property
-    def shares_attempts(self) -> bool:
-        """Whether attempts are shared between accounts."""
-        return type(self._queue_sort[0]).account is not QueueSortPlugin.account
-
     # --- filtering ----------------------------------------------------------------------------
 
     @measured_point("PreFilter")

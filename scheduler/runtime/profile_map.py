@@ -75,11 +75,6 @@ class Profiles:
         """Return who is charged with the pod's attempts, and by which weight, if anybody is."""
         return next(iter(self._by_name.values())).account(pod)
 
-    @property
-    def shares_attempts(self) -> bool:
-        """Whether attempts are shared between accounts."""
-        return next(iter(self._by_name.values())).shares_attempts
-
     def registrations(self, scheduler_name: str) -> Mapping[str, tuple[EventRegistration, ...]]:
         """Return what each plugin of a profile wants to hear of."""
         framework = self._by_name.get(scheduler_name)

@@ -130,10 +130,6 @@ class WaitingPods:
         self._lock = make_lock()
         self._pods: dict[str, WaitingPod] = {}
 
-    def __len__(self) -> int:
-        with self._lock:
-            return len(self._pods)
-
     def add(self, waiting: WaitingPod) -> None:
         """Hold a pod."""
         with self._lock:

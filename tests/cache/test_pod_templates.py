@@ -95,14 +95,14 @@ def test_a_pod_that_is_gone_is_not_kept_as_the_last_of_its_owner() -> None:
         pod = templates.share(decoded(f"pod-{index}", owner=f"job-{index}"))
         templates.pod_changed(None, pod)
         templates.pod_changed(pod, pod)
-        assert len(templates) == 1
+        assert len(templates._last) == 1
         templates.pod_changed(pod, None)
-        assert len(templates) == 0
+        assert len(templates._last) == 0
     stays, goes = (templates.share(decoded(name)) for name in ("stays", "goes"))
     templates.pod_changed(stays, None)
-    assert len(templates) == 1
+    assert len(templates._last) == 1
     templates.pod_changed(goes, None)
-    assert len(templates) == 0
+    assert len(templates._last) == 0
 
 
 @given(strategies.pods(with_status=True), strategies.pods(with_status=True))

@@ -15,6 +15,7 @@ from tests.storage_builders import (
     storage_class,
     storage_of,
     tell,
+    version_of,
     volume,
 )
 
@@ -86,7 +87,7 @@ def test_capacities_are_found_by_class_and_follow_changes() -> None:
 
 def test_every_change_shows_in_the_version() -> None:
     storage = storage_of()
-    versions = [storage.version]
+    versions = [version_of(storage)]
     for each in (
         claim("c").build(),
         volume("v").build(),
@@ -97,7 +98,7 @@ def test_every_change_shows_in_the_version() -> None:
         attachment("v", "n", "d"),
     ):
         tell(storage, None, each)
-        versions.append(storage.version)
+        versions.append(version_of(storage))
     storage.claims.assume(claim("c").annotation("x", "y").build())
-    versions.append(storage.version)
+    versions.append(version_of(storage))
     assert versions == sorted(set(versions))

@@ -198,9 +198,9 @@ def _rest() -> Action:
             "nominated": _nominations(world),
             "in flight": [each.queued.info.uid for each in in_flight],
             "events kept": len(in_flight.events()),
-            "held by Permit": len(world.waiting_pods),
+            "held by Permit": len(world.waiting_pods.list()),
             "bindings": world.bindings.in_flight,
-            "preemptions": world.preemptions.in_flight,
+            "preemptions": len(world.preemptions._running),
         }
         found = {what: value for what, value in left.items() if value}
         if found:

@@ -183,8 +183,8 @@ class RunningBerth:
             and counts.in_flight == 0
             and counts.active == 0
             and self.app.acting.bindings.in_flight == 0
-            and len(self.app.known.pods.waiting) == 0
-            and self.app.acting.preemptions.in_flight == 0
+            and not self.app.known.pods.waiting.list()
+            and not self.app.acting.preemptions._running
         )
 
     def watch(self, kind: WatchedKind[Any]) -> Informer[Any]:

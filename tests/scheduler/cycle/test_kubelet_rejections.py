@@ -120,10 +120,10 @@ def test_what_is_remembered_is_bounded(monkeypatch):
     scene = Scene().play()
     for number in range(100):
         scene.rejections._remember(f"rs-{number}", "n1")
-        assert len(scene.rejections) <= 10
+        assert scene.rejections._size <= 10
     scene.clock.advance(AVOID_S + MAX_AVOID_S + 1)
-    while len(scene.rejections) < 10:
-        scene.rejections._remember("late", f"n{len(scene.rejections)}")
+    while scene.rejections._size < 10:
+        scene.rejections._remember("late", f"n{scene.rejections._size}")
     scene.rejections._remember("last", "n1")
     assert scene.rejections.avoided(made("last")) == {"n1": PAUSE_S}
 

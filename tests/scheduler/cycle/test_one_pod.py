@@ -390,7 +390,7 @@ class Hasty(Preparer):
 def test_a_pre_flight_that_fails_is_an_error_of_ours(flight):
     stage = play(FITS.build(), [], Preparer(SUCCESS, flight), Doorman(Status(Code.WAIT), 60))
     assert [c["reason"] for c in stage.conditions] == ["SchedulerError"]
-    assert len(stage.parts.waiting_pods) == 0
+    assert len(stage.parts.waiting_pods.list()) == 0
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ def scene(act: Callable[[PreBindings], Awaitable[Status]]) -> Status:
     async def play() -> Status:
         pre_bindings = PreBindings(asyncio.get_running_loop())
         status = await act(pre_bindings)
-        assert len(pre_bindings) == 0
+        assert len(pre_bindings._tasks) == 0
         return status
 
     return asyncio.run(play())

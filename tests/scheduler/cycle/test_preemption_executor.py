@@ -348,4 +348,4 @@ def test_a_preemptor_that_is_deleted_meanwhile_leaves_nothing_behind():
 
     made = asyncio.run(scene())
     assert len(made.queue.nominator) == 0
-    assert (made.state, made.executor.in_flight) == (QueueState.NOWHERE, 0)
+    assert (made.state, len(made.executor._running)) == (QueueState.NOWHERE, 0)

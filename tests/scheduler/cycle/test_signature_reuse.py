@@ -210,7 +210,7 @@ def test_what_is_kept_is_bounded(cache, monkeypatch):
     cluster = Cluster(cache, default_profile())
     for index in range(8):
         cluster.place(pod(f"pod-{index}").request(cpu=f"{100 + index}m").info())
-    assert len(cluster.reuse) == 3
+    assert len(cluster.reuse._kept) == 3
 
 
 @pytest.mark.parametrize(
@@ -229,14 +229,14 @@ def test_pods_that_differ_for_some_plugin_share_nothing(cache, left, right):
     for built in (left, right):
         cache.update_snapshot(cluster.snapshot)
         cluster.reuse.place(cluster.framework, CycleState(), built.info())
-    assert len(cluster.reuse) == 2
+    assert len(cluster.reuse._kept) == 2
 
 
 def test_pods_of_one_kind_share(cache):
     cluster = Cluster(cache, default_profile())
     for index in range(20):
         cluster.place(pod(f"pod-{index}").label("name", str(index)).request(cpu="10m").info())
-    assert len(cluster.reuse) == 1
+    assert len(cluster.reuse._kept) == 1
 
 
 def test_many_changes_at_once_are_followed_in_the_vector_form(cache):
@@ -362,16 +362,16 @@ def test_a_profile_that_was_swapped_for_another_leaves_no_verdicts_behind(cache)
         assert cluster.place(wants_disk) is not None
         for placed in (wants_disk, some_pod(0)):
             cluster.cache.forget_pod(placed)
-        assert len(cluster.reuse) <= 2
+        assert len(cluster.reuse._kept) <= 2
 
 
 def test_verdicts_are_not_kept_with_a_pod_that_weighs_much(cache):
     cluster = Cluster(cache, runner(SigningCounting()))
     heavy = pod("heavy").request(dict.fromkeys((f"x/r{index}" for index in range(5000)), "0"))
     assert cluster.place(heavy.info()) is None
-    assert len(cluster.reuse) == 0
+    assert len(cluster.reuse._kept) == 0
     assert cluster.place(some_pod(0)) is not None
-    assert len(cluster.reuse) == 1
+    assert len(cluster.reuse._kept) == 1
 
 
 @given(pods())
@@ -407,6 +407,6 @@ def test_so_does_a_pod_with_very_many_of_the_smallest_parts(parts):
 def test_nothing_is_kept_for_a_profile_that_is_not_in_force_any_more(cache):
     cluster = Cluster(cache, runner(SigningCounting()))
     assert cluster.place(some_pod(0)) is not None
-    assert len(cluster.reuse) == 1
+    assert len(cluster.reuse._kept) == 1
     cluster.reuse.retain_profiles([runner(SigningCounting())])
-    assert len(cluster.reuse) == 0
+    assert len(cluster.reuse._kept) == 0

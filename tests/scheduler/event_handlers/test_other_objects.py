@@ -27,7 +27,7 @@ from scheduler.kinds import (
 from scheduler.metrics import Metrics
 from tests.builders import pod
 from tests.scheduler.queueing.stage import Stage
-from tests.storage_builders import claim, volume
+from tests.storage_builders import claim, version_of, volume
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,7 +93,7 @@ def test_a_kind_without_an_event_wakes_nobody(kind: WatchedKind[Any]) -> None:
 
 
 KNOWN_BY: Mapping[str, Callable[[Known], object]] = {
-    "namespaces": lambda known: len(known.namespaces),
+    "namespaces": lambda known: len(known.namespaces._labels),
     "services": lambda known: known.workloads.version,
     "replicationcontrollers": lambda known: known.workloads.version,
     "replicasets": lambda known: known.workloads.version,
@@ -118,7 +118,7 @@ READABLE: Mapping[str, Any] = {
 @pytest.mark.parametrize("kind", OTHERS)
 def test_a_change_is_known(kind: WatchedKind[Any]) -> None:
     scene = Scene()
-    seen = KNOWN_BY.get(kind.name, lambda known: known.storage.version)
+    seen = KNOWN_BY.get(kind.name, lambda known: version_of(known.storage))
     before = seen(scene.known)
     scene.tell(kind, None, READABLE.get(kind.name, some(kind)))
     assert seen(scene.known) != before
@@ -153,6 +153,6 @@ def test_an_amount_that_is_none_costs_only_its_object(
 ) -> None:
     scene = Scene()
     scene.tell(kind, None, good)
-    version = scene.storage.version
+    version = version_of(scene.storage)
     assert scene.tell(kind, good, bad) == []
-    assert scene.storage.version == version
+    assert version_of(scene.storage) == version

@@ -100,6 +100,6 @@ def test_held_pods_are_found_by_uid():
         pods.add(waiting)
         assert pods.get("u1") is waiting
         pods.remove("u1")
-        return len(pods)
+        return len(pods.list())
 
     assert asyncio.run(scene()) == 0
