@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from cache.objects import ApiStruct, ObjectMeta
 from cache.resources import is_extended_resource_name
+from cache.storage import KnownObjects
 
 if TYPE_CHECKING:
     from cache.locks import MakeLock
@@ -44,30 +45,12 @@ class DeviceClasses:
     """
 
     def __init__(self, make_lock: MakeLock = threading.Lock) -> None:
-        self._lock = make_lock()
-        self._resources: dict[str, str] = {}
-        """By class, only those that stand for a resource."""
-        self._classes: dict[str, dict[str, None]] = {}
-
-    def changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
-        """Take over a class: ``new`` is None for one that is gone."""
-        with self._lock:
-            if old is not None:
-                self._forget(old.metadata.name)
-            if new is not None:
-                self._forget(new.metadata.name)
-                resource = new.spec.extended_resource_name
-                if resource:
-                    self._resources[new.metadata.name] = resource
-                    self._classes.setdefault(resource, {})[new.metadata.name] = None
-
-    def _forget(self, name: str) -> None:
-        resource = self._resources.pop(name, None)
-        if resource is not None:
-            classes = self._classes[resource]
-            del classes[name]
-            if not classes:
-                del self._classes[resource]
+        self._classes: KnownObjects[str, DeviceClass] = KnownObjects(
+            lambda known: known.metadata.name,
+            make_lock,
+            lambda known: known.spec.extended_resource_name,
+        )
+        self.changed = self._classes.changed
 
     def class_of(self, resource: str) -> str | None:
         """Return a class that stands for an extended resource, or None.
@@ -76,5 +59,5 @@ class DeviceClasses:
         """
         if resource.startswith(IMPLICIT_PREFIX):
             return resource.removeprefix(IMPLICIT_PREFIX)
-        with self._lock:
-            return next(iter(self._classes.get(resource, ())), None)
+        classes = self._classes.by_index(resource)
+        return classes[0].metadata.name if classes else None

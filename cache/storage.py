@@ -68,16 +68,32 @@ def _class_and_claim(volume: PersistentVolume) -> tuple[str, ClaimKey]:
 class KnownObjects(Generic[K, T]):
     """The objects of one kind, as the API has them.
 
+    Parameters
+    ----------
+    key
+        Returns the key of an object.
+    make_lock
+        Makes its lock.
+    index
+        Returns what :meth:`by_index` finds an object by.
+
     Notes
     -----
     *Concurrency*: thread-safe; written from the I/O loop, read from any thread.
     """
 
-    def __init__(self, key: Callable[[T], K], make_lock: MakeLock) -> None:
+    def __init__(
+        self,
+        key: Callable[[T], K],
+        make_lock: MakeLock,
+        index: Callable[[T], str] = _name,
+    ) -> None:
         self._key = key
+        self._index = index
         self._lock = make_lock()
         self._objects: dict[K, T] = {}
         self._copy: Mapping[K, T] | None = None
+        self._by_index: dict[str, list[T]] | None = None
         self._journal: ChangeJournal[K] = ChangeJournal()
 
     @property
@@ -107,6 +123,18 @@ class KnownObjects(Generic[K, T]):
                 self._copy = MappingProxyType(dict(self._objects))
             return self._copy
 
+    def by_index(self, value: str) -> Sequence[T]:
+        """Return the objects with an index, the longest there first.
+
+        *Cost*: proportional to the objects after one of them changed, else constant.
+        """
+        with self._lock:
+            if self._by_index is None:
+                self._by_index = {}
+                for each in self._objects.values():
+                    self._by_index.setdefault(self._index(each), []).append(each)
+            return self._by_index.get(value, ())
+
     def changed(self, old: T | None, new: T | None) -> None:
         """Take over an object: ``new`` is None for one that is gone."""
         subject = new if new is not None else old
@@ -118,7 +146,7 @@ class KnownObjects(Generic[K, T]):
                 self._objects[key] = new
             else:
                 self._objects.pop(key, None)
-            self._copy = None
+            self._copy = self._by_index = None
             self._journal.record(key)
 
 
@@ -133,7 +161,7 @@ class Storage:
     classes, csi_nodes, csi_drivers
         By name; a CSINode has the name of its node.
     capacities
-        By namespace and name.
+        By namespace and name; their index is the storage class.
 
     Notes
     -----
@@ -152,9 +180,8 @@ class Storage:
         self.csi_nodes: KnownObjects[str, CSINode] = KnownObjects(_name, make_lock)
         self.csi_drivers: KnownObjects[str, CSIDriver] = KnownObjects(_name, make_lock)
         self.capacities: KnownObjects[tuple[str, str], CSIStorageCapacity] = KnownObjects(
-            namespaced_name, make_lock
+            namespaced_name, make_lock, lambda capacity: capacity.storage_class_name
         )
-        self._capacities_by_class: tuple[int, dict[str, list[CSIStorageCapacity]]] = (0, {})
         self._lock = make_lock()
         self._attachment_changes: ChangeJournal[str] = ChangeJournal()
         self._attachments: dict[str, dict[str, VolumeAttachment]] = {}
@@ -182,21 +209,6 @@ class Storage:
         What is assumed of them counts.
         """
         return self.volumes.by_index((class_name, claim))
-
-    def capacities_of_class(self, class_name: str) -> Sequence[CSIStorageCapacity]:
-        """Return the capacities of a storage class.
-
-        *Cost*: proportional to all capacities after one of them changed, else constant.
-        """
-        version, by_class = self._capacities_by_class
-        # Read first: what changes in between is in the copy, and is looked up once more.
-        now = self.capacities.version
-        if version != now:
-            by_class = {}
-            for capacity in self.capacities.all().values():
-                by_class.setdefault(capacity.storage_class_name, []).append(capacity)
-            self._capacities_by_class = now, by_class
-        return by_class.get(class_name, ())
 
     def attachments(self, node_name: str) -> tuple[VolumeAttachment, ...]:
         """Return the attachments of a node."""

@@ -161,7 +161,7 @@ def _segments_with_room(
     if driver is None or not driver.spec.storage_capacity:
         return None
     size = quantity_value(quantity)
-    capacities = storage.capacities_of_class(claim_class(claim))
+    capacities = storage.capacities.by_index(claim_class(claim))
     segments = []
     for capacity in capacities:
         limit = volume_limit(capacity)

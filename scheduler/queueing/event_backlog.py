@@ -52,8 +52,7 @@ class EventBacklog:
     *Cost*: O(1) amortised.
     """
 
-    def __init__(self, capacity: int = MAX_BACKLOG) -> None:
-        self._capacity = capacity
+    def __init__(self) -> None:
         self._events: deque[UnjudgedEvent] = deque()
         self.count = 0
         """How many events there have been."""
@@ -68,7 +67,7 @@ class EventBacklog:
     def add(self, happening: Happening, pre_check: Callable[[Pod], bool] | None) -> None:
         """Take in an event. When there are too many, all become one that asks nobody."""
         self.count += 1
-        if len(self._events) < self._capacity:
+        if len(self._events) < MAX_BACKLOG:
             self._events.append(UnjudgedEvent(self.count, happening, (), pre_check))
             return
         kinds: dict[ClusterEvent, None] = {happening.event: None}

@@ -32,5 +32,4 @@ def test_a_class_that_changes_or_goes_leaves_nothing_behind() -> None:
     classes.changed(two, None)
     assert classes.class_of(GPU) is None
     classes.changed(device_class("one", "example.com/other"), None)
-    assert not classes._classes
-    assert not classes._resources
+    assert not classes._classes.all()

@@ -78,11 +78,11 @@ def test_capacities_are_found_by_class_and_follow_changes() -> None:
     room = CSIStorageCapacity(ObjectMeta(name="c", namespace="ns"), storage_class_name="fast")
     more = replace(room, capacity="5Gi")
     storage = storage_of(room)
-    assert list(storage.capacities_of_class("fast")) == [room]
+    assert list(storage.capacities.by_index("fast")) == [room]
     tell(storage, room, more)
-    assert list(storage.capacities_of_class("fast")) == [more]
+    assert list(storage.capacities.by_index("fast")) == [more]
     tell(storage, more, None)
-    assert list(storage.capacities_of_class("fast")) == []
+    assert list(storage.capacities.by_index("fast")) == []
 
 
 def test_every_change_shows_in_the_version() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 from plugins.default_binder import DefaultBinder
 from plugins.framework.cycle_state import CycleState
@@ -11,19 +12,19 @@ from plugins.framework.interfaces import PreBindPlugin
 from plugins.framework.results import PRE_BIND, SKIP_PRE_BIND, PreFlight
 from plugins.framework.status import SUCCESS, Status
 from plugins.priority_sort import PrioritySort
-from scheduler.api_writes.binding_slots import BindingSlots
-from scheduler.api_writes.event_recorder import EventRecorder
-from scheduler.api_writes.pod_status_writer import PodStatusWriter
-from scheduler.cycle.binding_cycle import BindingCycles, BindingJob
-from scheduler.cycle.failure_handler import FailureHandler
-from scheduler.cycle.reports import Reports
+from scheduler import assembly
+from scheduler.assembly import Setting, assemble
+from scheduler.config import default_config
+from scheduler.cycle.binding_cycle import BindingJob
 from scheduler.decision.decision import Decision
+from scheduler.metrics import Metrics
+from scheduler.options import Options
 from scheduler.runtime.framework_runner import FrameworkRunner
 from tests.builders import node, pod
 from tests.fakes.ports import fake_ports
+from tests.fakes.watched import FakeWatched
 from tests.fakes.write_api import FakeWriteApi
 from tests.plugins.conformance import RecordingHandle
-from tests.scheduler.parts import Parts
 
 if TYPE_CHECKING:
     from cache.pod_info import PodInfo
@@ -65,8 +66,16 @@ class Scene:
     """Bindings of which one may be under way."""
 
     def __init__(self) -> None:
-        self.parts, self.handle, writes = Parts(), WatchedHandle(), FakeWriteApi()
-        self.parts.cache.add_node(node("n1").build())
+        self.handle, setting = (
+            WatchedHandle(),
+            Setting(default_config("berth"), Options(), Metrics()),
+        )
+        with patch.object(assembly, "MAX_BINDING", 1):
+            made = assemble(
+                fake_ports(FakeWriteApi()), lambda handlers, others: FakeWatched(), setting
+            )
+        self.pods, self.bindings = made.known.pods, made.acting.bindings
+        self.pods.cache.add_node(node("n1").build())
         self.slow = Slow(self.handle)
         self.framework = FrameworkRunner(
             "berth",
@@ -77,36 +86,16 @@ class Scene:
             },
             {},
         )
-        ports = fake_ports(writes)
-        recorder, writer = (
-            EventRecorder(ports, instance="test"),
-            PodStatusWriter(ports, self.parts.cache.is_placed_pod),
-        )
-        failures = FailureHandler(
-            self.parts.queue,
-            lambda namespace, name: None,
-            recorder,
-            writer,
-            self.parts.metrics,
-            self.parts.clock,
-        )
-        self.bindings = BindingCycles(
-            ports.executor,
-            self.parts.clock,
-            self.parts.pods,
-            failures,
-            Reports(recorder, writer, self.parts.metrics),
-            BindingSlots(1),
-        )
+        made.deciding.profiles.swap([self.framework])
 
     def start(self, name: str) -> None:
         """Hand a pod over to be bound, from the thread that calls."""
         made = pod(name)
-        self.parts.queue.add(made.info())
-        queued = self.parts.queue.pop(timeout_s=0)
+        self.pods.queue.add(made.info())
+        queued = self.pods.queue.pop(timeout_s=0)
         assert queued is not None
         info = made.info()
-        self.parts.cache.assume_pod(info, "n1")
+        self.pods.cache.assume_pod(info, "n1")
         decision = Decision(1, "berth", info, node_name="n1")
         self.bindings.start(BindingJob(queued, decision, CycleState(), self.framework))
 
