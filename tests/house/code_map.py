@@ -26,8 +26,9 @@ PAGE: Final = ROOT / "docs" / "code-map.md"
 _HEAD: Final = """\
 # Code map
 
-Every room of the source, and what each of its modules is. `make code-map` makes this page from the
-docstrings; [architecture.md](architecture.md) says how the parts work together.
+This page lists every folder and module of the source. `make code-map` generates it from the
+docstrings. [architecture.md](architecture.md) describes how the parts work together,
+[glossary.md](glossary.md) the terms.
 """
 
 _ROLE: Final = re.compile(r":\w+:`(?:[^`<]*<)?[~!]?([^`>]+)>?`")
