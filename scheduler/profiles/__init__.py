@@ -1,8 +1,9 @@
-"""Which profiles run, where each comes from, and how a change of them takes effect.
+"""Live profiles: which profiles run, where they come from, and how a change takes effect.
 
-From the configuration file, SchedulingProfiles (``operator``) or a directory of plugins; compiled,
-swapped in between two cycles, rolled back. How a profile's plugins are run belongs to
-:mod:`scheduler.runtime`; the shape of the configuration to :mod:`scheduler.config`.
+Profiles come from the configuration file, from SchedulingProfiles (``operator``) or from a
+directory of plugins. This package compiles them, swaps them in between two cycles and rolls them
+back. Running a profile's plugins belongs to :mod:`scheduler.runtime`, the format of the
+configuration to :mod:`scheduler.config`.
 """
 
 from scheduler.profiles.profile_spec import (

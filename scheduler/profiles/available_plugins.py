@@ -1,4 +1,4 @@
-"""The plugins of users that this process has, found, tried and guarded."""
+"""The plugins that profiles may name: Berth's own, and users' plugins after their trial."""
 
 from __future__ import annotations
 
@@ -34,16 +34,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SupplyOptions:
-    """Where users' plugins may come from.
+    """The sources from which users' plugins are loaded.
 
     Parameters
     ----------
     directory
-        Its ``*.py`` files are plugins; None for none.
+        The directory whose ``*.py`` files are plugins; None for no directory.
     installed
-        Whether installed ones are looked for.
+        Whether the entry points of installed distributions are loaded.
     allow_python, namespace
-        Whether SchedulingProfiles may bring some in ConfigMaps, and of which namespace.
+        Whether SchedulingProfiles may bring plugins in ConfigMaps, and the namespace of these
+        ConfigMaps.
     """
 
     directory: Path | None = None
@@ -54,35 +55,35 @@ class SupplyOptions:
 
 
 def known_plugins(supply: PluginSupply | None) -> Mapping[str, type[Plugin]]:
-    """Return every plugin that profiles may name: berth's own only where there is no supply."""
+    """Return every plugin that profiles may name, by name; without a supply only Berth's own."""
     return PLUGINS if supply is None else supply.plugins()
 
 
 class PluginSupply:
-    """All plugins that profiles may name, and what keeps those of users in bounds.
+    """All plugins that profiles may name, with the containment of users' plugins.
 
     Parameters
     ----------
     options
-        Where to look.
+        The sources of users' plugins.
 
     Raises
     ------
     ConfigError
-        When the folder for notes cannot be used.
+        When the state directory cannot be used.
 
     Attributes
     ----------
     catalogue
         The plugins.
     load_python
-        Makes plugins of what SchedulingProfiles bring.
+        Loads the plugins that SchedulingProfiles bring.
 
     Notes
     -----
-    *Concurrency*: made, started and stopped by one thread.
+    *Concurrency*: constructed, started and stopped by one thread.
 
-    *Cost*: a second for each file of the directory, which is tried in a process of its own.
+    *Cost*: one second for each file of the directory, whose trial runs in its own process.
     """
 
     def __init__(self, options: SupplyOptions) -> None:
@@ -103,13 +104,13 @@ class PluginSupply:
             self._watch.look()
 
     def plugins(self) -> Mapping[str, type[Plugin]]:
-        """Return every plugin that there is at the moment, by name. Immutable."""
+        """Return all plugins that are loaded now, by name. Immutable."""
         return self.catalogue.plugins
 
     def enabled_in(self, config: SchedulerConfig) -> SchedulerConfig:
-        """Return a configuration without a file with the plugins of the directory enabled.
+        """Return a default configuration in which the plugins of the directory are enabled.
 
-        Those that need arguments are left out, which the log tells.
+        Plugins that require arguments are not enabled; the log reports them.
         """
         names = self.catalogue.names_from("directory")
         return with_plugins(config, usable_as_they_are(names, self.plugins()))
@@ -120,7 +121,7 @@ class PluginSupply:
         nodes: Callable[[], Iterable[Node]],
         pods: Callable[[], Iterable[Pod]],
     ) -> None:
-        """Have plugins measured, and new ones tried in a copy of the cluster, from now on."""
+        """Export metrics of users' plugins, and run trials on a copy of the cluster from now on."""
         add_containment_metrics(self.containment, metrics)
         self.containment.lend_cluster(lambda: copy_of(nodes(), pods()))
 
@@ -129,34 +130,37 @@ class PluginSupply:
         on_change: Callable[[frozenset[str]], None],
         on_trouble: Callable[[Mapping[str, str]], None],
     ) -> None:
-        """Begin to watch; both are called from threads of ours and must not wait."""
+        """Watch for changes of plugins.
+
+        Both callbacks are called from threads of this object and must not block.
+        """
         self.catalogue.subscribe(on_change)
         self.containment.subscribe(on_trouble)
         if self._watch is not None:
             self._watch.start()
 
     def stop(self) -> None:
-        """End all of it."""
+        """Stop the directory watch and the containment."""
         if self._watch is not None:
             self._watch.stop()
         self.containment.stop()
 
 
 class PythonProfiles:
-    """Makes plugins of the Python in SchedulingProfiles.
+    """Loads plugins from the Python sources of SchedulingProfiles.
 
-    Code from the cluster has the rights of the scheduler: to read every pod and to bind each to
-    any node. So it is refused unless ``allowed``, and then taken from one namespace only: whoever
-    may write ConfigMaps there is trusted with the scheduler.
+    Code from the cluster has the permissions of the scheduler: it can read every pod and bind any
+    pod to any node. It is therefore refused unless ``allowed`` is set, and is then loaded from one
+    namespace only: users who may write ConfigMaps there are trusted with the scheduler.
 
     Parameters
     ----------
     namespace
-        The only one whose ConfigMaps count.
+        The only namespace whose ConfigMaps are loaded.
 
     Notes
     -----
-    *Concurrency*: any thread but the scheduling thread.
+    *Concurrency*: may be called from any thread except the scheduling thread.
     """
 
     def __init__(self, catalogue: PluginCatalogue, *, allowed: bool, namespace: str) -> None:
@@ -165,12 +169,12 @@ class PythonProfiles:
         self._namespace = namespace
 
     def __call__(self, source: PythonSource) -> Mapping[str, type[Plugin]]:
-        """Return the plugins that a source brings, by name, tried and ready for a profile.
+        """Return the plugins of a source by name, after a successful trial.
 
         Raises
         ------
         ConfigError
-            With a path below that of the source.
+            When the source is refused or fails its trial; paths are relative to the source.
         """
         path = "entryPoint" if source.kind == "entry-point" else "configMap"
         if why := self._why_not(source):

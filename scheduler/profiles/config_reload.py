@@ -1,4 +1,4 @@
-"""The configuration file, read again when its content changes.
+"""Reload of the configuration file when its content changes.
 
 # Differs: kube-scheduler reads its file once, at the start.
 """
@@ -34,14 +34,14 @@ UNCHANGED: Final = "unchanged"
 
 @dataclass(frozen=True, slots=True)
 class ConfigSource:
-    """Where the configuration comes from.
+    """The source of the configuration.
 
     Parameters
     ----------
     read
-        Reads and checks it. Raises ConfigError.
+        Reads and validates the configuration. Raises ConfigError.
     path
-        The file that is watched; None where there is none.
+        The file that is watched; None if there is no file.
     """
 
     read: Callable[[], SchedulerConfig]
@@ -49,31 +49,31 @@ class ConfigSource:
 
 
 class ConfigReload:
-    """Takes a configuration over again.
+    """Reloads the configuration while Berth runs.
 
-    The content counts, not the file's times: a mounted ConfigMap is a symlink that is swapped. A
-    file that has changed is read once it has stayed the same from one look to the next, so that
-    half of one is not taken for a whole.
+    A change is detected by the file's content, not by its timestamps: a mounted ConfigMap is a
+    symlink that is replaced. A changed file is read after its content was equal in two successive
+    checks, so that a partially written file is not applied.
 
     Parameters
     ----------
     started_with
-        The configuration that this process was started with: what needs a restart is held
-        against it.
+        The configuration that this process was started with; fields that need a restart are
+        compared with it.
     count
-        Is told how each reload ended: ``applied``, ``refused`` or ``unchanged``.
+        Called with the result of each reload: ``applied``, ``refused`` or ``unchanged``.
 
     Attributes
     ----------
     problem
-        Why the present file is not the one that is in force; empty if it is.
+        Why the current file is not in force; empty if it is in force.
     needs_restart
-        Fields of the file that only another start takes over.
+        Fields of the file that take effect only after a restart.
 
     Notes
     -----
     *Concurrency*: confined to one thread, which is neither the scheduling thread nor the I/O loop;
-    the attributes may be read from any.
+    the attributes may be read from any thread.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class ConfigReload:
         self.needs_restart: tuple[str, ...] = ()
 
     def look(self) -> bool:
-        """Reload if the content has changed and then stayed; return whether it was reloaded."""
+        """Reload if the content has changed and is stable; return whether it was reloaded."""
         content = self._content()
         settled, self._seen = content == self._seen, content
         if content == self._taken or not settled:
@@ -103,7 +103,7 @@ class ConfigReload:
         return True
 
     def reload(self) -> None:
-        """Read the configuration and take over what can be; a bad one changes nothing."""
+        """Read the configuration and apply its live fields; an invalid one changes nothing."""
         try:
             config = self._source.read()
         except ConfigError as error:
@@ -117,18 +117,16 @@ class ConfigReload:
         self.problem = ""
         self.needs_restart = restart_fields(self._started_with, config)
         if self.needs_restart:
-            log.warning(
-                "configuration needs a restart for some fields", fields=list(self.needs_restart)
-            )
+            log.warning("some configuration fields need a restart", fields=list(self.needs_restart))
         result = UNCHANGED if config == before else APPLIED
         self._count(result)
         log.info("configuration reloaded", source=config.source, result=result)
 
     def plugins_changed(self) -> None:
-        """Take over plugins that have been replaced.
+        """Rebuild the profiles that use replaced plugins.
 
-        What a configuration without a file enables are others now as well. Where the
-        configuration cannot be used any more, SchedulingProfiles still get the new ones.
+        The set of plugins that the default configuration enables may have changed as well. If the
+        configuration cannot be used any more, SchedulingProfiles still use the new plugins.
         """
         self.reload()
         if self.problem:
@@ -137,10 +135,13 @@ class ConfigReload:
     def _refuse(self, error: ConfigError) -> None:
         self.problem = str(error)
         self._count(REFUSED)
-        log.error("configuration cannot be used, the last good one goes on", error=str(error))
+        log.error(
+            "configuration cannot be used; the last good configuration stays in force",
+            error=str(error),
+        )
 
     def _content(self) -> bytes | None:
-        """Return the bytes of the file; None if it cannot be read, or there is none."""
+        """Return the bytes of the file; None if there is no file or it cannot be read."""
         path = self._source.path
         if path is None:
             return None
@@ -151,7 +152,7 @@ class ConfigReload:
 
 
 def restart_fields(started_with: SchedulerConfig, config: SchedulerConfig) -> tuple[str, ...]:
-    """Return the fields that differ and only count at the start, as paths of the file."""
+    """Return the fields that differ and take effect only at the start, as paths of the file."""
     found: list[str] = []
     for field in msgspec.structs.fields(type(config)):
         if field.name in _LIVE | _ABOUT_THE_FILE:

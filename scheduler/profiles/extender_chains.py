@@ -1,4 +1,4 @@
-"""The extenders of all policies: made for one, kept as long as a binding may still ask them."""
+"""The extender chains of all profiles, kept open until no binding can call them any more."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ if TYPE_CHECKING:
     from scheduler.informers import Informer, InformerFactory
 
 FIRST_LIST_S: Final = 30.0
-"""For the first list of whole nodes, where the first extender that wants them comes late."""
+"""Timeout of the first list of whole nodes, if an extender that needs them is added at run time."""
 
 CLOSE_AFTER_S: Final = 60.0
-"""After so long nobody asks a chain any more that has no policy, unless a request is under way, for
-which it is waited. A binding that a plugin holds for longer opens its connections anew."""
+"""Delay before the connections of a chain without a profile are closed. Requests in flight extend
+the delay. A binding that a plugin holds for longer opens new connections."""
 
 
 class ExtenderChains:
-    """Makes chains of extenders.
+    """Creates and closes chains of extenders.
 
     Parameters
     ----------
     whole_objects
-        Where the watch of whole nodes lives, once an extender wants to see any.
+        Holds the informer of whole nodes, which starts with the first extender that needs them.
     settle, write_fence
         As for :class:`~scheduler.extenders.ExtenderChain`.
     make_lock
-        Makes its lock.
+        Creates the lock of this object.
 
     Notes
     -----
-    *Concurrency*: :meth:`make`, :meth:`release` and the property from any thread; where the loop
-    runs already, :meth:`make` from any other. :meth:`close` on the loop.
+    *Concurrency*: :meth:`make`, :meth:`release` and the property may be used from any thread; once
+    the loop runs, :meth:`make` from any thread but the loop's. :meth:`close` runs on the loop.
     """
 
     def __init__(
@@ -68,19 +68,19 @@ class ExtenderChains:
 
     @property
     def binds_in_flight(self) -> int:
-        """How many bindings have been sent to extenders and are not answered yet."""
+        """Number of bindings that were sent to extenders and have no response yet."""
         with self._lock:
             return sum(each.binds_in_flight for each in self._open)
 
     def make(self, extenders: tuple[Extender, ...], path: str) -> ExtenderChain | None:
-        """Return a chain, None where there are no extenders.
+        """Return a chain of the extenders; None if there are no extenders.
 
-        Waits for a first list of nodes if an extender is the first that wants to see whole ones.
+        The first extender that needs whole nodes makes this method wait for their first list.
 
         Raises
         ------
         ConfigError
-            When a TLS configuration cannot be used, or there is no list in time.
+            When a TLS configuration cannot be used, or the list does not arrive in time.
         """
         if not extenders:
             return None
@@ -95,10 +95,10 @@ class ExtenderChains:
         return chain
 
     def release(self, chain: ExtenderChain | None) -> None:
-        """Close a chain that no policy has any more, once nobody asks it."""
+        """Close a chain that no profile has any more, after its last request has ended."""
         if chain is None:
             return
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and all is closed
+        with contextlib.suppress(RuntimeError):  # the loop has ended and everything is closed
             self._loop.call_soon_threadsafe(self._close_later, chain)
 
     async def close(self) -> None:
@@ -148,7 +148,10 @@ def _wants_whole_nodes(extenders: tuple[Extender, ...]) -> bool:
 
 
 def _is_running(loop: asyncio.AbstractEventLoop) -> bool:
-    """Tell whether this is the loop's own thread: at the start, when lists are waited for later."""
+    """Return whether this is the loop's own thread.
+
+    It is at the start, when lists are waited for later.
+    """
     try:
         return asyncio.get_running_loop() is loop
     except RuntimeError:

@@ -1,7 +1,7 @@
-"""All policies: those of the configuration file, and those of SchedulingProfiles.
+"""All profiles: those of the configuration file and those of SchedulingProfiles.
 
-A change is compiled; then it is settled who decides for which schedulerName; then all profiles are
-swapped at once, and who has subscribed hears whose status is another one.
+A change is compiled. Then the deciding profile of each schedulerName is selected, all profiles are
+swapped at once, and subscribers receive the names of the SchedulingProfiles whose status changed.
 """
 
 from __future__ import annotations
@@ -38,37 +38,38 @@ log = structlog.get_logger(__name__)
 
 
 class Shadows(Protocol):
-    """Runs profiles in the shadow of the live ones. Called from any thread."""
+    """Runs profiles in shadow mode beside the live ones. May be called from any thread."""
 
     def install(self, name: str, framework: FrameworkRunner, options: ShadowOptions) -> None:
-        """Hold a profile against the one that decides over the same pods; replaces ``name``'s."""
+        """Compare a profile with the one that decides for the same pods; replace ``name``'s."""
         ...
 
     def remove(self, name: str) -> None:
-        """End what ``name`` has installed; nothing happens if there is nothing."""
+        """End the shadow run that was installed as ``name``; do nothing if there is none."""
         ...
 
 
 class KnownProfiles:
-    """Decides which profiles run, compiles them and swaps them in.
+    """Selects the profiles that run, compiles them and swaps them in.
 
-    A SchedulingProfile replaces the file's profile of the same schedulerName, or adds one. Of two
-    for one schedulerName the older (by creation, then by name) counts. One that cannot be used
-    leaves its last good generation running. One that is removed gives way to the file's profile.
-    A profile that a change leaves as it was goes on as it is.
+    A SchedulingProfile replaces the file's profile of the same schedulerName, or adds a profile. If
+    two SchedulingProfiles have one schedulerName, the older one (by creation, then by name) is
+    used. If the newest generation of a SchedulingProfile cannot be used, its last good generation
+    keeps running. When a SchedulingProfile is removed, the file's profile takes its place. A
+    profile that a change does not affect keeps running unchanged.
 
     Parameters
     ----------
     compiler
-        Makes profiles.
+        Compiles and builds profiles.
     shadows
-        Runs those of mode Shadow; None where nobody does.
+        Runs profiles of mode Shadow; None if shadow mode is not available.
 
     Notes
     -----
     *Concurrency*: thread-safe by one lock, which is held while a change is compiled and swapped
-    in. So changes come neither from the scheduling thread nor, once :meth:`go_live` was called,
-    from the I/O loop. :meth:`status`, :meth:`statuses` and :attr:`config` never wait.
+    in. Therefore changes must not come from the scheduling thread nor, after :meth:`go_live`, from
+    the I/O loop. :meth:`status`, :meth:`statuses` and :attr:`config` never block.
     """
 
     def __init__(self, compiler: ProfileCompiler, shadows: Shadows | None = None) -> None:
@@ -87,16 +88,16 @@ class KnownProfiles:
         self._statuses: Mapping[str, ProfileStatus] = MappingProxyType({})
         self._callbacks: list[Callable[[frozenset[str]], None]] = []
 
-    # --- what can be asked --------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------
 
     @property
     def config(self) -> SchedulerConfig:
-        """The configuration whose profiles were taken over last.
+        """The configuration whose profiles were applied last.
 
         Raises
         ------
         ValueError
-            None was yet.
+            When no configuration has been applied yet.
         """
         if self._config is None:
             raise ValueError("there is no configuration yet")
@@ -104,26 +105,27 @@ class KnownProfiles:
 
     @property
     def troubles(self) -> Mapping[str, str]:
-        """The plugins that fail, by name, and what is wrong with them. Immutable."""
+        """The problem of each failing plugin by the plugin's name. Immutable."""
         return self._troubles
 
     def frameworks(self) -> tuple[FrameworkRunner, ...]:
-        """Return the profiles that decide, those of the file first."""
+        """Return the profiles that decide; those of the file come first."""
         with self._lock:
             return tuple(self._running.values())
 
     def status(self, name: str) -> ProfileStatus | None:
-        """Return the state of a SchedulingProfile, or None if it is not known."""
+        """Return the status of a SchedulingProfile, or None if it is not known."""
         return self._statuses.get(name)
 
     def statuses(self) -> Mapping[str, ProfileStatus]:
-        """Return the states of all SchedulingProfiles by name. Immutable."""
+        """Return the statuses of all SchedulingProfiles by name. Immutable."""
         return self._statuses
 
     def subscribe(self, callback: Callable[[frozenset[str]], None]) -> None:
-        """Have ``callback`` told the names whose status changed; in whichever thread changed it.
+        """Call ``callback`` with the names of the SchedulingProfiles whose status changed.
 
-        It is called without the lock, must be quick and must not raise.
+        The thread that made the change calls it, without the lock. It must be quick and must not
+        raise.
         """
         with self._lock:
             self._callbacks.append(callback)
@@ -131,20 +133,20 @@ class KnownProfiles:
     # --- changes ------------------------------------------------------------------------------
 
     def go_live(self, swap: Callable[[Sequence[FrameworkRunner]], None]) -> None:
-        """Hand each change over from now on; what runs at this moment is taken for known.
+        """Pass each change to ``swap`` from now on; it is expected to run the present profiles.
 
         Parameters
         ----------
         swap
-            Has all profiles in place of those before it when it returns.
+            Replaces all profiles; when it returns, the new ones are in place.
         """
         with self._lock:
             self._swap = swap
 
     def set_file(self, config: SchedulerConfig) -> list[Mistake]:
-        """Take over the profiles of a configuration; return why not, or nothing.
+        """Apply the profiles of a configuration; return its mistakes, an empty list on success.
 
-        What cannot be used changes nothing.
+        A configuration that cannot be used changes nothing.
         """
         with self._lock:
             try:
@@ -159,10 +161,11 @@ class KnownProfiles:
         return []
 
     def put(self, version: ProfileVersion) -> ProfileStatus:
-        """Take over a new version of a SchedulingProfile, and return its status.
+        """Apply a new version of a SchedulingProfile, and return its status.
 
-        The same one once more changes nothing but the object that it was read from. After a
-        restart a last good version may be put before the present one, which then falls back to it.
+        An equal version changes nothing but the stored object that it was read from. After a
+        restart, the last good version may be put before the present one, so that the present one
+        can fall back to it.
         """
         name = version.name
         with self._lock:
@@ -182,7 +185,7 @@ class KnownProfiles:
         return status
 
     def remove(self, name: str) -> None:
-        """Forget a SchedulingProfile. One that is not known is no mistake."""
+        """Remove a SchedulingProfile; do nothing if it is not known."""
         with self._lock:
             if self._resources.pop(name, None) is None:
                 return
@@ -191,13 +194,13 @@ class KnownProfiles:
         self._tell(told)
 
     def plugins_changed(self) -> list[Mistake]:
-        """Compile anew what uses plugins that have been replaced since.
+        """Compile the profiles again that use plugins which have been replaced.
 
-        A profile that cannot be made of the new plugins goes on with the old ones.
+        A profile that cannot be built from the new plugins keeps the old ones.
 
         Returns
         -------
-        What is wrong with the file's profiles; SchedulingProfiles tell it in their status.
+        The mistakes in the file's profiles. SchedulingProfiles report theirs in their status.
         """
         mistakes: list[Mistake] = []
         with self._lock:
@@ -212,9 +215,9 @@ class KnownProfiles:
         return mistakes
 
     def plugin_trouble(self, troubles: Mapping[str, str]) -> None:
-        """Take note of the plugins that fail: by name, what is wrong, for people.
+        """Store the problem of each failing plugin by name, as a text for people.
 
-        Replaces what was said before. Profiles that run one of them are Degraded.
+        The mapping replaces the previous one. Profiles that run a failing plugin are Degraded.
         """
         with self._lock:
             self._troubles = MappingProxyType(dict(troubles))
@@ -253,7 +256,7 @@ class KnownProfiles:
         return made
 
     def _compile(self, resource: Resource) -> None:
-        """Make a profile of the newest version; what is good already stays if that fails."""
+        """Build a profile of the newest version; keep the last good one if that fails."""
         spec, good = resource.version, resource.good
         first = next(iter(self._of_file.values())).effective
         origin = PolicyOrigin.of_resource(spec.name, spec.generation, spec.uid)
@@ -269,7 +272,7 @@ class KnownProfiles:
             log.warning("policy cannot be used", policy=origin.text, error=str(error))
             return
         except Exception as error:
-            # A mistake of ours about one of them, which shall not cost the others.
+            # A bug of Berth that concerns one profile must not affect the others.
             resource.mistakes = (Mistake(SPEC, f"could not be compiled: {error!r}"),)
             log.exception("policy could not be compiled", policy=origin.text)
             return
@@ -281,7 +284,7 @@ class KnownProfiles:
             self._end_shadow(spec.name)
 
     def _shadow(self, resource: Resource) -> None:
-        """Compare it with who decides; what is compared already goes on."""
+        """Start the comparison with the deciding profile, unless it runs with equal options."""
         if self._shadows is None or resource.good is None:
             return
         name, wanted = resource.version.name, (resource.good.framework, resource.version.shadow)
@@ -293,10 +296,10 @@ class KnownProfiles:
         if self._shadowed.pop(name, None) is not None and self._shadows is not None:
             self._shadows.remove(name)
 
-    # --- who decides --------------------------------------------------------------------------
+    # --- selection of the deciding profiles ---------------------------------------------------
 
     def _settle(self) -> frozenset[str]:
-        """Work out who decides, swap that in, and return whose status is another one."""
+        """Select the deciding profiles, swap them in, and return the names with a new status."""
         running = {name: each.framework for name, each in self._of_file.items()}
         for name, winner in winners(self._resources.values()).items():
             if winner.good is not None:
@@ -305,14 +308,16 @@ class KnownProfiles:
             if self._swap is not None:
                 self._swap(tuple(running.values()))
             self._running = running
-            log.info("policies", running={n: each.policy.text for n, each in running.items()})
+            log.info(
+                "profiles running", running={n: each.policy.text for n, each in running.items()}
+            )
         self._let_go()
         return self._restate()
 
     def _let_go(self) -> None:
-        """Release what was made and is neither the file's any more nor good for any resource.
+        """Release the profiles that neither the file nor any SchedulingProfile holds any more.
 
-        That may never have decided: it stood in the shadow, or in the way of an older one.
+        Such a profile may never have decided: it ran in shadow mode, or an older one was used.
         """
         goods = (each.good for each in self._resources.values())
         known = (*self._of_file.values(), *(good for good in goods if good is not None))
@@ -321,7 +326,7 @@ class KnownProfiles:
             self._compiler.release(framework)
 
     def _restate(self) -> frozenset[str]:
-        """Make all statuses anew and return the names of those that changed."""
+        """Compute all statuses again and return the names of those that changed."""
         decides = winners(self._resources.values())
         statuses = {
             name: resource.status(decides, self._of_file.keys(), self._troubles)

@@ -1,4 +1,4 @@
-"""What makes profiles change while berth runs, put together for the app."""
+"""Wiring of live profiles for the app: reload, plugin supply, swap and their thread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scheduler.profiles.profile_swap import ProfileSwap
 
 STOP_S: Final = 5.0
-"""For a change that is being compiled when berth is told to stop."""
+"""Timeout for a change that is being compiled when Berth shuts down."""
 
 LOOK_EVERY_S: Final = 1.0
 
@@ -33,20 +33,20 @@ log = structlog.get_logger(__name__)
 
 
 class LiveProfiles:
-    """The profiles of a running berth.
+    """The profiles of a running Berth, with everything that changes them.
 
     Parameters
     ----------
     config
-        What they are at the start.
+        The configuration at the start.
     known
-        Takes changes; knows no configuration yet.
+        Applies changes; has no configuration yet.
     swap
-        Puts profiles in place of others; the first ones, too.
+        Replaces the running profiles; also installs the first ones.
     supply
-        The plugins of users; None where there are none.
+        The plugins of users; None if there are none.
     source
-        Where the configuration is read again; None for never.
+        The source from which the configuration is reloaded; None for no reload.
 
     Raises
     ------
@@ -56,13 +56,13 @@ class LiveProfiles:
     Attributes
     ----------
     profiles
-        Those that decide at the moment.
+        The profiles that decide now.
     thread
-        On which all of them change.
+        The thread on which all changes are made.
 
     Notes
     -----
-    *Concurrency*: made and stopped on the I/O loop.
+    *Concurrency*: constructed and stopped on the I/O loop.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class LiveProfiles:
                 Pulled(
                     "gauge",
                     "berth_config_last_reload_successful",
-                    "Whether the configuration, as it was read last, is in force (1) or not (0).",
+                    "1 if the configuration that was read last is in force, else 0.",
                     (),
                     lambda: {(): float(not reload.problem)},
                 )
@@ -98,7 +98,7 @@ class LiveProfiles:
         self.thread = ReloadThread(self._look, swap.executor)
 
     def start(self) -> None:
-        """Begin to look for changes of the configuration and of users' plugins."""
+        """Start to watch for changes of the configuration and of users' plugins."""
         thread, reload = self.thread, self._reload
         thread.start()
         if self._supply is not None and reload is not None:
@@ -108,7 +108,7 @@ class LiveProfiles:
             )
 
     def stop(self) -> None:
-        """Cease to; waits for what is under way."""
+        """Stop watching for changes; wait for a change that is being made."""
         if self._supply is not None:
             self._supply.stop()
         self.thread.stop(STOP_S)
@@ -118,12 +118,12 @@ class LiveProfiles:
             self._reload.look()
 
     def describe(self) -> str:
-        """Return the configuration in force as YAML, and in comments whatever else counts."""
+        """Return the configuration in force as YAML; comments list profiles and problems."""
         lines = [f"policy of {each.profile_name}: {each.policy}" for each in self.profiles]
         if self._reload is not None and self._reload.problem:
             lines += ["the file is not in force:", *self._reload.problem.splitlines()]
         if self._reload is not None and self._reload.needs_restart:
-            lines.append(f"wants a restart: {', '.join(self._reload.needs_restart)}")
+            lines.append(f"needs a restart: {', '.join(self._reload.needs_restart)}")
         lines += [f"plugin {name} {what}" for name, what in self.known.troubles.items()]
         if self._supply is not None:
             problems = self._supply.catalogue.problems.values()
@@ -133,17 +133,17 @@ class LiveProfiles:
 
 
 class ReloadThread:
-    """Does one thing after another, in the order in which they came, and every second a look.
+    """Runs jobs one after another in the order of their submission, and ``look`` every second.
 
-    Compiling takes as long as plugins like. Neither the scheduling thread, nor the I/O loop, nor
-    the one that watches over plugins may wait for it.
+    The time to compile a profile has no limit, because plugins take part in it. Neither the
+    scheduling thread, nor the I/O loop, nor the thread that supervises plugins may wait for it.
 
     Parameters
     ----------
     look
-        Done every second.
+        Called every second.
     executor
-        Has the thread.
+        Creates the thread and the queue.
 
     Notes
     -----
@@ -156,15 +156,15 @@ class ReloadThread:
         self._thread = executor.thread(self._run, "policies")
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def do(self, job: Callable[[], object]) -> None:
-        """Have something done after all that was asked for before; never waits."""
+        """Queue a job behind all earlier ones; never block."""
         self._jobs.put(job)
 
     def stop(self, timeout_s: float) -> None:
-        """Begin nothing more than was asked for, and wait for so long until that is done."""
+        """Accept no further jobs, and wait up to ``timeout_s`` for the queued ones."""
         self._jobs.put(None)
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
@@ -182,5 +182,5 @@ class ReloadThread:
             try:
                 job()
             except Exception:
-                # A mistake of ours in one change, which shall not cost the next ones.
-                log.exception("policies could not be changed")
+                # A bug of Berth in one change must not prevent the next ones.
+                log.exception("profiles could not be changed")

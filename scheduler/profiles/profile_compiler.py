@@ -1,4 +1,4 @@
-"""From what a file or a SchedulingProfile asks for to a profile that can run."""
+"""Compiles the profiles of a configuration file or a SchedulingProfile, and builds them."""
 
 from __future__ import annotations
 
@@ -34,40 +34,41 @@ if TYPE_CHECKING:
     from scheduler.runtime.framework_runner import FrameworkRunner
 
 SPEC: Final = "spec"
-"""Where the paths of mistakes in a SchedulingProfile start."""
+"""The first element of the path of each mistake in a SchedulingProfile."""
 
 
 class PythonLoader(Protocol):
-    """Makes plugin classes of a Python source."""
+    """Loads plugin classes from a Python source."""
 
     def __call__(self, source: PythonSource) -> Mapping[str, type[Plugin]]:
-        """Return the plugins that a source brings, by name, tried and ready for a profile.
+        """Return the plugins of a source by name, after a successful trial.
 
         Raises
         ------
         ConfigError
-            With a path below that of the source, such as ``configMap``.
+            When the source is refused or fails its trial; paths are relative to the source, such
+            as ``configMap``.
         """
         ...
 
 
 class ProfileCompiler:
-    """Makes profiles.
+    """Compiles and builds profiles.
 
     Parameters
     ----------
     plugins
-        Gives the plugins that exist at the moment, by name.
+        Returns the plugins that are loaded now, by name.
     services
-        What they are lent.
+        The services that plugins may use.
     chains
-        Makes extenders; None where nobody may have any.
+        Creates extender chains; None if no profile may have extenders.
     load_python
-        Makes plugins of Python that a SchedulingProfile brings; None where that is not allowed.
+        Loads the plugins that a SchedulingProfile brings; None if that is not allowed.
 
     Notes
     -----
-    *Concurrency*: as its callbacks; it keeps nothing itself.
+    *Concurrency*: that of its callbacks; the object itself has no mutable state.
     """
 
     def __init__(
@@ -83,12 +84,12 @@ class ProfileCompiler:
         self._load_python = load_python
 
     def of_file(self, config: SchedulerConfig) -> tuple[EffectiveProfile, ...]:
-        """Work out the profiles of a configuration, in its order.
+        """Return the effective profiles of a configuration, in its order.
 
         Raises
         ------
         ConfigError
-            When one of them cannot be used.
+            When one of the profiles cannot be used.
         """
         plugins = self._plugins()
         profiles: list[EffectiveProfile] = []
@@ -108,19 +109,19 @@ class ProfileCompiler:
     def of_resource(
         self, spec: ProfileVersion, config: SchedulerConfig, first: EffectiveProfile
     ) -> EffectiveProfile:
-        """Work out the profile of a SchedulingProfile.
+        """Return the effective profile of a SchedulingProfile.
 
         Parameters
         ----------
         config
-            The file's, for what the SchedulingProfile leaves open.
+            The configuration of the file, for fields that the SchedulingProfile does not set.
         first
-            A profile that runs: all sort the queue alike.
+            A profile that runs: all profiles must have the same QueueSort plugin.
 
         Raises
         ------
         ConfigError
-            When it cannot be used. Paths start at ``spec``.
+            When the profile cannot be used. Paths start at ``spec``.
         """
         sources = self._own_plugins(spec)
         own = {name: cls for each in sources for name, cls in each.items()}
@@ -139,12 +140,12 @@ class ProfileCompiler:
     def build(
         self, effective: EffectiveProfile, path: str, policy: PolicyOrigin
     ) -> FrameworkRunner:
-        """Make a profile that can run, with its plugins and extenders.
+        """Return a runnable profile with its plugins and extenders.
 
         Raises
         ------
         ConfigError
-            When a plugin cannot be made.
+            When a plugin cannot be constructed.
         """
         chain: ExtenderChain | None = None
         if self._chains is not None:
@@ -157,12 +158,12 @@ class ProfileCompiler:
             self._release(chain)
             raise
         except Exception as error:
-            # A plugin's constructor is somebody else's code.
+            # A plugin's constructor is a user's code and may raise anything.
             self._release(chain)
             raise ConfigError(path, f"cannot be made: {_said(error)}") from error
 
     def release(self, framework: FrameworkRunner) -> None:
-        """Let go of what a profile held that does not decide any more."""
+        """Release the extenders of a profile that does not decide any more."""
         self._release(framework.extenders)
 
     def _release(self, chain: ExtenderChain | None) -> None:
@@ -197,9 +198,10 @@ class ProfileCompiler:
 def _with_own_plugins(
     spec: ProfileVersion, sources: Sequence[Mapping[str, type[Plugin]]]
 ) -> tuple[Profile, Mapping[str, str]]:
-    """Return the profile with its own plugins enabled, where it does not say how itself.
+    """Return the profile with its own plugins enabled, and a mapping of paths of arguments.
 
-    Beside it, for paths of arguments in that profile, where they really stand.
+    Plugins that the profile enables or disables itself are not added. The mapping gives, for the
+    path of each ``pluginConfig`` entry that is added, the path at which a user wrote the arguments.
     """
     profile, moved = spec.profile, dict[str, str]()
     sets = profile.plugins.by_point().values()
@@ -239,7 +241,7 @@ def _effective(
     given = [_plain(entry, plugins) for entry in profile.plugin_config]
     try:
         entries, mistakes = check_plugin_config(given, plugins, where)
-    except Exception as error:  # noqa: BLE001 - a plugin on trial is somebody else's code
+    except Exception as error:  # noqa: BLE001 - a user's code may raise anything
         return None, [Mistake(where, f"cannot be tried: {_said(error)}")]
     checked = msgspec.structs.replace(profile, plugin_config=entries)
     effective, found = effective_profile(checked, plugins, path, percentage)
@@ -251,7 +253,7 @@ def _effective(
 
 
 def _plain(entry: PluginConfig, plugins: Mapping[str, type[Plugin]]) -> PluginConfig:
-    """Return arguments that can be checked again: those of a class that has been replaced, too."""
+    """Return arguments that can be validated again, even if their plugin class was replaced."""
     args_type = getattr(plugins.get(entry.name), "args_type", None)
     if args_type is None or not isinstance(entry.args, msgspec.Struct):
         return entry

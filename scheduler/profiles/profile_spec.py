@@ -1,4 +1,4 @@
-"""A SchedulingProfile: the object as the API has it, and what it asks for, decoded."""
+"""One version of a SchedulingProfile: the object of the API, and its decoded spec."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProfileObject:
-    """One version of a SchedulingProfile as the API has it.
+    """One version of a SchedulingProfile as the API server returns it.
 
     Parameters
     ----------
     version
-        Its resourceVersion as a number, 0 if it is none.
+        The resourceVersion as a number, 0 if it is not a number.
     spec, status
-        As they stand there; never changed.
+        The undecoded fields of the object; must not be modified.
     """
 
     name: str
@@ -41,7 +41,7 @@ class ProfileObject:
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> ProfileObject:
-        """Return an object of the API server, whose metadata can be trusted, taken apart."""
+        """Return the fields of an object of the API server, which has validated its metadata."""
         metadata = raw["metadata"]
         status = raw.get("status")
         return cls(
@@ -58,23 +58,24 @@ class ProfileObject:
 
 
 class Mode(Enum):
-    """What is done with a policy."""
+    """How Berth uses a SchedulingProfile."""
 
     ACTIVE = "Active"
-    """It decides."""
+    """The profile decides."""
     SHADOW = "Shadow"
-    """It is asked beside the one that decides, and its answers are only compared."""
+    """The profile judges the same pods as the deciding one; the results are only compared."""
 
 
 class ShadowOptions(FileStruct, frozen=True):
-    """How long, and at which cost, a policy runs in the shadow of the one that decides.
+    """Length and cost of a shadow run.
 
     Parameters
     ----------
     decisions
-        How many live decisions it is held against.
+        Number of live decisions that are compared.
     budget
-        The share of the scheduling thread's time that it may take, more than 0 and at most 1.
+        The share of the scheduling thread's time that the shadow may use, more than 0 and at
+        most 1.
     """
 
     decisions: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 1000
@@ -83,10 +84,10 @@ class ShadowOptions(FileStruct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class PythonSource:
-    """Python that brings plugins for one profile.
+    """A Python source of plugins for one profile.
 
-    Plugins that it brings run in the profile at every point that they serve, with weight 1, unless
-    the profile's ``plugins`` say otherwise.
+    Its plugins run in the profile at every extension point that they implement, with weight 1,
+    unless the profile's ``plugins`` configure them.
 
     Parameters
     ----------
@@ -95,9 +96,9 @@ class PythonSource:
     name
         ``NAMESPACE/NAME/KEY`` of a ConfigMap, or the entry point's name.
     text
-        The source; None for an entry point, and for a ConfigMap or key that does not exist.
+        The source code; None for an entry point, and for a ConfigMap or key that does not exist.
     args
-        The arguments of its plugins, as ``args`` of ``pluginConfig``; None where ``pluginConfig``
+        The arguments of its plugins, as ``args`` of ``pluginConfig``; None if ``pluginConfig``
         has them or there are none.
     """
 
@@ -109,24 +110,24 @@ class PythonSource:
 
 @dataclass(frozen=True, slots=True)
 class ProfileVersion:
-    """One version of a SchedulingProfile, with what it names elsewhere. Immutable.
+    """One decoded version of a SchedulingProfile, with the sources that it refers to. Immutable.
 
     Parameters
     ----------
     name, uid, generation
-        Of its metadata.
+        From the metadata of the object.
     created
-        ``metadata.creationTimestamp``: of two for one schedulerName the older counts.
+        ``metadata.creationTimestamp``: of two objects with one schedulerName the older is used.
     profile
-        As a file would write it: decoded, plugin arguments not yet looked at.
+        The profile as in a configuration file: decoded, plugin arguments not validated yet.
     python
-        Its own plugins.
+        The sources of the profile's own plugins.
     extenders
-        Asked for the pods of this profile instead of those of the file. None for the file's.
+        The extenders for the pods of this profile, in place of the file's. None for the file's.
     mistakes
-        What was wrong with it when it was read. With any it cannot be used, whatever else it says.
+        The mistakes that were found during decoding. A version with any mistake cannot be used.
     object
-        What it was read from; None for one that has been made up.
+        The object that was decoded; None for a version that does not come from the API.
     """
 
     name: str
@@ -142,5 +143,5 @@ class ProfileVersion:
     object: ProfileObject | None = None
 
     def asks_for_the_same_as(self, other: ProfileVersion) -> bool:
-        """Return whether both ask for the same; the status of their objects may differ."""
+        """Return whether both versions are equal, apart from the object with its status."""
         return replace(self, object=None) == replace(other, object=None)

@@ -1,4 +1,4 @@
-"""What became of a SchedulingProfile."""
+"""The status of a SchedulingProfile as values: Accepted, Active and Degraded with reasons."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from scheduler.config import Mistake
     from scheduler.profiles.profile_spec import ProfileVersion
 
-# Reasons of conditions: for programs, so they never change.
+# Reasons of conditions: programs read them, so they must not change.
 VALID: Final = "Valid"
 INVALID: Final = "Invalid"
 CONFLICT: Final = "Conflict"
@@ -24,35 +24,36 @@ NOT_RUNNING: Final = "NotRunning"
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition as the API has it, without its type and times."""
+    """A condition of the API without its type and times."""
 
     status: bool
     reason: str
-    """One word for programs."""
+    """A word in CamelCase for programs."""
     message: str = ""
-    """For people; names the path of each mistake, as in ``spec.plugins.score.enabled[0].name``."""
+    """A text for people with the path of each mistake: ``spec.plugins.score.enabled[0].name``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileStatus:
-    """The state of one SchedulingProfile. Immutable.
+    """The status of one SchedulingProfile. Immutable.
 
     Parameters
     ----------
     version
-        The newest one.
+        The newest version.
     accepted
-        Whether it can be used.
+        Whether the newest version can be used.
     active
         Whether a generation of this SchedulingProfile decides over pods.
     degraded
-        Whether something is wrong while a last good generation, or another profile, goes on.
+        Whether there is a problem while the last good generation, or another profile, keeps
+        running.
     active_generation
-        The generation that decides; None if none does.
+        The generation that decides; None if no generation decides.
     running_plugins
         The plugins of that generation, in order of first use.
     mistakes
-        What is wrong with the newest version, each with its path.
+        The mistakes of the newest version with their paths.
     """
 
     version: ProfileVersion

@@ -1,4 +1,4 @@
-"""Other profiles take over between two cycles, and whoever kept what the old ones said is told."""
+"""Swaps the running profiles between two cycles and updates the queue and the pods accordingly."""
 
 from __future__ import annotations
 
@@ -21,34 +21,36 @@ if TYPE_CHECKING:
     from scheduler.runtime.profile_map import Profiles
 
 PATIENCE_S: Final = 60.0
-"""For the I/O loop to come by; longer than it ever takes."""
+"""Timeout for the I/O loop to run the swap; longer than any swap takes."""
 
 log = structlog.get_logger(__name__)
 
 
 class ProfileSwap:
-    """Puts profiles in place of others, all at once.
+    """Replaces all running profiles at once.
 
-    On the I/O loop, where the watches' events are handled one after another: no event of a pod
-    comes between the swap and the look at all pods that it makes ours. The scheduling thread may
-    be anywhere; a cycle that has begun ends with the profile that it began with.
+    The swap runs on the I/O loop, which handles the watches' events one after another: no event of
+    a pod is handled between the swap and the pass over all pods that Berth has to schedule from now
+    on. The scheduling thread is not stopped; a cycle ends with the profile that it began with.
 
     Parameters
     ----------
     pods
-        All pods that the watch knows.
+        Returns all pods that the watch has reported.
 
     Attributes
     ----------
     executor
-        Has the I/O loop.
+        Provides the I/O loop.
     profiles
-        Those that decide at the moment.
+        The profiles that decide now.
 
     Notes
     -----
-    *Concurrency*: any thread but the scheduling thread. *Cost*: proportional to the pods of the
-    queue; to all pods of the cluster where a schedulerName is served for the first time.
+    *Concurrency*: may be called from any thread except the scheduling thread.
+
+    *Cost*: proportional to the pods of the queue; to all pods of the cluster if a schedulerName is
+    served for the first time.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class ProfileSwap:
         self._pods = pods
 
     def __call__(self, frameworks: Sequence[FrameworkRunner]) -> None:
-        """Swap, and return when all is as it should be; at once when the loop has ended."""
+        """Swap the profiles, and return when the swap is done, or the loop has ended."""
         if _is_on(self.executor.loop):
             self._apply(frameworks)
             return
@@ -84,7 +86,7 @@ class ProfileSwap:
         except RuntimeError:
             return
         if not applied.wait(PATIENCE_S):
-            log.warning("the profiles are not swapped yet: the I/O loop is busy or has ended")
+            log.warning("profiles not swapped yet: the I/O loop is busy or has ended")
 
     def _apply(self, frameworks: Sequence[FrameworkRunner]) -> None:
         began = perf_counter()

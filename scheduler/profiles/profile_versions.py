@@ -1,4 +1,4 @@
-"""One SchedulingProfile as the policies know it: its newest version, and the last good one."""
+"""The newest version and the last good version of a SchedulingProfile, and the status of both."""
 
 from __future__ import annotations
 
@@ -18,39 +18,40 @@ if TYPE_CHECKING:
     from scheduler.runtime.framework_runner import FrameworkRunner
 
 _MAX_TOLD: Final = 10
-"""Mistakes that a condition's message lists."""
+"""Maximum number of mistakes in the message of a condition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A profile that can decide, and what it was made of."""
+    """A runnable profile with the effective profile from which it was built."""
 
     effective: EffectiveProfile
     framework: FrameworkRunner
 
     @property
     def origin(self) -> PolicyOrigin:
-        """Where it comes from."""
+        """The origin of the profile."""
         return self.framework.policy
 
 
 class Resource:
-    """A SchedulingProfile.
+    """The state of one SchedulingProfile.
 
     Attributes
     ----------
     version
-        The newest one.
+        The newest version.
     mistakes
-        What is wrong with it; empty where it is good.
+        The mistakes of the newest version; empty if it can be used.
     good
-        What was made of the newest version, or of the last one before it that was good.
+        The profile that was built from the newest version that can be used.
     good_mode
         The mode of that version.
 
     Notes
     -----
-    *Concurrency*: belongs to the policies and their lock.
+    *Concurrency*: protected by the lock of
+    :class:`~scheduler.profiles.known_profiles.KnownProfiles`.
     """
 
     def __init__(self, version: ProfileVersion) -> None:
@@ -61,7 +62,7 @@ class Resource:
 
     @property
     def wants(self) -> str | None:
-        """The schedulerName that it could decide for; None if it cannot, or only in the shadow."""
+        """The schedulerName that the profile can serve; None if unusable or in shadow mode."""
         if self.good is None or self.good_mode is Mode.SHADOW:
             return None
         return self.good.effective.scheduler_name
@@ -72,16 +73,16 @@ class Resource:
         of_file: Collection[str],
         troubles: Mapping[str, str],
     ) -> ProfileStatus:
-        """Return what became of it.
+        """Return the status of the SchedulingProfile.
 
         Parameters
         ----------
         decides
-            Who decides, by schedulerName.
+            The SchedulingProfile that decides, by schedulerName.
         of_file
             The schedulerNames of the configuration file.
         troubles
-            The plugins that fail, and what is wrong with them.
+            The problem of each failing plugin, by the plugin's name.
         """
         name = self.wants
         winner = None if name is None else decides.get(name)
@@ -125,7 +126,7 @@ class Resource:
         if self.mistakes and is_active and good is not None:
             text = (
                 f"generation {spec.generation} cannot be used, generation "
-                f"{good.origin.generation} goes on: {_list(self.mistakes)}"
+                f"{good.origin.generation} keeps running: {_list(self.mistakes)}"
             )
             return Condition(True, words.LAST_GOOD, text)
         if self.mistakes:
@@ -145,7 +146,7 @@ class Resource:
 
 
 def winners(resources: Iterable[Resource]) -> dict[str, Resource]:
-    """Return who decides for each schedulerName: the oldest of those that can."""
+    """Return the SchedulingProfile that decides for each schedulerName: the oldest usable one."""
     found: dict[str, Resource] = {}
     for each in sorted(
         resources, key=lambda resource: (resource.version.created, resource.version.name)

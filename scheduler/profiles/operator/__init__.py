@@ -1,15 +1,15 @@
-r"""SchedulingProfiles: policies as objects of the API, taken over while berth runs.
+r"""The operator for SchedulingProfiles: it watches them, applies them and writes their status.
 
-    API server --list, watch--> kopf, on a thread of its own --> reconciler, on the policies thread
+    API server --list, watch--> kopf, on its own thread --> reconciler, on the policies thread
                                                                    |  decoded
     API server <--status, by the leader-- the I/O loop <-- KnownProfiles
 
-kopf is the only watch, and may fail: a supervisor starts it again, and the list with which each run
-begins has what the one before it missed. Whatever happens to any of this, the policies that run go
-on running.
+kopf is the only watch, and it may fail: a supervisor starts it again, and each run begins with a
+list, which contains the changes that the previous run missed. No failure in this package stops the
+profiles that run.
 
-Whoever only wants the command line or the options does not import kopf: it takes a third of a
-second and 60 MB.
+Modules for the command line and the options do not import kopf, because the import takes a third of
+a second and 60 MB.
 """
 
 from scheduler.profiles.operator.crd_operator import CrdOperator

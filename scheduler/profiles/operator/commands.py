@@ -1,4 +1,4 @@
-"""``berth profiles`` and ``berth rollback``: SchedulingProfiles for people."""
+"""The commands ``berth profiles`` and ``berth rollback``."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _POLL_S: Final = 0.1
 
 
 class ProfileError(Exception):
-    """It cannot be done; the message is one sentence for a person."""
+    """A command has failed; the message is one sentence for the user."""
 
 
 def add_profile_commands(commands: Any) -> None:
-    """Add ``profiles`` and ``rollback`` to what ``add_subparsers`` returned."""
+    """Add ``profiles`` and ``rollback`` to the result of ``add_subparsers``."""
     profiles = commands.add_parser(
-        "profiles", help="list the SchedulingProfiles of a cluster, or tell of one"
+        "profiles", help="list the SchedulingProfiles of a cluster, or describe one"
     )
     profiles.set_defaults(command=_profiles)
-    profiles.add_argument("name", metavar="NAME", nargs="?", help="one of them, with its history")
-    profiles.add_argument("--kubeconfig", metavar="F", help="how to reach the API server")
+    profiles.add_argument("name", metavar="NAME", nargs="?", help="describe this SchedulingProfile")
+    profiles.add_argument("--kubeconfig", metavar="F", help="path to a kubeconfig file")
     profiles.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
     rollback = commands.add_parser(
@@ -52,10 +52,10 @@ def add_profile_commands(commands: Any) -> None:
         "--to",
         metavar="GENERATION",
         type=int,
-        help="that one; without it the last good one before the present, as `berth profiles NAME` "
-        "lists them",
+        help="the good generation to return to, as listed by `berth profiles NAME` (default: the "
+        "last good generation before the present one)",
     )
-    rollback.add_argument("--kubeconfig", metavar="F", help="how to reach the API server")
+    rollback.add_argument("--kubeconfig", metavar="F", help="path to a kubeconfig file")
 
 
 def _profiles(options: argparse.Namespace) -> int:
@@ -85,25 +85,25 @@ def _rollback(options: argparse.Namespace) -> int:
 
 
 async def roll_back(transport: Transport, name: str, generation: int | None) -> str:
-    """Give a SchedulingProfile a good spec that it had before; return what to tell a person.
+    """Replace the spec of a SchedulingProfile with an earlier good one; return a text for the user.
 
     Parameters
     ----------
     generation
-        Which one; None for the last good one before the present.
+        The generation to return to; None for the last good one before the present one.
 
     Raises
     ------
     ProfileError
-        There is no such generation, or it is what the profile has.
+        When there is no such good generation, or its spec equals the present one.
     ApiError
-        The API server refuses.
+        When the API server refuses the request.
     """
     for _ in range(_TRIES):
         found = await _get(transport, name)
         entry = _entry(found, generation)
         patch = [
-            # Nobody's change of the meantime is lost: it is looked at first.
+            # A concurrent change is not overwritten: the test fails and the object is read again.
             {
                 "op": "test",
                 "path": "/metadata/resourceVersion",
@@ -130,7 +130,7 @@ async def roll_back(transport: Transport, name: str, generation: int | None) -> 
 
 
 def _entry(found: Mapping[str, Any], generation: int | None) -> Mapping[str, Any]:
-    """Return the entry of the history to go back to."""
+    """Return the entry of the history to return to."""
     name, present = found["metadata"]["name"], found["metadata"]["generation"]
     entries = entries_of_raw(found)
     known = ", ".join(str(each["generation"]) for each in entries) or "none"
@@ -157,7 +157,7 @@ async def _has_changed(transport: Transport, found: Mapping[str, Any]) -> bool:
 
 
 async def _outcome(transport: Transport, name: str, generation: int) -> str:
-    """Wait until berth says what became of a generation, for a while."""
+    """Wait up to `_WAIT_S` for the status of a generation; return the outcome as text."""
     until_s = time.monotonic() + _WAIT_S
     while time.monotonic() < until_s:
         found = await _get(transport, name)
@@ -168,7 +168,7 @@ async def _outcome(transport: Transport, name: str, generation: int) -> str:
             conditions = {each["type"]: each for each in status.get("conditions") or ()}
             return f"and does not decide: {conditions.get('Degraded', {}).get('message', '')}"
         await asyncio.sleep(_POLL_S)
-    return f"and no berth has taken it over within {_WAIT_S:.0f} s"
+    return f"and no leader has applied it within {_WAIT_S:.0f} s"
 
 
 # --- the cluster ------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def _ask(
 
 def _why(error: ApiError, name: str | None) -> str:
     if error.status != 404:
-        return f"the API server says: {error.message}" if error.status else str(error)
+        return f"the API server reports: {error.message}" if error.status else str(error)
     if name is not None and error.reason == "NotFound" and name in error.message:
         return f"there is no {KIND} {name}"
     return f"the cluster has no {KIND}s: their CustomResourceDefinition is missing"

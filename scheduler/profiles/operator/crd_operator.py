@@ -1,4 +1,4 @@
-"""The operator as the app sees it: made, started, waited for at the start, stopped."""
+"""The lifecycle of the operator: start, wait for the first list, stop."""
 
 from __future__ import annotations
 
@@ -27,34 +27,35 @@ if TYPE_CHECKING:
     from scheduler.profiles.operator.options import OperatorOptions
 
 FIRST_LIST_S: Final = 5.0
-"""How long pods wait at the start for the policies of the cluster; then the file's place them."""
+"""How long scheduling waits at the start for the SchedulingProfiles of the cluster. After that, the
+profiles of the file schedule the pods."""
 
 _READ_S: Final = 10.0
-"""How long a ConfigMap is waited for."""
+"""Timeout for reading a ConfigMap."""
 
 _WRITE_S: Final = 10.0
 
 
 class CrdOperator:
-    """Takes SchedulingProfiles over, and writes into them what became of them.
+    """Applies SchedulingProfiles and writes their status.
 
     Parameters
     ----------
     transport
-        The way to the API server for questions and statuses, behind its write fence.
+        The connection to the API server for reads and for status writes, with the write fence.
     kubeconfig
-        How to reach it; None for the usual places. kopf has connections of its own.
+        The kubeconfig file for kopf's own connections; None for the default locations.
     live
-        Who compiles and swaps, and the thread on which that happens.
+        Compiles and swaps profiles, and provides the thread for these changes.
     may_write
-        Whether this process may write statuses: only the leader does.
+        Returns whether this process may write statuses: only the leader may.
     shadow_report
-        What the shadow run of a SchedulingProfile has found so far, as plain data for its status;
-        None when there is nothing. Asked from the loop, must be quick.
+        Returns the results so far of a SchedulingProfile's shadow run, as plain data for its
+        status; None if there are none. Called on the loop, must be quick.
 
     Notes
     -----
-    *Concurrency*: loop-confined, and made on the loop.
+    *Concurrency*: loop-confined, and constructed on the loop.
     """
 
     def __init__(
@@ -80,22 +81,22 @@ class CrdOperator:
         )
 
     def start(self) -> None:
-        """Begin to watch and to write. The thread on which profiles change runs already."""
+        """Start to watch and to write. The thread on which profiles change must run already."""
         self.known.subscribe(self.writer.changed)
         self.watch.start()
 
     async def wait_first_list(self) -> None:
-        """Wait until the SchedulingProfiles that are there are known, for a while.
+        """Wait up to `FIRST_LIST_S` until the existing SchedulingProfiles are applied.
 
-        Afterwards they come while pods are being scheduled. Where there is no list to be had at
-        the first attempt, it is not waited for.
+        After that, they are applied while pods are being scheduled. If the first attempt to list
+        them fails, this method returns without waiting.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_LIST_S):
                 await self.watch.first_list.wait()
 
     async def stop(self) -> None:
-        """Stop watching and writing; the profiles that run go on."""
+        """Stop watching and writing; the running profiles keep running."""
         await self.watch.stop()
         await self.writer.stop()
 
@@ -113,7 +114,7 @@ class CrdOperator:
         )
 
     def _config_map(self, name: str) -> Mapping[str, str] | None:
-        """Ask for a ConfigMap, from the thread of the policies."""
+        """Read a ConfigMap; called on the policies thread."""
         asked = asyncio.run_coroutine_threadsafe(self._get_config_map(name), self._loop)
         try:
             return asked.result(_READ_S)

@@ -1,7 +1,8 @@
-"""What an extender of a SchedulingProfile may be: less than one of the configuration file.
+"""Limits for the extenders of SchedulingProfiles, which are stricter than for those of the file.
 
-Whoever writes the file runs berth. Whoever writes SchedulingProfiles decides where pods go, and
-shall not make berth read files, wait for minutes, or send requests to any server that it can reach.
+The author of the configuration file operates Berth. The author of a SchedulingProfile may decide
+where pods run, but must not be able to make Berth read files, wait for minutes, or send requests to
+every server that it can reach.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from scheduler.config import Extender
 
 MAX_TIMEOUT: Final = duration_of_seconds(10)
-"""Twice kube-scheduler's default. The scheduling thread waits for answers, and everybody's pods do
-with it."""
+"""Twice kube-scheduler's default. The scheduling thread waits for the responses of extenders, which
+delays the pods of all profiles."""
 
 _PORTS: Final = {"http": 80, "https": 443}
 _VERB: Final = re.compile(r"[A-Za-z0-9_.~/-]*")
@@ -37,14 +38,14 @@ _FILES: Final = (("certFile", "cert_file"), ("keyFile", "key_file"), ("caFile", 
 def check_own_extenders(
     extenders: Sequence[Extender], allowed: Sequence[str], where: str
 ) -> Iterator[Mistake]:
-    """Yield what a SchedulingProfile may not ask of its extenders, though a file may.
+    """Yield the mistakes in extenders that are allowed in a file but not in a SchedulingProfile.
 
     Parameters
     ----------
     allowed
-        URLs that extenders may be at, or below.
+        URL prefixes of the allowed extenders.
     where
-        The path of the list.
+        The path of the list of extenders, for mistakes.
     """
     prefixes = [urlsplit(each) for each in allowed]
     for index, extender in enumerate(extenders):
@@ -55,7 +56,7 @@ def check_own_extenders(
         for name, attribute in _VERBS:
             verb = getattr(extender, attribute)
             if not _VERB.fullmatch(verb) or not _is_plain(verb):
-                yield Mistake(child(path, name), f"{shown(verb)} is no name of a path")
+                yield Mistake(child(path, name), f"{shown(verb)} is not a valid path")
         if extender.http_timeout > MAX_TIMEOUT:
             why = f"must be at most {MAX_TIMEOUT}, not {extender.http_timeout}"
             yield Mistake(child(path, "httpTimeout"), why)
@@ -66,13 +67,13 @@ def check_own_extenders(
 
 
 def why_no_prefix(text: str) -> str | None:
-    """Return why something cannot stand in the list of allowed URLs; None if it can."""
+    """Return why a text is not a valid allowed URL; None if it is valid."""
     try:
         url = urlsplit(text)
         is_url = _origin(url) is not None and _is_plain(url.path)
     except ValueError:
         is_url = False
-    return None if is_url else f"{text!r} is no http:// or https:// URL of a server and a path"
+    return None if is_url else f"{text!r} is not an http:// or https:// URL of a server and a path"
 
 
 def _is_below(text: str, prefix: SplitResult) -> bool:
@@ -89,12 +90,12 @@ def _is_below(text: str, prefix: SplitResult) -> bool:
 
 
 def _origin(url: SplitResult) -> tuple[str, str, int] | None:
-    """Return scheme, host and port; None where something else could be meant.
+    """Return scheme, host and port; None if the URL is ambiguous.
 
     Raises
     ------
     ValueError
-        There is no such port.
+        When the port is not valid.
     """
     if url.scheme not in _PORTS or not url.hostname or "@" in url.netloc:
         return None
@@ -104,6 +105,6 @@ def _origin(url: SplitResult) -> tuple[str, str, int] | None:
 
 
 def _is_plain(path: str) -> bool:
-    """Tell whether a path leads nowhere but down."""
+    """Return whether a path has no ``.`` or ``..`` elements."""
     parts = unquote(path).replace("\\", "/").split("/")
     return "." not in parts and ".." not in parts

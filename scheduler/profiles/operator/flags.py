@@ -1,4 +1,4 @@
-"""The flags of ``berth run`` that are about SchedulingProfiles."""
+"""The flags of ``berth run`` for SchedulingProfiles."""
 
 from __future__ import annotations
 
@@ -17,49 +17,49 @@ _PAIR: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_./]*)=([-A-Za-z0-9_.]*)")
 
 
 def add_operator_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags."""
+    """Add the flags for SchedulingProfiles to a parser."""
     group = parser.add_argument_group("live policies")
     group.add_argument(
         "--scheduling-profiles",
         action="store_true",
-        help="take over SchedulingProfiles of the cluster while running",
+        help="apply the SchedulingProfiles of the cluster while running",
     )
     group.add_argument(
         "--scheduling-profiles-selector",
         metavar="LABEL=VALUE,...",
         type=_selector,
         default={},
-        help="only those with these labels, where several berths share a cluster",
+        help="apply only SchedulingProfiles with these labels, if several Berths share a cluster",
     )
     group.add_argument(
         "--scheduling-profiles-names",
         metavar="NAME,...",
         type=_names,
-        help="the only schedulerNames that they may serve (any)",
+        help="the schedulerNames that SchedulingProfiles may serve (default: any)",
     )
     group.add_argument(
         "--scheduling-profiles-extenders",
         metavar="URL,...",
         type=_urls,
         default=(),
-        help="where their extenders may be: at one of these URLs or below it; without this "
-        "flag they have none",
+        help="allowed URL prefixes of the extenders of SchedulingProfiles; without this flag they "
+        "may not have extenders",
     )
     group.add_argument(
         "--allow-python-profiles",
         action="store_true",
-        help="run Python that a SchedulingProfile names in a ConfigMap: whoever can write that "
-        "ConfigMap has all rights that berth has",
+        help="run Python code from ConfigMaps that SchedulingProfiles name: users who can write "
+        "such a ConfigMap have all permissions of Berth",
     )
     group.add_argument(
         "--python-profiles-namespace",
         metavar="NAMESPACE",
-        help="where such ConfigMaps have to be (the namespace that berth runs in)",
+        help="the namespace of these ConfigMaps (default: the namespace in which Berth runs)",
     )
 
 
 def operator_options(options: argparse.Namespace) -> OperatorOptions:
-    """Return what the flags say."""
+    """Return the options of the operator from parsed flags."""
     return OperatorOptions(
         enabled=options.scheduling_profiles,
         allow_python=options.allow_python_profiles,
@@ -71,12 +71,12 @@ def operator_options(options: argparse.Namespace) -> OperatorOptions:
 
 
 def _names(text: str) -> frozenset[str]:
-    """Read ``a,b``."""
+    """Parse ``a,b``."""
     return frozenset(filter(None, map(str.strip, text.split(","))))
 
 
 def _urls(text: str) -> tuple[str, ...]:
-    """Read ``https://a,https://b/c``."""
+    """Parse ``https://a,https://b/c``."""
     urls = tuple(filter(None, map(str.strip, text.split(","))))
     for each in urls:
         if (why := why_no_prefix(each)) is not None:
@@ -85,7 +85,7 @@ def _urls(text: str) -> tuple[str, ...]:
 
 
 def _selector(text: str) -> Mapping[str, str]:
-    """Read ``a=b,c=d``."""
+    """Parse ``a=b,c=d``."""
     labels = {}
     for pair in filter(None, text.split(",")):
         found = _PAIR.fullmatch(pair.strip())

@@ -1,13 +1,13 @@
-"""The last good generations of a SchedulingProfile, as they stand in its status.
+"""The history of a SchedulingProfile: its last good generations, stored in its status.
 
-Kept in the object, so that a replica that has never seen them can run the last one, and anybody
-can go back to one. The same spec under a later generation replaces the earlier entry, as with
-rollouts of a Deployment.
+The object itself stores them, so that a replica that has never seen them can run the last one, and
+users can roll back to one of them. The same spec under a later generation replaces the earlier
+entry, as with rollouts of a Deployment.
 
-A status is no place for what decides: the right to write ``schedulingprofiles/status`` is not the
-right to write SchedulingProfiles. So an annotation has a digest of each entry, the newest first,
-and what has none there is no entry. Whoever can write the annotation can write the spec as well; a
-write to the status subresource changes no metadata.
+The status alone must not decide what runs: the permission to write ``schedulingprofiles/status`` is
+not the permission to write SchedulingProfiles. Therefore an annotation stores a digest of each
+entry, the newest first, and an entry without a digest is ignored. Users who can write the
+annotation can write the spec as well; a write to the status subresource changes no metadata.
 """
 
 from __future__ import annotations
@@ -24,44 +24,44 @@ if TYPE_CHECKING:
     from scheduler.profiles.profile_spec import ProfileObject
 
 GOOD: Final = "scheduling.berth.dev/good-generations"
-"""The annotation: for each good generation its number, a colon and a digest."""
+"""The key of the annotation. Its value has the number, a colon and a digest for each generation."""
 
 KEPT: Final = 10
-"""As many ReplicaSets as a Deployment keeps."""
+"""Maximum number of entries: as many as a Deployment keeps ReplicaSets."""
 
 KEPT_BYTES: Final = 256 << 10
-"""Of JSON; an object may have 1.5 MB in etcd, and its own spec is in it too."""
+"""Maximum size of all entries as JSON. An object in etcd may have 1.5 MB, including its spec."""
 
 
 def seal_of(entry: Mapping[str, Any]) -> str:
-    """Return what the annotation says of an entry."""
-    # Sorted: the API server hands out keys in an order of its own.
+    """Return the element of the annotation for an entry."""
+    # Sorted, because the API server may return keys in another order.
     text = msgspec.json.encode(entry["spec"], order="sorted")
     return f"{entry['generation']}:{hashlib.sha256(text).hexdigest()}"
 
 
 def seals_of(annotations: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what the annotation of an object says, the newest generation first."""
+    """Return the elements of the annotation of an object, the newest generation first."""
     return tuple(str(annotations.get(GOOD, "")).split()[:KEPT])
 
 
 def entries_of(status: Mapping[str, Any], seals: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the entries of a status that the annotation vouches for, in the annotation's order."""
+    """Return the entries of a status whose digests the annotation contains, in its order."""
     by_seal = {seal_of(each): each for each in _possible_entries(status)}
     return [by_seal[seal] for seal in seals if seal in by_seal]
 
 
 def entries_of_raw(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the entries of an object as the API server has it."""
+    """Return the entries of an object as the API server returns it."""
     status = raw.get("status")
     annotations = raw["metadata"].get("annotations") or {}
     return entries_of(status if isinstance(status, dict) else {}, seals_of(annotations))
 
 
 def present_entry(found: ProfileObject) -> dict[str, Any] | None:
-    """Return the entry that the status has of the present generation; None if there is none.
+    """Return the entry of the status for the present generation; None if there is none.
 
-    Needs no seal: what it says is in the object itself, but for its time.
+    It needs no digest, because the object itself contains the same spec; only the time is extra.
     """
     for each in _possible_entries(found.status):
         if each["generation"] == found.generation and each["spec"] == found.spec:
@@ -70,9 +70,10 @@ def present_entry(found: ProfileObject) -> dict[str, Any] | None:
 
 
 def last_good(found: ProfileObject) -> ProfileObject | None:
-    """Return the object as it was at its last good generation; None if it is now, or never was.
+    """Return the object with its last good generation and spec.
 
-    None as well where the status has lost that entry: an older one is not for a status to choose.
+    The result is None if the present generation is good or no generation was. It is None as well if
+    the status has lost that entry: the status must not be able to select an older entry.
     """
     entries = entries_of(found.status, seals_of(found.annotations)[:1])
     if not entries or entries[0]["generation"] == found.generation:
@@ -81,7 +82,7 @@ def last_good(found: ProfileObject) -> ProfileObject | None:
 
 
 def _possible_entries(status: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what a status has that could be an entry."""
+    """Return the well-formed entries of a status, whether they have a digest or not."""
     found = status.get("history")
     return [
         each
@@ -95,9 +96,9 @@ def _possible_entries(status: Mapping[str, Any]) -> list[dict[str, Any]]:
 def with_entry(
     entries: Sequence[Mapping[str, Any]], generation: int, spec: Any, now: str
 ) -> list[Mapping[str, Any]]:
-    """Return the entries with a generation that is good, which they may have already.
+    """Return the entries with the entry of a good generation added, unless it is there already.
 
-    At most `KEPT` of them and `KEPT_BYTES`; a spec that alone is larger is not kept.
+    The result has at most `KEPT` entries and `KEPT_BYTES`; a larger spec is not stored.
     """
     if entries and entries[0]["generation"] == generation and entries[0]["spec"] == spec:
         return list(entries)

@@ -1,12 +1,12 @@
-"""One run of kopf, on a thread and a loop of its own: a list of SchedulingProfiles, then a watch.
+"""One run of kopf, on its own thread and event loop: a list of SchedulingProfiles, then watches.
 
-    credentials -- discovery -- list -- all of it handled --> up -- watch, again and again
-    a request fails or is refused, or kopf lists again -----> over
+    credentials -- discovery -- list -- all objects handled --> up -- successive watches
+    a request fails or is refused, or kopf lists again -------> over
 
-kopf is left no choice of its own: where it would retry, or list again, the run is over, which is an
-event for :class:`~scheduler.profiles.operator.profile_watch.ProfileWatch`, never for the process
-(the setting that would send a SIGKILL is off). kopf takes every task of its loop that came after it
-for its own and cancels it, so nothing of ours lives on that loop.
+kopf never retries: where it would retry or list again, the run is over.
+:class:`~scheduler.profiles.operator.profile_watch.ProfileWatch` handles the end of a run, and the
+process continues (the setting that would send a SIGKILL is off). kopf regards every task of its
+loop that started after it as its own and cancels it, so Berth runs nothing else on that loop.
 
 kopf writes nothing: it posts no Events, looks for no peers, reads and writes no annotations or
 finalizers, and its session refuses every request that is not a GET.
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from scheduler.profiles.operator.reconciler import ProfileReconciler
 
 SILENCE_S: Final = 30.0
-"""A watch that is silent for so long is asked for anew: its connection may be dead."""
+"""A watch without an event for this time is restarted: its connection may be dead."""
 
 _WATCH_S: Final = 25
-"""For so long the API server keeps a watch open. Before it ends it, it sends a bookmark, so that a
-watch of objects that never change begins at a version that is not old."""
+"""The time for which the API server keeps a watch open. It sends a bookmark before it ends the
+watch, so that the next watch of objects that never change begins at a recent version."""
 
 _REQUEST_S: Final = 15.0
 
@@ -50,32 +50,32 @@ _CONNECT_S: Final = 5.0
 _HANG_UP_S: Final = 0.05
 
 _LOGGERS: Final = ("kopf._cogs", "kopf._core", "kopf.activities", "kopf.objects")
-"""kopf's loggers: a line for each event, two tracebacks for each error. What matters, the end of a
-run and its reason, is logged by whoever starts the next one."""
+"""kopf's loggers, which write a line for each event and two tracebacks for each error. The end of a
+run and its reason are logged by ``ProfileWatch``."""
 
 
 class RunOverError(Exception):
-    """Nothing that kopf knows; it ends."""
+    """A request is refused because the run is over; kopf does not handle this type, and ends."""
 
 
 class KopfThread:
-    """A kopf operator that hands SchedulingProfiles to a reconciler.
+    """A kopf operator that passes SchedulingProfiles to a reconciler.
 
     Parameters
     ----------
     load_credentials
-        Called on kopf's loop.
+        Loads credentials; called on kopf's loop.
     reconciler
         Receives each object of the list, each event of the watch, and once, after the last object
-        of the list, the UIDs of all objects that there are.
+        of the list, the UIDs of all existing objects.
     do
-        Calls something on the reconciler's thread, in order; never waits.
+        Queues a call for the reconciler's thread, in order; never blocks.
     turned
         Called when :attr:`is_up` has changed, and at the end of the run, on kopf's thread.
 
     Notes
     -----
-    *Concurrency*: :meth:`start` once; everything from any thread.
+    *Concurrency*: thread-safe; :meth:`start` may be called once.
     """
 
     def __init__(
@@ -96,19 +96,19 @@ class KopfThread:
         self._operating: asyncio.Task[None] | None = None
         self._session: aiohttp.ClientSession | None = None
         self._unhandled: set[str] | None = None
-        """UIDs of the list that kopf has not called the handler for; None before the list."""
+        """UIDs in the list for which kopf has not called the handler yet; None before the list."""
         self._uids: set[str] = set()
-        """Of all objects that this run has seen and that were not deleted since."""
+        """UIDs of all objects that this run has seen and that were not deleted since."""
         self.is_up = False
-        """Whether all of the list was handed over, and no request has failed."""
+        """Whether the whole list was delivered, and no request has failed."""
         self.loop: asyncio.AbstractEventLoop | None = None
         """kopf's loop, once it runs."""
         self.failure: BaseException | None = None
-        """Why the run is over, if nobody stopped it."""
+        """Why the run is over; None if it runs or was stopped."""
 
     @property
     def is_over(self) -> bool:
-        """Whether it has failed or ended; its thread may still be cleaning up."""
+        """Whether the run has failed or ended; its thread may still be cleaning up."""
         return self._is_over or self.failure is not None
 
     def start(self) -> None:
@@ -116,9 +116,9 @@ class KopfThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the run; does not wait. The reconciler receives nothing any more.
+        """End the run without waiting. The reconciler receives nothing from it after this call.
 
-        kopf is cancelled: a stop flag would let it wait five seconds for what it has under way.
+        kopf is cancelled, because with a stop flag it would wait five seconds for its tasks.
         """
         with self._lock:
             self._is_stopping = True
@@ -127,7 +127,7 @@ class KopfThread:
                     self.loop.call_soon_threadsafe(self._operating.cancel)
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the end; return whether it has come."""
+        """Wait for the end of the thread; return whether it has ended."""
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
         return not self._thread.is_alive()
@@ -135,7 +135,7 @@ class KopfThread:
     def _run(self) -> None:
         try:
             asyncio.run(self._operate())
-        except BaseException as error:  # noqa: BLE001 - whatever ends kopf shall end nothing else
+        except BaseException as error:  # noqa: BLE001 - an error in kopf must not end anything else
             self.failure = self.failure or error
         finally:
             self._is_over = True
@@ -143,7 +143,7 @@ class KopfThread:
             self._turned()
 
     async def _operate(self) -> None:
-        # Here and not above: it takes a third of a second, and most never need it.
+        # Imported here: it takes a third of a second, and most processes do not need kopf.
         import kopf  # noqa: PLC0415
 
         for name in _LOGGERS:
@@ -153,7 +153,7 @@ class KopfThread:
                 return
             self._operating = asyncio.current_task()
             self.loop = asyncio.get_running_loop()
-        # Of the requests that kopf makes side by side it looks at the first failure alone.
+        # kopf handles only the first failure of its parallel requests; this drops the others.
         self.loop.set_exception_handler(lambda *_: None)
         try:
             await kopf.operator(
@@ -166,17 +166,17 @@ class KopfThread:
             await self._hang_up()
 
     async def _hang_up(self) -> None:
-        """Close all connections, without the good-bye of TLS: some are in the middle of a watch."""
+        """Close all connections without a TLS shutdown: some are in the middle of a watch."""
         if self._session is None:
             return
         if self._session.connector is not None:
             await self._session.connector.close(abort_ssl=True)
         await self._session.close()
-        # The transports are closed in the next turns of the loop, which is about to end.
+        # The transports are closed in the next iterations of the loop, which is about to end.
         await asyncio.sleep(_HANG_UP_S)
 
     def _fail(self, error: BaseException) -> None:
-        """End the run, on kopf's loop; a second cancellation would interrupt its cleaning up."""
+        """End the run, on kopf's loop; only once, as a second cancellation interrupts cleanup."""
         if self.failure is None:
             self.failure = error
             self.is_up = False
@@ -206,7 +206,7 @@ class KopfThread:
         return registry
 
     def _handle(self, kind: str | None, raw: Mapping[str, Any]) -> None:
-        """Pass an event on; its type is None for an object of the list."""
+        """Pass an event to the reconciler; its type is None for an object of the list."""
         if self._is_stopping:
             return
         uid = raw["metadata"]["uid"]
@@ -221,7 +221,7 @@ class KopfThread:
             self._check_list()
 
     def _listed(self, data: Mapping[str, Any]) -> None:
-        """Take note of what stands in the list, before kopf calls the handler for any of it."""
+        """Store the UIDs in the list, before kopf calls the handler for any of its objects."""
         self._unhandled = {each["metadata"]["uid"] for each in data["items"]}
         self._check_list()
 
@@ -232,13 +232,13 @@ class KopfThread:
             self._turned()
 
     def _make_session(self, credentials: Credentials) -> aiohttp.ClientSession:
-        """Return a session that adds fresh credentials, and ends the run when a request fails."""
+        """Return a session that adds current credentials, and ends the run if a request fails."""
         import aiohttp  # noqa: PLC0415 - see _operate
 
         class ShallowResponse(aiohttp.ClientResponse):
-            """Parses a list whatever its objects are.
+            """Parses a list even if its objects are nested too deeply.
 
-            An event that cannot be parsed ends the run, and the list of the next one has it.
+            An event that cannot be parsed ends the run, and the list of the next run contains it.
             """
 
             async def json(self, **_: Any) -> Any:
@@ -266,7 +266,7 @@ class KopfThread:
                     self._listed(await response.json())
             except BaseException as error:
                 self._fail(error)
-                # kopf passes over a failing connection, and over some cancellations, and goes on.
+                # kopf ignores failing connections and some cancellations, and continues.
                 raise RunOverError("a request has failed") from error
             return response
 
@@ -284,9 +284,9 @@ def _settings(settings: kopf.OperatorSettings) -> kopf.OperatorSettings:
     import kopf  # noqa: PLC0415 - see _operate
 
     class NoDiffBase(kopf.DiffBaseStorage):
-        """Keeps nothing in objects, and reads nothing in them.
+        """Stores nothing in objects, and reads nothing from them.
 
-        kopf's own skips an object for minutes whose annotation it cannot parse.
+        kopf's own storage skips an object for minutes if it cannot parse the object's annotation.
         """
 
         def build(self, **_: Any) -> kopf.BodyEssence:
@@ -301,10 +301,11 @@ def _settings(settings: kopf.OperatorSettings) -> kopf.OperatorSettings:
     settings.process.ultimate_exiting_timeout = None
     settings.peering.standalone = True
     settings.posting.enabled = False
-    # What kinds there are is asked before each start, and needs no right to see all of them.
+    # ProfileWatch checks that the kind is served before each start; scanning all kinds would need
+    # permission to read all of them.
     settings.scanning.disabled = True
     settings.persistence.diffbase_storage = NoDiffBase()
-    # kopf removes its own finalizer wherever it finds it. This is the name of none.
+    # kopf removes its own finalizer from objects. No finalizer has an empty name.
     settings.persistence.finalizer = ""
     settings.networking.error_backoffs = ()
     settings.networking.request_timeout = _REQUEST_S

@@ -1,4 +1,4 @@
-"""SchedulingProfiles and the kopf that watches them, as metrics."""
+"""Metrics of SchedulingProfiles, of kopf and of status writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def add_operator_metrics(metrics: Metrics, operator: CrdOperator) -> None:
-    """Have an operator asked at each scrape, from any thread."""
+    """Export the metrics of an operator; each scrape reads them, from any thread."""
     watch, writer = operator.watch, operator.writer
 
     def by_state() -> Mapping[tuple[str, ...], float]:
@@ -29,28 +29,28 @@ def add_operator_metrics(metrics: Metrics, operator: CrdOperator) -> None:
         Pulled(
             "gauge",
             "berth_kopf_up",
-            "Whether the watch of SchedulingProfiles runs; policies run without it, too.",
+            "1 if the watch of SchedulingProfiles runs, else 0. Profiles keep running without it.",
             (),
             lambda: {(): float(watch.kopf_is_up)},
         ),
         Pulled(
             "counter",
             "berth_kopf_restarts_total",
-            "How often the watch of SchedulingProfiles has ended and was started again.",
+            "Number of times that the watch of SchedulingProfiles ended and was restarted.",
             (),
             lambda: {(): float(watch.restarts)},
         ),
         Pulled(
             "gauge",
             "berth_scheduling_profiles",
-            "SchedulingProfiles by state; one may be in several.",
+            "Number of SchedulingProfiles by state. A profile may be in several states.",
             ("state",),
             by_state,
         ),
         Pulled(
             "counter",
             "berth_profile_status_writes_total",
-            "Writes of the status of SchedulingProfiles, by result.",
+            "Number of writes of the status of SchedulingProfiles, by result.",
             ("result",),
             lambda: {("written",): writer.written, ("failed",): writer.failed},
         ),

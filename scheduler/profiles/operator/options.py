@@ -1,4 +1,4 @@
-"""What the command line says about SchedulingProfiles."""
+"""The options of the operator, from the command line."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OperatorOptions:
-    """Which SchedulingProfiles are taken over, and what they may bring.
+    """Which SchedulingProfiles are applied, and what they may contain.
 
     Parameters
     ----------
     enabled
-        Whether there is an operator at all.
+        Whether the operator runs.
     allow_python
-        Whether a SchedulingProfile may name Python in a ConfigMap: code with all rights of ours.
+        Whether a SchedulingProfile may name Python code in a ConfigMap, which then runs with all
+        permissions of Berth.
     namespace
-        Where such ConfigMaps have to be; empty for nowhere.
+        The namespace of these ConfigMaps; if it is empty, none can be used.
     selector
-        Labels that a SchedulingProfile must have to be ours, for clusters with several berths.
+        Labels that a SchedulingProfile must have to be applied, for clusters with several Berths.
     scheduler_names
-        The only names that they may serve; None for any.
+        The schedulerNames that SchedulingProfiles may serve; None for any.
     extender_urls
-        Where their extenders may be: these URLs and what is below. None of them, no extenders.
+        Allowed URL prefixes of their extenders; if it is empty, extenders are not allowed.
     kopf_kubeconfig
-        Another way to the API server for kopf alone; None for that of everything else.
+        A separate kubeconfig for kopf; None for the kubeconfig of the other connections.
     """
 
     enabled: bool = False

@@ -1,4 +1,4 @@
-"""SchedulingProfiles as a table, and one of them in detail, as a person wants to read them."""
+"""Text output of ``berth profiles``: a table of SchedulingProfiles, and the details of one."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _HEADINGS: Final = (
 )
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _WIDEST: Final = 100
-"""Characters of a message in the table; all of it stands in the details."""
+"""Maximum number of characters of a message in the table; the details show all of it."""
 
 
 def table(profiles: Iterable[Mapping[str, Any]], now_s: float) -> str:
-    """Return a line for each profile, and the headings."""
+    """Return a table with headings and a line for each profile."""
     return _aligned([_HEADINGS, *(_line(each, now_s) for each in profiles)])
 
 
 def details(profile: Mapping[str, Any], now_s: float) -> str:
-    """Return what there is to say of one profile: its state, why, and its good generations."""
+    """Return the state of one profile, its conditions, plugins and good generations as text."""
     status = _status(profile)
     text = table([profile], now_s)
     conditions = [
@@ -60,7 +60,7 @@ def details(profile: Mapping[str, Any], now_s: float) -> str:
 
 
 def state_of(profile: Mapping[str, Any]) -> str:
-    """Return the one word that matters most."""
+    """Return the state of a profile as one word, as the table shows it."""
     status = _status(profile)
     if status.get("observedGeneration") != profile["metadata"].get("generation"):
         return "Unread"
@@ -84,7 +84,7 @@ def _line(profile: Mapping[str, Any], now_s: float) -> Sequence[str]:
     conditions = conditions_of(status)
     message = ""
     if state == "Unread":
-        message = "no berth that leads has looked at this generation yet"
+        message = "the leader has not processed this generation yet"
     elif state == "Degraded":
         message = _message(conditions["Degraded"])
     elif state != "Active":
@@ -114,7 +114,7 @@ def _message(condition: Mapping[str, Any]) -> str:
 
 
 def _age(since: object, now_s: float) -> str:
-    """Return ``5m`` for what began five minutes ago."""
+    """Return the age of a timestamp, such as ``5m``; ``-`` if it is not a timestamp."""
     try:
         begun_s = calendar.timegm(time.strptime(str(since), "%Y-%m-%dT%H:%M:%SZ"))
     except ValueError:

@@ -1,12 +1,12 @@
-"""kopf, which watches SchedulingProfiles, kept alive.
+"""The supervisor of kopf: it starts kopf for the kind SchedulingProfile and restarts it.
 
-    absent --- 404 -------> absent      the kind is not installed: asked for again, quietly
-    any ------ a list ----> present     kopf runs; when that run is over, again after a pause
-    present -- 404, twice -> absent     all objects are gone
-    any ------ no answer -> the same    what is known stays
+    absent --- 404 --------> absent      the kind is not installed; the next check follows
+    any ------ a list -----> present     kopf runs; after its end it is restarted after a pause
+    present -- 404, twice -> absent      all objects are removed
+    any ------ no response -> the same   the known objects remain
 
-What a run of kopf has missed, the list finds with which the next one begins. No profile that runs
-is lost meanwhile.
+Each run of kopf begins with a list, which contains the changes that the previous run missed. The
+running profiles keep running meanwhile.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from scheduler.profiles.operator.reconciler import ProfileReconciler
 
 RESTART_S: Final = (0.1, 5.0)
-"""The pause between two runs of kopf: the first one, and the longest."""
+"""The first and the longest pause between two runs of kopf."""
 
 ABSENT_S: Final = 5.0
-"""Between two questions for a kind that is not installed."""
+"""The pause between two checks for a kind that is not installed."""
 
 SERVED_S: Final = 0.5
-"""Between two questions while discovery does not know the kind yet."""
+"""The pause between two checks while discovery does not contain the kind yet."""
 
 LIST_S: Final = 30.0
-"""A run of kopf that has not handed a list over after so long is ended."""
+"""The time after which a run of kopf that has not delivered a list is ended."""
 
 CONFIG_MAPS_S: Final = 2.0
-"""Between two looks at the ConfigMaps that are named, if any are."""
+"""The pause between two reads of the ConfigMaps that SchedulingProfiles name."""
 
 _JOIN_S: Final = 5.0
 _OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
@@ -56,22 +56,22 @@ log = structlog.get_logger(__name__)
 
 
 class ProfileWatch:
-    """Starts kopf again and again, and asks first whether there is anything to watch.
+    """Checks that the kind is installed and served, then runs kopf, and restarts it when it ends.
 
     Parameters
     ----------
     transport
-        Used for these questions.
+        Used for these checks.
     load_credentials
-        For kopf, on its own loop.
+        Loads credentials for kopf, on kopf's own loop.
     reconciler
         Receives all SchedulingProfiles.
     do
-        Calls something on the reconciler's thread, in order; never waits.
+        Queues a call for the reconciler's thread, in order; never blocks.
 
     Notes
     -----
-    *Concurrency*: loop-confined, but for the numbers, which may be read anywhere.
+    *Concurrency*: loop-confined, except for the numbers, which may be read from any thread.
     """
 
     def __init__(
@@ -91,24 +91,24 @@ class ProfileWatch:
         self._turned = asyncio.Event()
         """Set when the state of kopf has changed."""
         self._missing = 0
-        """How many answers in a row said that there is no such kind."""
+        """Number of successive responses with status 404."""
         self._said = ""
         self._tasks: list[asyncio.Task[None]] = []
         self.first_list = asyncio.Event()
-        """Set once the first list has been handled, or cannot be had."""
+        """Set once the first list has been handled, or the first attempt to list has failed."""
         self.kopf: KopfThread | None = None
         """The newest run of kopf."""
         self.is_installed = False
         self.restarts = 0
-        """How many runs of kopf are over."""
+        """Number of runs of kopf that have ended."""
 
     @property
     def kopf_is_up(self) -> bool:
-        """Whether kopf has handed over a list and watches what comes after it."""
+        """Whether kopf has delivered a list and watches for changes."""
         return self.kopf is not None and self.kopf.is_up
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start to watch."""
         self._tasks = [
             self._loop.create_task(self._run(), name="profile-watch"),
             self._loop.create_task(self._look_at_config_maps(), name="profile-config-maps"),
@@ -126,7 +126,7 @@ class ProfileWatch:
             try:
                 pause_s = await self._watch()
             except Exception:
-                # Reached only by a mistake of ours, which shall not end the watch.
+                # Only a bug of Berth can cause this; it must not end the watch.
                 log.exception("scheduling profiles could not be watched")
                 pause_s = ABSENT_S
             await asyncio.sleep(pause_s)
@@ -135,7 +135,7 @@ class ProfileWatch:
         """Run kopf once, if there is anything to watch; return the pause after it in seconds."""
         pause_s = 0.0
         try:
-            # One object is enough to know that the kind is there and that we may list it.
+            # One object is enough to check that the kind exists and that Berth may list it.
             await self._transport.request("GET", PATH, query=[("limit", "1")], timeout_s=15.0)
         except ApiError as error:
             pause_s = self._not_listed(error)
@@ -149,10 +149,10 @@ class ProfileWatch:
         return pause_s or self._backoff.delay_s(time.monotonic())
 
     def _not_listed(self, error: ApiError) -> float:
-        """Return the pause in seconds; 0 for that between two runs of kopf."""
+        """Return the pause in seconds; 0 for the pause between two runs of kopf."""
         if error.status == 404:
             self._missing += 1
-            # An API server that has just been started may not know yet what it serves.
+            # An API server that has just started may not serve the kind yet.
             if self.is_installed and self._missing > 1:
                 self.is_installed = False
                 self._do(partial(self._reconciler.listed, frozenset()))
@@ -164,7 +164,7 @@ class ProfileWatch:
         return ABSENT_S if is_refused else 0.0
 
     async def _is_served(self) -> bool:
-        """Tell whether discovery knows the kind: kopf asks once, and never again."""
+        """Return whether discovery contains the kind, which kopf checks only once."""
         try:
             groups = (await self._get("/apis")).get("groups") or ()
             kinds = (await self._get(f"/apis/{GROUP}/{VERSION}")).get("resources") or ()
@@ -190,7 +190,7 @@ class ProfileWatch:
     # --- kopf ---------------------------------------------------------------------------------
 
     async def _run_kopf(self) -> None:
-        """Start kopf and return when it has ended, or has not handed over a list in time."""
+        """Start kopf and return when it has ended, or has not delivered a list in time."""
         kopf = self.kopf = KopfThread(
             self._load_credentials,
             self._reconciler,
@@ -205,7 +205,7 @@ class ProfileWatch:
                 self._say("scheduling profiles are watched")
             self._do(partial(self._set, self.first_list))
             await self._wait(lambda: kopf.is_over)
-        error = kopf.failure or TimeoutError("it lists nothing")
+        error = kopf.failure or TimeoutError("no list was delivered in time")
         await self._stop_kopf()
         self.restarts += 1
         self._say("kopf has ended", "warning", error=f"{type(error).__name__}: {error}")
@@ -217,11 +217,11 @@ class ProfileWatch:
                 await self._turned.wait()
 
     async def _stop_kopf(self) -> None:
-        """End kopf. A thread that does not end is left behind; the reconciler hears it no more."""
+        """End kopf. A thread that does not end is abandoned; the reconciler ignores its events."""
         if self.kopf is not None:
             self.kopf.stop()
             if not await asyncio.to_thread(self.kopf.join, _JOIN_S):
-                log.warning("kopf does not end")
+                log.warning("kopf did not end in time")
 
     def _set(self, event: asyncio.Event) -> None:
         """Set an event of the loop, from any thread."""
@@ -229,7 +229,7 @@ class ProfileWatch:
             self._loop.call_soon_threadsafe(event.set)
 
     def _say(self, event: str, level: str = "info", **fields: object) -> None:
-        """Log a state when it changes; most checks find the same one again."""
+        """Log a state when it changes; most checks find the same state again."""
         if event != self._said:
             self._said = event
             getattr(log, level)(event, **fields)

@@ -1,8 +1,8 @@
-"""SchedulingProfiles as kopf hands them over, decoded, with the ConfigMaps that they name.
+"""Reconciles the SchedulingProfiles that kopf delivers, with the ConfigMaps that they name.
 
-kopf hands over a list, object by object, and then events. Those of one object come in their order;
-those of an object and of another one that was made under its name later need not. What is known is
-kept in :class:`~scheduler.profiles.known_profiles.KnownProfiles` alone.
+kopf delivers a list, object by object, and then events. The events of one object arrive in order;
+the events of an object and of a later object with the same name may not. Only
+:class:`~scheduler.profiles.known_profiles.KnownProfiles` stores the objects.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ log = structlog.get_logger(__name__)
 
 
 class ProfileReconciler:
-    """Gives each version of each SchedulingProfile to those that are known.
+    """Decodes each version of each SchedulingProfile and passes it to the known profiles.
 
     Parameters
     ----------
     known
-        Where each new version goes.
+        Receives each new version.
     read_config_map
-        Returns ``data`` of a ConfigMap in berth's namespace, None if there is none; raises
-        ApiError or TimeoutError. May wait.
+        Returns ``data`` of a ConfigMap in Berth's namespace, None if there is none; raises
+        ApiError or TimeoutError. May block.
 
     Notes
     -----
-    *Concurrency*: confined to one thread, but for :attr:`names_config_maps`.
+    *Concurrency*: confined to one thread, except for :attr:`names_config_maps`.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ProfileReconciler:
 
     @property
     def names_config_maps(self) -> bool:
-        """Whether any SchedulingProfile names a ConfigMap. Any thread."""
+        """Whether any SchedulingProfile names a ConfigMap. May be read from any thread."""
         return any(
             source.kind == "config-map"
             for status in self._known.statuses().values()
@@ -64,13 +64,13 @@ class ProfileReconciler:
         )
 
     def changed(self, raw: Mapping[str, Any], *, is_listed: bool = False) -> None:
-        """Take over an object as the API server has it.
+        """Apply an object as the API server returns it.
 
         Parameters
         ----------
         is_listed
-            Whether it stands in a list: then it is what there is now, however old its version is,
-            as after a restore of etcd.
+            Whether the object comes from a list: then it is the present state, however old its
+            version is, as after a restore of etcd.
         """
         found = ProfileObject.of(raw)
         status = self._known.status(found.name)
@@ -78,7 +78,7 @@ class ProfileReconciler:
         if known is not None and known.uid != found.uid:
             before = known.object
             if before is not None and found.version < before.version and not is_listed:
-                return  # a late event of an object that was made again under its name
+                return  # a late event of an object that was deleted and created again
             self._remove(found.name)
             known = None
         if any(found.labels.get(key) != text for key, text in self._options.selector.items()):
@@ -95,19 +95,19 @@ class ProfileReconciler:
         self._put(version)
 
     def deleted(self, raw: Mapping[str, Any]) -> None:
-        """Forget an object, unless there is another one under its name."""
+        """Remove an object, unless another object with its name has been created."""
         status = self._known.status(raw["metadata"]["name"])
         if status is not None and status.version.uid == raw["metadata"]["uid"]:
             self._remove(status.version.name)
 
     def listed(self, uids: Collection[str]) -> None:
-        """Forget all objects but these, which are all that there are."""
+        """Remove all objects except those with these UIDs, which are all existing ones."""
         for name, status in self._known.statuses().items():
             if status.version.uid not in uids:
                 self._remove(name)
 
     def look_at_config_maps(self) -> None:
-        """Read the ConfigMaps again that are named, and take over what has changed in them."""
+        """Read the named ConfigMaps again, and apply their changes."""
         for status in self._known.statuses().values():
             version = self._complete(status.version, status.version)
             if version != status.version:
@@ -118,7 +118,7 @@ class ProfileReconciler:
     def _put(self, version: ProfileVersion) -> None:
         status = self._known.put(version)
         log.info(
-            "scheduling profile taken in",
+            "scheduling profile applied",
             profile=version.name,
             generation=version.generation,
             accepted=status.accepted.status,
@@ -126,24 +126,25 @@ class ProfileReconciler:
         )
 
     def _put_last_good(self, found: ProfileObject, mode: Mode) -> None:
-        """Before a version that may be bad, let the one run that its status names as the last good.
+        """Apply the last good generation in the status first, because the version may be bad.
 
-        This process has not seen it: it has been started, or the kind installed, since.
+        This process has not seen that generation: the process was started, or the kind was
+        installed, after it.
         """
         good = last_good(found) if mode is Mode.ACTIVE else None
         if good is None:
             return
         version = read_version(good, self._options)
         if not version.mistakes:
-            # Without an object: no status says that this is the newest generation.
+            # Without an object, so that no status reports this as the newest generation.
             self._known.put(replace(self._complete(version, None), object=None))
 
     def _remove(self, name: str) -> None:
         self._known.remove(name)
-        log.info("scheduling profile gone", profile=name)
+        log.info("scheduling profile removed", profile=name)
 
     def _complete(self, version: ProfileVersion, before: ProfileVersion | None) -> ProfileVersion:
-        """Return a version with the ConfigMaps that it names; one that cannot be read stays."""
+        """Return a version with the texts of its ConfigMaps; an unreadable one keeps its text."""
         known = {} if before is None else {each.name: each.text for each in before.python}
 
         @cache

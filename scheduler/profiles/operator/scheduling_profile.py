@@ -1,8 +1,8 @@
-"""The kind SchedulingProfile: what stands in one, read strictly.
+"""The kind SchedulingProfile: names of its API, and strict decoding of its spec.
 
-``spec`` is a profile as a KubeSchedulerConfiguration has it, with what that has nowhere: the mode,
-plugins in Python, and extenders of its own. The API server checks it against the schema of the
-kind first; what only the plugins can tell is found here and in
+``spec`` is a profile as in a KubeSchedulerConfiguration, with three additional fields: the mode,
+plugins in Python, and its own extenders. The API server validates it against the schema of the kind
+first. Mistakes that only Berth can find are found here and in
 :class:`~scheduler.profiles.known_profiles.KnownProfiles`.
 """
 
@@ -39,14 +39,14 @@ PATH: Final = f"/apis/{GROUP}/{VERSION}/{PLURAL}"
 
 
 class ConfigMapKey(FileStruct, frozen=True):
-    """A key of a ConfigMap in berth's own namespace."""
+    """A key of a ConfigMap in Berth's own namespace."""
 
     name: str
     key: str
 
 
 class PythonEntry(FileStruct, frozen=True):
-    """Where plugins come from: exactly one of a ConfigMap's key and an installed entry point."""
+    """A source of plugins: exactly one of a ConfigMap's key and an installed entry point."""
 
     config_map: ConfigMapKey | None = None
     entry_point: str | None = None
@@ -54,7 +54,7 @@ class PythonEntry(FileStruct, frozen=True):
 
 
 class SchedulingProfileSpec(FileStruct, frozen=True):
-    """``spec``; all but ``mode``, ``shadow``, ``python`` and ``extenders`` as in a file."""
+    """The decoded ``spec``; only ``mode``, ``shadow``, ``python`` and ``extenders`` are added."""
 
     scheduler_name: str
     percentage_of_nodes_to_score: Percentage | None = None
@@ -67,9 +67,9 @@ class SchedulingProfileSpec(FileStruct, frozen=True):
 
 
 def read_version(found: ProfileObject, options: OperatorOptions) -> ProfileVersion:
-    """Return what an object asks for, or all that is wrong with it, paths from ``spec``.
+    """Return the decoded version of an object, with all its mistakes; paths start at ``spec``.
 
-    Names of plugins and their arguments are not looked at. ConfigMaps that it names are not read.
+    Names of plugins and their arguments are not validated. ConfigMaps that it names are not read.
     """
     data = {} if found.spec is None else found.spec
     spec, mistakes = decode(data, SchedulingProfileSpec, "spec")
@@ -78,7 +78,7 @@ def read_version(found: ProfileObject, options: OperatorOptions) -> ProfileVersi
     mistakes += (Mistake(path, f"is too deep: {TOO_DEEP}") for path in too_deep(data, "spec"))
     if spec is None or mistakes:
         name = data.get("schedulerName") if isinstance(data, dict) else None
-        # Nothing else of it counts.
+        # A version with mistakes cannot be used, so only its schedulerName is kept.
         spec = SchedulingProfileSpec(name if isinstance(name, str) else "")
     extenders = spec.extenders
     if extenders is not None:
@@ -104,7 +104,7 @@ def read_version(found: ProfileObject, options: OperatorOptions) -> ProfileVersi
 
 
 def _mistakes(spec: SchedulingProfileSpec, options: OperatorOptions) -> list[Mistake]:
-    """Return what the schema allows and berth does not, or not here."""
+    """Return the mistakes that the schema allows, and Berth or its flags do not."""
     mistakes: list[Mistake] = []
     names = options.scheduler_names
     if not spec.scheduler_name:

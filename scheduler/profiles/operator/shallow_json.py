@@ -1,7 +1,7 @@
-"""JSON that nobody's parser gives up on: what is nested too deeply is replaced by a text.
+"""Limits the nesting of JSON: values that are nested too deeply are replaced by a text.
 
-The API server accepts ten thousand levels where a schema leaves fields open, as that of a plugin's
-arguments does. Python's parsers raise RecursionError at about a thousand, for a whole list.
+The API server accepts ten thousand levels in fields without a schema, such as the arguments of a
+plugin. Python's parsers raise RecursionError at about a thousand levels, for a whole list.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_LEVELS: Final = 100
-"""Of mappings and lists in a spec; a profile needs about ten."""
+"""Maximum nesting of mappings and lists in a spec; a profile needs about ten levels."""
 
 TOO_DEEP: Final = f"berth reads at most {MAX_LEVELS} levels"
 
@@ -28,7 +28,7 @@ _TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]')
 
 
 def shallow(text: bytes) -> bytes:
-    """Return a list of objects with `TOO_DEEP` for each value below `MAX_LEVELS` of a spec."""
+    """Return a JSON list of objects with `TOO_DEEP` for each value below `MAX_LEVELS` of a spec."""
     deepest = MAX_LEVELS + _ABOVE
     parts: list[bytes] = []
     depth = start = 0

@@ -1,4 +1,4 @@
-"""``status`` of a SchedulingProfile: what it should say, and the patch that makes it say so."""
+"""The desired ``status`` of a SchedulingProfile, and the merge patch that produces it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from scheduler.profiles import Condition, ProfileObject, ProfileStatus
 
 _MAX_MESSAGE: Final = 4096
-"""Characters of a condition's message; the API takes eight times as many, nobody reads them."""
+"""Maximum number of characters of a condition's message, an eighth of what the API accepts; longer
+messages would not be read."""
 
 
 def wanted_status(
@@ -27,18 +28,18 @@ def wanted_status(
     shadow_report: Mapping[str, object] | None,
     now: str,
 ) -> dict[str, Any]:
-    """Return the whole status.
+    """Return the complete desired status.
 
     Parameters
     ----------
     found
-        The newest version, with the status that it shows.
+        The newest version of the object, with its present status.
     known
-        What became of it.
+        The status that the known profiles report.
     shadow_report
-        What its shadow run found, if there is any.
+        The results of its shadow run; None if there are none.
     now
-        For what has changed just now, as the API writes times.
+        The timestamp for changes, in the format of the API.
     """
     conditions = {
         "Accepted": known.accepted,
@@ -66,9 +67,10 @@ def wanted_status(
 
 
 def wanted_seals(found: ProfileObject, status: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what the annotation of an object should say beside a status that it should have.
+    """Return the elements of the annotation that an object should have with a desired status.
 
-    It changes only with a new good generation: what the status has lost since leaves it as it is.
+    They change only with a new good generation; entries that the status has lost do not change
+    them.
     """
     history = status["history"]
     if not history or history[0]["generation"] != found.generation:
@@ -77,7 +79,7 @@ def wanted_seals(found: ProfileObject, status: Mapping[str, Any]) -> tuple[str, 
 
 
 def conditions_of(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the conditions of a status by type, as far as they are any."""
+    """Return the well-formed conditions of a status by type."""
     found = status.get("conditions")
     return {
         str(each.get("type")): each
@@ -87,9 +89,9 @@ def conditions_of(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON merge patch that makes ``new`` of ``old``; empty if they are equal.
+    """Return the JSON merge patch that turns ``old`` into ``new``; empty if they are equal.
 
-    Source: RFC 7396: objects are merged, all else is replaced, null removes.
+    *Source*: RFC 7396: objects are merged, all other values are replaced, null removes.
     """
     patch: dict[str, Any] = {key: None for key in old if key not in new}
     for key, value in new.items():

@@ -1,7 +1,8 @@
-"""Writes into SchedulingProfiles what became of them; the leader does, nobody else.
+"""Writes the status of SchedulingProfiles; only the leader does so.
 
-Not by kopf's own patches: kopf knows nothing of our Lease, and a write that it starts may end after
-somebody else leads. These go the way of all our writes, through the fence of the transport.
+kopf's own patches are not used: kopf does not know Berth's Lease, and a write that it starts may
+end after another replica has become the leader. These writes pass the fence of the transport, as
+all writes of Berth do.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often a writer writes and looks, in seconds."""
+    """The pauses of a status writer in seconds."""
 
     pause_s: float = 0.25
-    """Between two writes about one object: whoever writes against us shall not make it a storm."""
+    """Between two writes for one object: another client that reverts them must not cause a storm of
+    requests."""
     standby_s: float = 1.0
-    """Between two looks of a standby whether it leads, while there is something to write."""
+    """Between two leadership checks of a standby while it has a status to write."""
     shadow_s: float = 10.0
     """Between two writes of the report of a shadow run while it grows."""
 
@@ -50,23 +52,23 @@ log = structlog.get_logger(__name__)
 
 
 class ProfileStatusWriter:
-    """Keeps the status of every SchedulingProfile up to date, each on a task of its own.
+    """Keeps the status of every SchedulingProfile up to date, with a task for each.
 
     Parameters
     ----------
     write
-        Patches the object with a name by a merge patch, or with ``status`` that subresource of
-        it; raises ApiError.
+        Applies a merge patch to the object with a name, or to its subresource ``status``; raises
+        ApiError.
     status_of
-        What became of a SchedulingProfile, None when there is none; never waits.
+        Returns the status of a SchedulingProfile, None if it is not known; never blocks.
     may_write
-        Whether this process leads.
+        Returns whether this process is the leader.
     shadow_report
         See :class:`~scheduler.profiles.operator.crd_operator.CrdOperator`.
 
     Notes
     -----
-    *Concurrency*: :meth:`changed` from any thread, the rest belongs to the loop.
+    *Concurrency*: :meth:`changed` may be called from any thread; the rest is loop-confined.
     """
 
     def __init__(
@@ -86,20 +88,20 @@ class ProfileStatusWriter:
         self._loop = asyncio.get_running_loop()
         self._inbox: LoopInbox[frozenset[str]] = LoopInbox(self._loop, self._receive)
         self._changes: dict[str, asyncio.Event] = {}
-        """Set when the status of a SchedulingProfile may have to be another one, by name."""
+        """Set when the status of a SchedulingProfile may have to change, by name."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._shown: dict[str, tuple[ProfileObject, ProfileObject]] = {}
-        """By name the object that the watch delivered last, and the same with what was written
-        since then."""
+        """By name: the object that the watch delivered last, and this object with the changes that
+        were written since."""
         self._is_stopped = False
         self._complained_s = -math.inf
         self.written = 0
-        """Statuses that the API server took."""
+        """Number of successful writes."""
         self.failed = 0
-        """Attempts that it did not."""
+        """Number of failed attempts."""
 
     def changed(self, names: frozenset[str]) -> None:
-        """Take note that the statuses of some SchedulingProfiles have changed, or their objects."""
+        """Schedule a write for SchedulingProfiles whose status or object has changed."""
         self._inbox.put(names)
 
     async def stop(self) -> None:
@@ -118,15 +120,15 @@ class ProfileStatusWriter:
                 self._tasks[name] = task
 
     async def _follow(self, name: str) -> None:
-        """Write the status of a SchedulingProfile whenever it changes, until it is gone."""
+        """Write the status of a SchedulingProfile whenever it changes, until it is deleted."""
         change = self._changes[name]
         while self._status_of(name) is not None:
             change.clear()
             try:
                 await self._settle(name)
             except Exception:
-                # Reached only by a mistake of ours, which shall not end the task.
-                log.exception("status of a scheduling profile could not be made", profile=name)
+                # Only a bug of Berth can cause this; it must not end the task.
+                log.exception("status of a scheduling profile could not be written", profile=name)
             await asyncio.sleep(self._pace.pause_s)
             grows = self._shadow_report(name) is not None
             with contextlib.suppress(TimeoutError):
@@ -140,7 +142,7 @@ class ProfileStatusWriter:
 
         async def attempt() -> None:
             nonlocal part
-            while not self._may_write():  # noqa: ASYNC110 - leadership tells nobody
+            while not self._may_write():  # noqa: ASYNC110 - leadership has no event to wait for
                 await asyncio.sleep(self._pace.standby_s)
             known = self._status_of(name)
             newest = None if known is None else known.version.object
@@ -169,10 +171,10 @@ class ProfileStatusWriter:
         def gives_up(failure: Failure) -> str:
             self.failed += 1
             self._complain(name, failure, part)
-            # Where the object is gone or another one now, the next version says so.
+            # If the object was deleted or replaced, the watch delivers that as the next version.
             return "" if failure.action in _AGAIN else REFUSED
 
-        # To write it twice is as good as once, so there is nothing to ask.
+        # The write is idempotent, so an unknown outcome needs no read.
         end = await settle(attempt, gives_up, self._sleep, self._rng)
         if isinstance(end, Failure) and end.error.reason == "Fenced":
             self._changes[name].set()
@@ -194,6 +196,6 @@ class ProfileStatusWriter:
 
 _CONSEQUENCES: Final = {
     "status": "its status is out of date",
-    "annotation": "a replica that starts while the present generation is bad runs none of it; "
-    "needs the right to patch schedulingprofiles.scheduling.berth.dev",
+    "annotation": "a replica that starts while the present generation is bad cannot run the last "
+    "good one; needs permission to patch schedulingprofiles.scheduling.berth.dev",
 }

@@ -73,14 +73,14 @@ def test_where_nothing_is_allowed_there_are_no_extenders() -> None:
     [
         pytest.param(
             {"filterVerb": "../../admin"},
-            "filterVerb: '../../admin' is no name of a path",
+            "filterVerb: '../../admin' is not a valid path",
             id="a-verb-that-leads-up",
         ),
         pytest.param(
-            {"bindVerb": "%2e%2e/x"}, "bindVerb: '%2e%2e/x' is no name of a path", id="in-disguise"
+            {"bindVerb": "%2e%2e/x"}, "bindVerb: '%2e%2e/x' is not a valid path", id="in-disguise"
         ),
         pytest.param(
-            {"preemptVerb": "a?b=c"}, "preemptVerb: 'a?b=c' is no name of a path", id="a-query"
+            {"preemptVerb": "a?b=c"}, "preemptVerb: 'a?b=c' is not a valid path", id="a-query"
         ),
         pytest.param(
             {"httpTimeout": "10.1s"}, "httpTimeout: must be at most 10s, not 10.1s", id="too-long"

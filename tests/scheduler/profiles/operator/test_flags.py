@@ -62,7 +62,7 @@ def test_what_is_no_label_is_refused(text: str) -> None:
     ],
 )
 def test_what_is_no_place_for_extenders_is_refused(url: str) -> None:
-    with pytest.raises(argparse.ArgumentError, match="is no http:// or https:// URL"):
+    with pytest.raises(argparse.ArgumentError, match="is not an http:// or https:// URL"):
         parsed(f"--scheduling-profiles-extenders={url}")
 
 

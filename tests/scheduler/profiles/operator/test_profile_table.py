@@ -85,7 +85,7 @@ def test_the_table() -> None:
         "gpu     gpu         Active     2            2         3h\n"
         "spare   spare       Degraded   3            2         3h      spec.mode: is none\n"
         "new     new         Unread     1            -         -       "
-        "no berth that leads has looked at this generation yet\n"
+        "the leader has not processed this generation yet\n"
     )
 
 
