@@ -19,7 +19,7 @@ import math
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from urllib.parse import urlencode
 
 from yarl import URL
@@ -35,10 +35,12 @@ from scheduler.client.refusal import READS, read_refusal
 from scheduler.client.stream import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from scheduler.client.credentials import Credentials
     from scheduler.client.limiter import Limiter, Scope
+
+T = TypeVar("T")
 
 MAX_BODY_BYTES: Final = 128 << 20
 """A page of 500 ordinary pods has 5 MB; one of the largest pods that etcd takes has 750 MB."""
@@ -218,7 +220,7 @@ class Transport:
             request = await self._encode(method, path, query, body, content_type, accept)
             answer = await self._exchange(method, path, request, timeout_s, discard_body)
             if answer.status == 401:
-                await self._refresh_credentials(method, path)
+                await self._proof(self._credentials.refresh, method, path)
                 request = await self._encode(method, path, query, body, content_type, accept)
                 answer = await self._exchange(method, path, request, timeout_s, discard_body)
         finally:
@@ -289,7 +291,7 @@ class Transport:
         try:
             if connection.status == 401:
                 connection.abort()
-                await self._refresh_credentials("GET", path)
+                await self._proof(self._credentials.refresh, "GET", path)
                 connection = await self._open(path, query, connect_timeout_s, read_timeout_s)
             if connection.status >= 300:
                 body = await connection.read_start()
@@ -327,7 +329,7 @@ class Transport:
         return b"%b%bContent-Length: %d\r\n\r\n%b" % (start, head, len(body), body)
 
     async def _head(self, method: str, path: str, content_type: str, accept: str) -> bytes:
-        authorization = await self._authorization(method, path)
+        authorization = await self._proof(self._credentials.auth_header, method, path)
         head = self._heads.get((authorization, content_type, accept))
         if head is not None:
             return head
@@ -440,22 +442,13 @@ class Transport:
 
     # --- credentials --------------------------------------------------------------------------
 
-    async def _authorization(self, method: str, path: str) -> str | None:
+    async def _proof(self, obtain: Callable[[], Awaitable[T]], method: str, path: str) -> T:
+        """Return what the credentials give."""
         try:
-            return await self._credentials.auth_header()
+            return await obtain()
         except ClientConfigError as error:
-            raise _no_credentials(error, method, path) from error
-
-    async def _refresh_credentials(self, method: str, path: str) -> None:
-        try:
-            await self._credentials.refresh()
-        except ClientConfigError as error:
-            raise _no_credentials(error, method, path) from error
+            raise ApiError(None, "Credentials", str(error)).about(method, path) from error
 
 
 def _scope_of(method: str, path: str) -> Scope:
     return method, resource_of(path), namespace_of(path)
-
-
-def _no_credentials(error: ClientConfigError, method: str, path: str) -> ApiError:
-    return ApiError(None, "Credentials", str(error)).about(method, path)
