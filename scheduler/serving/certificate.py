@@ -11,7 +11,7 @@ import os
 import socket
 import ssl
 import time
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import structlog
 
@@ -29,14 +29,6 @@ log = structlog.get_logger(__name__)
 
 class CertificateError(Exception):
     """There is no certificate to serve with; the message is one sentence for a person."""
-
-
-class Certificate(Protocol):
-    """What to answer a handshake with."""
-
-    def context(self) -> ssl.SSLContext:
-        """Return it as it is now; another object after a rotation."""
-        ...
 
 
 class GivenCertificate:
@@ -75,7 +67,10 @@ class GivenCertificate:
         self._looked_s = clock()
 
     def context(self) -> ssl.SSLContext:
-        """Return what the files hold; they are looked at once in `LOOK_AGAIN_S`."""
+        """Return what the files hold, another object after a rotation.
+
+        They are looked at once in `LOOK_AGAIN_S`.
+        """
         now_s = self._clock()
         if now_s - self._looked_s >= LOOK_AGAIN_S:
             self._looked_s = now_s
@@ -124,6 +119,10 @@ class SelfMadeCertificate:
     def context(self) -> ssl.SSLContext:
         """Return it; always the same."""
         return self._context
+
+
+Certificate: TypeAlias = GivenCertificate | SelfMadeCertificate
+"""What to answer a handshake with."""
 
 
 def make_certificate(addresses: Sequence[str]) -> bytes:
