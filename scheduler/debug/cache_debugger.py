@@ -6,7 +6,6 @@ Source: pkg/scheduler/backend/cache/debugger (1.36), which writes both into the 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cache.comparer import Mismatch
-    from cache.objects import Node, Pod
     from cache.scheduler_cache import CacheDump
     from scheduler.informers.watched import Watched
     from scheduler.process.ports import Executor
@@ -29,15 +27,6 @@ MAX_TOLD: Final = 1_000
 """Pods of a room, and mismatches, that are written out; the others are only counted."""
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Copies:
-    """The cache and the watches at one moment."""
-
-    dump: CacheDump
-    nodes: Sequence[Node]
-    pods: Sequence[Pod]
 
 
 class CacheDebugger:
@@ -102,10 +91,10 @@ class CacheDebugger:
         async with self._busy:
             # The watches fill their stores and the cache on this loop, one after the other:
             # between the two copies neither can move.
-            copies = _Copies(self._cache.dump(), self._nodes(), self._pods())
-            found = await self._executor.to_thread(compare, copies.dump, copies.nodes, copies.pods)
+            dump, nodes, pods = self._cache.dump(), self._nodes(), self._pods()
+            found = await self._executor.to_thread(compare, dump, nodes, pods)
             self.found(len(found))
-            return await self._executor.to_thread(self._written, copies.dump, found)
+            return await self._executor.to_thread(self._written, dump, found)
 
     def tell(self) -> None:
         """Write the report into the log, soon: what SIGUSR2 asks for."""
