@@ -5,7 +5,7 @@ Knows nothing of scheduling: what a change means belongs to :mod:`scheduler.even
 
 from __future__ import annotations
 
-from scheduler.informers.informer import Informer, InformerStatistics
+from scheduler.informers.informer import Informer
 from scheduler.informers.informer_factory import (
     InformerFactory,
     relists,
@@ -25,7 +25,6 @@ __all__ = [
     "EventType",
     "Informer",
     "InformerFactory",
-    "InformerStatistics",
     "ListedObject",
     "MetadataPage",
     "ReflectorOptions",

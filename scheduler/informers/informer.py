@@ -6,7 +6,6 @@ Concurrency: loop-confined, but for the reading methods and properties, which an
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import structlog
@@ -23,28 +22,6 @@ if TYPE_CHECKING:
     from scheduler.informers.reflector_statistics import ReflectorStatistics
 
     Handler: TypeAlias = Callable[[Sequence[Delta[T]]], None]
-
-
-@dataclass(frozen=True, slots=True)
-class InformerStatistics:
-    """What an informer holds and has been through.
-
-    Attributes
-    ----------
-    objects
-        In the store now.
-    deltas
-        Delivered since the start, to each handler.
-    handler_failures
-        Exceptions that handlers raised.
-    reflector
-        See there.
-    """
-
-    objects: int
-    deltas: int
-    handler_failures: int
-    reflector: ReflectorStatistics
 
 
 class Informer(Reflector[T]):
@@ -75,8 +52,6 @@ class Informer(Reflector[T]):
         )
         self.transform = transform
         self._handlers: list[Handler[T]] = []
-        self._deltas = 0
-        self._handler_failures = 0
         self._log = structlog.stdlib.get_logger(__name__, resource=kind.name)
 
     # --- handlers -----------------------------------------------------------------------------
@@ -106,7 +81,7 @@ class Informer(Reflector[T]):
         self.add_handler(each)
 
     def _deliver(self, deltas: Sequence[Delta[T]]) -> None:
-        self._deltas += len(deltas)
+        self._statistics.deltas += len(deltas)
         for handler in self._handlers:
             self._call(handler, deltas)
 
@@ -117,7 +92,7 @@ class Informer(Reflector[T]):
             self._handler_failed(handler, deltas[0])
 
     def _handler_failed(self, handler: object, delta: Delta[T]) -> None:
-        self._handler_failures += 1
+        self._statistics.handler_failures += 1
         obj = delta.new if delta.new is not None else delta.old
         self._log.exception(
             "handler failed",
@@ -145,14 +120,9 @@ class Informer(Reflector[T]):
         """Return the object with that UID."""
         return self._store.get_by_uid(uid)
 
-    def statistics(self) -> InformerStatistics:
-        """Return the counts."""
-        return InformerStatistics(
-            objects=len(self._store),
-            deltas=self._deltas,
-            handler_failures=self._handler_failures,
-            reflector=dataclasses.replace(self._statistics),
-        )
+    def statistics(self) -> ReflectorStatistics:
+        """Return a copy of the counts."""
+        return dataclasses.replace(self._statistics)
 
     def restored(self) -> None:
         """Have this informer, and all others, list anew: somebody has found out that etcd was."""

@@ -134,7 +134,7 @@ def relists(informers: Iterable[Informer[Any]]) -> dict[str, float]:
     """Return the lists of each resource after the first one of each watch."""
     lists: Counter[str] = Counter()
     for each in informers:
-        lists[each.kind.name] += max(each.statistics().reflector.lists - 1, 0)
+        lists[each.kind.name] += max(each.statistics().lists - 1, 0)
     return dict(lists)
 
 
@@ -142,5 +142,5 @@ def restores(informers: Iterable[Informer[Any]]) -> dict[str, float]:
     """Return the lists of each resource from before what was known that were believed."""
     rewinds: Counter[str] = Counter()
     for each in informers:
-        rewinds[each.kind.name] += each.statistics().reflector.rewinds
+        rewinds[each.kind.name] += each.statistics().rewinds
     return dict(rewinds)

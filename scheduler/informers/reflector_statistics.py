@@ -1,4 +1,4 @@
-"""What a reflector has been through, in numbers."""
+"""What a reflector and its handlers have been through, in numbers."""
 
 from __future__ import annotations
 
@@ -34,6 +34,10 @@ class ReflectorStatistics:
     failures
         Requests and streams that did not end well, for whatever reason; 410 and rejected lists
         included, the ends that the server gives to every watch not.
+    deltas
+        Delivered to each handler.
+    handler_failures
+        Exceptions that handlers raised.
     """
 
     lists: int = 0
@@ -47,3 +51,5 @@ class ReflectorStatistics:
     rejected_lists: int = 0
     rewinds: int = 0
     failures: int = 0
+    deltas: int = 0
+    handler_failures: int = 0

@@ -229,8 +229,8 @@ class TestFaults:
                 api.create_many(pods(200))
                 api.wait_until(lambda: len(bound(api)) == 200, "everything is bound")
                 check_the_books(plane, api, berth)
-                assert berth.app.watches.pods.statistics().reflector.reconnects >= 5
-                assert berth.app.watches.pods.statistics().reflector.lists == 1
+                assert berth.app.watches.pods.statistics().reconnects >= 5
+                assert berth.app.watches.pods.statistics().lists == 1
 
     @pytest.mark.parametrize(
         ("genuine", "forged"),

@@ -149,7 +149,7 @@ def test_a_history_that_was_rewritten_under_a_watch_is_a_restore():
             await it.caught_up()
             assert it.parts.cache.counts().pods == 1
             assert await it.round() == {}
-            await until(lambda: it.informer.statistics().reflector.rewinds == 1)
+            await until(lambda: it.informer.statistics().rewinds == 1)
             assert sorted(each.metadata.name for each in it.informer.list()) == ["a", "b", "c"]
             assert it.parts.cache.counts().pods == 0
             assert it.parts.queue.counts().active == 3

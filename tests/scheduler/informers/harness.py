@@ -105,7 +105,7 @@ class Rig:
 
     @property
     def counts(self) -> Any:
-        return self.informer.statistics().reflector
+        return self.informer.statistics()
 
     async def caught_up(self) -> None:
         """Return when the informer has seen the server's last version."""

@@ -141,7 +141,7 @@ def test_the_counts() -> None:
             it.server.delete("pods", "a")
             await it.caught_up()
             counts = it.informer.statistics()
-            assert (counts.objects, counts.deltas) == (2, 4)
-            assert (counts.reflector.lists, counts.reflector.events) == (1, 1)
+            assert (len(it.informer.list()), counts.deltas) == (2, 4)
+            assert (counts.lists, counts.events) == (1, 1)
 
     run(main)

@@ -110,7 +110,7 @@ def test_a_list_and_a_watch(control_plane: ControlPlane) -> None:
             await it.create("live-a")
             await it.catches_up()
             assert ("deleted", "live-a") in it.told_here()
-            counts = it.pods.statistics().reflector
+            counts = it.pods.statistics()
             assert (counts.lists, counts.paged_lists, counts.unreadable) == (1, 0, 0)
             await it.admin.delete("/api/v1/nodes/live-n1")
 
@@ -131,7 +131,7 @@ def test_f1_a_connection_that_breaks_is_resumed_without_a_list(
                     proxy.cut()
                 await it.catches_up()
                 assert it.told_here() == [("added", f"live-{number}") for number in range(5)]
-                assert it.pods.statistics().reflector.lists == 1
+                assert it.pods.statistics().lists == 1
 
     run(main)
 
@@ -149,8 +149,8 @@ def test_f2_a_connection_that_falls_silent_is_given_up(
                 await it.factory.wait_synced()
                 proxy.freeze()
                 await it.create("live-a")
-                before = it.pods.statistics().reflector.failures
-                await until(lambda: it.pods.statistics().reflector.failures > before)
+                before = it.pods.statistics().failures
+                await until(lambda: it.pods.statistics().failures > before)
                 proxy.thaw()
                 proxy.cut()
                 await it.catches_up()
@@ -176,14 +176,14 @@ def test_f3_a_forced_410_ends_in_a_list_that_tells_what_was_missed(
             await it.create("live-b", "live-d")
             await asyncio.to_thread(fresh_control_plane.force_gone)
             it.factory.start()
-            await until(lambda: it.pods.statistics().reflector.lists == 2, deadline_s=30)
+            await until(lambda: it.pods.statistics().lists == 2, deadline_s=30)
             assert sorted(it.told_here()) == [
                 ("added", "live-b"),
                 ("added", "live-d"),
                 ("deleted", "live-a"),
                 ("deleted", "live-b"),
             ]
-            assert it.pods.statistics().reflector.expired >= 1
+            assert it.pods.statistics().expired >= 1
             await it.create("live-e")
             await it.catches_up()
 
@@ -198,7 +198,7 @@ def test_f5_a_server_that_is_killed_and_comes_back(fresh_control_plane: ControlP
             it.factory.start()
             await it.factory.wait_synced()
             await asyncio.to_thread(fresh_control_plane.kill_apiserver)
-            await until(lambda: it.pods.statistics().reflector.failures >= 2)
+            await until(lambda: it.pods.statistics().failures >= 2)
             assert len(it.pods.list(it.namespace)) == 2
             await asyncio.to_thread(fresh_control_plane.start_apiserver)
             await it.delete("live-a")
@@ -226,7 +226,7 @@ def test_a_server_without_streaming_lists_is_listed_in_pages(
             await it.factory.wait_synced()
             await it.create("live-late")
             await it.catches_up()
-            counts = it.pods.statistics().reflector
+            counts = it.pods.statistics()
             assert (counts.lists, counts.paged_lists) == (1, 1)
 
     run(main)

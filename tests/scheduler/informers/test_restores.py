@@ -53,14 +53,14 @@ def test_what_one_resource_shows_holds_for_the_others() -> None:
                 # by itself it goes on from there and never learns of the difference.
                 server.rewind(before)
                 server.patch("nodes", "n1", {"metadata": {"labels": {"disk": "new"}}})
-                await until(lambda: pods.statistics().reflector.rewinds == 1)
-                await until(lambda: nodes.statistics().reflector.rewinds == 1)
+                await until(lambda: pods.statistics().rewinds == 1)
+                await until(lambda: nodes.statistics().rewinds == 1)
                 assert [each.metadata.name for each in pods.list()] == ["a"]
                 assert [each.metadata.labels for each in nodes.list()] == [{"disk": "new"}]
                 server.create("nodes", node("n2"))
                 await until(lambda: len(nodes.list()) == 2)
-                assert pods.statistics().reflector.rewinds == 1
-                assert nodes.statistics().reflector.rewinds == 1
+                assert pods.statistics().rewinds == 1
+                assert nodes.statistics().rewinds == 1
             finally:
                 await factory.stop()
                 await transport.close()
@@ -144,7 +144,7 @@ def test_a_restored_etcd_is_believed_by_everybody(fresh_control_plane: ControlPl
                 storage.volumes.assume(_claimed(storage))
             await asyncio.to_thread(plane.restore_etcd)
             await until(
-                lambda: all(each.statistics().reflector.rewinds == 1 for each in every),
+                lambda: all(each.statistics().rewinds == 1 for each in every),
                 deadline_s=25,
             )
             assert [each.metadata.name for each in pods.list()] == ["kept"]
