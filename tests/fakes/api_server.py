@@ -337,7 +337,7 @@ class FakeApiServer:
                     410, "Expired", "The provided continue parameter is too old to continue"
                 )
         elif stale := self.faults.take(StaleList, record.resource):
-            at = max(0, at - stale.behind)
+            at = max(1, at - stale.behind)  # 0 means "any version" and is never a list's
         else:
             self._check_not_in_future(query)
         objects = [obj for obj in log.objects(record.resource, at=at) if selects(record, obj)]
@@ -402,7 +402,7 @@ class FakeApiServer:
             return _Watch(record, position=version)
         at = log.version
         if stale := self.faults.take(StaleList, record.resource):
-            at = max(0, at - stale.behind)
+            at = max(1, at - stale.behind)  # 0 means "any version" and is never a list's
         else:
             self._check_not_in_future(query)
         watch = _Watch(record, position=at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeAlias
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.fakes.api_objects import ApiProblemError
@@ -124,6 +124,18 @@ async def give_time(rig: Rig) -> None:
         await asyncio.sleep(0.001)
 
 
+AS_OLD_AS_CAN_BE = [
+    *[("create", 0, False)] * 4,
+    ("create", 1, False),
+    ("cut", 0, False),
+    ("gone event", 0, False),
+    ("reset", 0, False),
+    ("stale list", 3, False),
+    ("other", 0, True),
+]
+
+
+@example(before=0, synced=True, operations=AS_OLD_AS_CAN_BE)
 @given(before=st.integers(0, 4), synced=st.booleans(), operations=OPERATIONS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_history_ends_with_the_truth(
