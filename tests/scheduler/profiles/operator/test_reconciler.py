@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plugins.framework.interfaces import Plugin
-    from scheduler.profiles import PythonSource
+    from scheduler.profiles import ProfileStatus, ProfileVersion, PythonSource
 
 PYTHON = OperatorOptions(enabled=True, allow_python=True, namespace="berth-system")
 GOOD = {"schedulerName": "gpu"}
@@ -138,12 +138,21 @@ def test_a_bad_version_leaves_the_good_one_running(bad: dict[str, Any]) -> None:
     "bad", [pytest.param(BAD, id="unusable"), pytest.param(UNREADABLE, id="unreadable")]
 )
 def test_a_process_that_sees_a_bad_version_first_runs_the_last_good_one(
-    bad: dict[str, Any],
+    bad: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World()
     history = [{"generation": 4, "spec": BETTER}, {"generation": 1, "spec": GOOD}]
+    put, objects = world.policies.put, []
+
+    def record(version: ProfileVersion) -> ProfileStatus:
+        objects.append(version.object)
+        return put(version)
+
+    monkeypatch.setattr(world.policies, "put", record)
     world.seen(generation=5, spec=bad, status={"history": history})
     assert world.running["gpu"] == "schedulingprofile/gpu@4"
+    # The last good one has no object, whose status could be taken for that of the newest.
+    assert [each is None for each in objects] == [True, False]
 
 
 def test_a_status_cannot_choose_what_runs() -> None:

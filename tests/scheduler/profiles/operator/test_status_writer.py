@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -213,6 +214,17 @@ def test_of_what_was_deleted_nothing_is_written() -> None:
         world.take(taken())
         world.drop("gpu")
         world.leads = True
+        world.take(profile("other", generation=2))
+        await world.until(lambda: bool(world.api.written))
+
+    assert [name for name, _ in play(scene).api.written] == ["other"]
+
+
+def test_while_only_the_last_good_version_is_known_nothing_is_written() -> None:
+    async def scene(world: World) -> None:
+        known = policy(taken())
+        world.statuses["gpu"] = replace(known, version=replace(known.version, object=None))
+        world.writer.changed(frozenset({"gpu"}))
         world.take(profile("other", generation=2))
         await world.until(lambda: bool(world.api.written))
 
