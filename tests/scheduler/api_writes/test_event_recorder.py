@@ -295,3 +295,17 @@ def test_dropped_events_are_told_about_once():
     with structlog.testing.capture_logs() as lines:
         asyncio.run(scene())
     assert [line["count"] for line in lines] == [1]
+
+
+@play
+async def test_a_series_that_others_displace_gets_its_last_count():
+    async with EventScene() as scene:
+        for number in range(3):
+            scene.writer.event(POD, "Normal", "Scheduled", "Binding", "first")
+            if number < 2:
+                await scene.written()
+        for number in range(1_024):
+            scene.writer.event(POD, "Normal", "Scheduled", "Binding", f"other {number}")
+        await scene.written()
+    counts = [call.body["series"]["count"] for call in scene.api.calls if "series" in call.body]
+    assert counts == [2, 3]
