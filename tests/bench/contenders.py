@@ -148,7 +148,6 @@ class BindOnly:
         self.scheduler_name = scheduler_name
 
     def start(self, control_plane: ControlPlane) -> ServerProcess:
-        _compile(self._checkout or _HERE)
         kubeconfig = control_plane.berth_kubeconfig()
         command = [sys.executable, "-m", "tests.bench.bind_only", str(kubeconfig)]
         return ServerProcess(
