@@ -97,7 +97,7 @@ def test_the_executor_makes_the_locks_of_all_parts() -> None:
     parts = asyncio.run(make())
     assert not holders_of_locks(parts, REAL_LOCK)
     assert holders_of_locks(parts, MarkedLock) >= {
-        *("SchedulerCache", "Namespaces", "Workloads", "DisruptionBudgets", "DeviceClasses"),
+        *("SchedulerCache", "Namespaces", "Workloads", "DisruptionBudgets", "KnownObjects"),
         *("Storage", "AssumeCache", "ReportingLock", "Nominator", "WaitingPods", "PreBindings"),
         *("EventRecorder", "PodStatusWriter", "Shadows"),
     }
