@@ -1,7 +1,7 @@
-"""What a plugin of your own imports: ``from berth import Args, Nodes, Pod``. See docs/plugins.md.
+"""The interface for users' plugins: ``from berth import Args, Nodes, Pod``. See docs/plugins.md.
 
-This name is Berth's own. ``plugins``, ``cache`` and ``scheduler``, in which the program lives, are
-names that other distributions have too, and what they hold may change with each version.
+Only the names exported here are stable. The packages ``plugins``, ``cache`` and ``scheduler``
+contain the program and may change with each version; other distributions use these names, too.
 """
 
 from plugins.authoring import Args, Labels, Node, Nodes, Pod

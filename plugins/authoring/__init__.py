@@ -1,4 +1,9 @@
-"""Policy in ten lines of Python: what a plugin of a user's imports. See docs/plugins.md."""
+"""Users' plugins: the classes that they use, and their adapter to the framework's interfaces.
+
+A user's plugin is a plain class with a filter or a score, which imports ``berth``; see
+docs/plugins.md. Loading, trial and containment of users' code belong to
+:mod:`scheduler.user_plugins`.
+"""
 
 from plugins.authoring.adapter import PolicyPlugin, adapt
 from plugins.authoring.args import Args

@@ -1,4 +1,4 @@
-"""From a user's class to a plugin of the framework."""
+"""Adapts a user's class to the plugin interfaces of the framework."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 
 
 def adapt(cls: type, *, guard: Guard | None = None) -> type[Plugin]:
-    """Return a plugin class that serves exactly the extension points that a user's class has.
+    """Return a plugin class with exactly the extension points that a user's class implements.
 
     Parameters
     ----------
     cls
         A plain class, see docs/plugins.md.
     guard
-        Runs every call; None lets failures through.
+        Runs every call; None lets exceptions propagate.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def adapt(cls: type, *, guard: Guard | None = None) -> type[Plugin]:
     check_class(cls)
     bases: list[type] = []
     normalized = bool(getattr(cls, "normalized", False))
-    # The order counts: a vector form comes before the one that is derived from the scalar form.
+    # The order matters: a vector form comes before the form that is derived from the scalar form.
     if has_any(cls, "signature"):
         bases.append(_Signed)
     if has_any(cls, "score", "score_one") and not normalized:
@@ -83,7 +83,7 @@ def adapt(cls: type, *, guard: Guard | None = None) -> type[Plugin]:
 
 
 class PolicyPlugin(Plugin):
-    """Base of what :func:`adapt` returns.
+    """Base of the classes that :func:`adapt` returns.
 
     Class attributes: ``policy`` is the user's class, ``guard`` runs the calls into it.
     """
@@ -91,9 +91,9 @@ class PolicyPlugin(Plugin):
     policy: ClassVar[type]
     guard: ClassVar[Guard]
     is_normalized: ClassVar[bool]
-    """Whether its scores are within 0..100 as they come."""
+    """Whether the user's scores are within 0..100 without normalization."""
     looks_at_others: ClassVar[bool]
-    """Whether what it says of one node depends on other nodes, by ``Nodes.all_nodes``."""
+    """Whether the result for one node depends on other nodes, through ``Nodes.all_nodes``."""
 
     def __init__(self, args: msgspec.Struct | None, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -108,22 +108,25 @@ class PolicyPlugin(Plugin):
         self.others = OtherNodes()
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return every event if the class filters, by whatever it pleases; else nothing."""
+        """Return every event if the class filters, as it may depend on any object; else none."""
         return super().events_to_register() if isinstance(self, FilterPlugin) else ()
 
     def nodes(self, view: NodesView) -> Nodes:
-        """Return a view as the user's class sees it."""
+        """Return the nodes of a view as the user's class receives them."""
         if self.looks_at_others:
             self.others.saw(view)
         return Nodes(view, self.own_columns)
 
     def alone(self, node_info: NodeInfo) -> NodesView:
-        """Return a view of one node: among all others if the class looks at them."""
+        """Return a view of one node; its columns have all other nodes if the class uses them."""
         return self.others.view_of(node_info) if self.looks_at_others else NodesView.of([node_info])
 
 
 class _LentMetrics:
-    """The handle's metrics: a constructor must not use its handle, a plugin on trial has none."""
+    """The handle's node metrics, read late: a constructor must not use its handle.
+
+    The handle of a plugin on trial has no node metrics.
+    """
 
     __slots__ = ("_handle",)
 
@@ -139,7 +142,7 @@ _NO_METRICS: Final = NoMetrics()
 
 class _Signed(PolicyPlugin):
     def signature(self, info: PodInfo) -> Hashable | None:
-        """Return what the user's class returns, for as long as the guard calls it or does not."""
+        """Return the user's signature with ``guard.calls``; None if there is no signature."""
         guard = self.guard
         answer = guard.call(self.name, "signature", lambda: self._signature(info))
         return None if answer is None or answer is ABSENT else (answer, guard.calls)
@@ -163,7 +166,7 @@ class _Filter(PolicyPlugin):
 
 class _VectorFilter(_Filter, FilterPlugin):
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
-        """Judge all nodes of the view."""
+        """Filter all nodes of the view."""
         count = len(nodes)
 
         def ask() -> npt.NDArray[np.bool_]:
@@ -181,7 +184,7 @@ class _VectorFilter(_Filter, FilterPlugin):
 
 class _ScalarFilter(_Filter, FilterPlugin):
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
-        """Judge all nodes of the view, one after the other."""
+        """Filter all nodes of the view, one after the other."""
         infos = nodes.node_infos()
 
         def ask() -> list[str | None]:
@@ -220,13 +223,13 @@ class _BothFilter(_VectorFilter):
 
 
 class _Score(PolicyPlugin):
-    """Raw scores are integers to the framework; here they stand for floats, see ``_encoded``."""
+    """Base of scores. The framework's raw scores are integers, which encode floats here."""
 
     def _encoded(self, scores: npt.NDArray[np.float64]) -> IntArray:
-        """Return raw scores as the framework carries them: int64.
+        """Return raw scores as the framework stores them: int64.
 
-        Those of a plugin that is stretched to the scale afterwards are the floats bit by bit:
-        nothing is lost, and one node's does not depend on the others.
+        The scores of a plugin that are scaled later keep the bits of the floats: no precision is
+        lost, and the score of one node does not depend on the others.
         """
         if self.is_normalized:
             return np.rint(scores, out=scores).astype(np.int64)
@@ -235,7 +238,7 @@ class _Score(PolicyPlugin):
 
 class _VectorScore(_Score, ScorePlugin):
     def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
-        """Return raw scores of all nodes of the view."""
+        """Return the raw scores of all nodes of the view."""
 
         def ask() -> npt.NDArray[np.float64]:
             answer = self.user.score(Pod(info), self.nodes(nodes))
@@ -256,7 +259,7 @@ class _VectorScore(_Score, ScorePlugin):
 
 class _ScalarScore(_Score, ScorePlugin):
     def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
-        """Return raw scores of all nodes of the view, asked one after the other."""
+        """Return the raw scores of all nodes of the view, computed one after the other."""
         infos = nodes.node_infos()
 
         def ask() -> npt.NDArray[np.float64]:
@@ -287,7 +290,7 @@ class _ScalarScore(_Score, ScorePlugin):
 
 class _Stretched(PolicyPlugin):
     def normalize(self, state: CycleState, info: PodInfo, scores: IntArray) -> IntArray:
-        """Bring raw scores to 0..100: the best becomes 100, the worst 0."""
+        """Scale raw scores to 0..100: the best becomes 100, the worst 0."""
         higher = bool(getattr(self.user, "higher_is_better", True))
         return to_scale(scores.view(np.float64), higher_is_better=higher)
 

@@ -1,4 +1,4 @@
-"""The arguments of a user's plugin, as its profile's ``pluginConfig`` gives them."""
+"""The base class for the arguments of a user's plugin, which ``pluginConfig`` sets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 class Args(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Base of a plugin's arguments: immutable, camelCase in YAML, snake_case in Python.
 
-    A field's default is the argument's default; its type is checked, and a name that nobody knows
-    is a mistake whose path is told. A class may have ``problems(self)``, which yields an
-    :class:`plugins.framework.args.ArgsError` for each thing that types cannot say.
+    A field's default is the argument's default. Types are checked, and an unknown field is a
+    mistake that is reported with its path. A class may define ``problems(self)``, which yields an
+    :class:`plugins.framework.args.ArgsError` for each violated rule that types cannot express.
     """

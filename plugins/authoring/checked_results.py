@@ -1,4 +1,4 @@
-"""What a user's plugin may answer, checked before anybody counts on it."""
+"""Validation of the values that a user's plugin returns, before the framework uses them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class PolicyAnswerError(ValueError):
-    """A plugin answered what its method does not allow; the message says what, and of which node.
+    """A plugin returned an invalid value; the message has the value and, if possible, the node.
 
     Parameters
     ----------
     kind
-        ``shape``, ``dtype``, ``nan`` or ``range``: for metrics.
+        ``shape``, ``dtype``, ``nan`` or ``range``, for metrics.
     why
         A sentence for people.
     """
@@ -34,12 +34,12 @@ class PolicyAnswerError(ValueError):
 
 
 def checked_mask(answer: object, count: int) -> BoolArray:
-    """Return what ``filter`` answered as bool (count,).
+    """Return the result of ``filter`` as bool (count,).
 
     Raises
     ------
     PolicyAnswerError
-        When it is anything but bools, one for each node.
+        When the result is not an array of bools, one for each node.
     """
     array = _array(answer, "filter", "bool", count)
     if array.dtype != np.bool_:
@@ -51,12 +51,12 @@ def checked_mask(answer: object, count: int) -> BoolArray:
 
 
 def checked_verdict(answer: object, reason: str) -> str | None:
-    """Return what ``filter_one`` answered: None for a node that will do, else the reason.
+    """Return None if ``filter_one`` accepted the node, else the reason.
 
     Raises
     ------
     PolicyAnswerError
-        When it is neither a bool nor a text.
+        When the result is neither a bool nor a string.
     """
     if isinstance(answer, (bool, np.bool_)):
         return None if answer else reason
@@ -71,26 +71,26 @@ def checked_verdict(answer: object, reason: str) -> str | None:
 def checked_scores(
     answer: object, count: int, name_of: Callable[[int], str], *, normalized: bool
 ) -> npt.NDArray[np.float64]:
-    """Return what ``score`` answered as float64 of shape (count,), an array of our own.
+    """Return the result of ``score`` as float64 (count,), in a new array.
 
     Parameters
     ----------
     count
-        How many nodes were asked about.
+        The number of nodes.
     name_of
-        Gives a node's name by its place, for messages.
+        Returns the name of the node at an index, for messages.
     normalized
-        Whether scores must be within 0..100 already.
+        Whether the scores must be within 0..100 already.
 
     Raises
     ------
     PolicyAnswerError
-        When there is not one finite number for each node, or one is out of range.
+        When the result is not one finite number for each node, or a number is out of range.
     """
     array = _array(answer, "score", "numbers", count)
     if array.dtype.kind not in "iufb":
         raise PolicyAnswerError("dtype", f"score returned {array.dtype}, it must return numbers")
-    # Adding zero makes -0.0 the same as 0.0, bit by bit, and the array our own.
+    # Adding zero turns -0.0 into 0.0, so that equal scores have equal bits, and copies the array.
     scores: npt.NDArray[np.float64] = array.astype(np.float64) + 0.0
     finite = np.isfinite(scores)
     if not finite.all():
@@ -105,12 +105,12 @@ def checked_scores(
 
 
 def checked_score(answer: object, name: str, *, normalized: bool) -> float:
-    """Return what ``score_one`` answered for one node, finite.
+    """Return the result of ``score_one`` for one node as a finite float.
 
     Raises
     ------
     PolicyAnswerError
-        When it is not a finite number, or out of range.
+        When the result is not a finite number, or is out of range.
     """
     if not isinstance(answer, (int, float, np.integer, np.floating, np.bool_)):
         raise PolicyAnswerError(
@@ -128,17 +128,17 @@ def checked_score(answer: object, name: str, *, normalized: bool) -> float:
 
 
 def to_scale(raw: npt.NDArray[np.float64], *, higher_is_better: bool) -> IntArray:
-    """Stretch raw scores so that the worst becomes 0 and the best 100.
+    """Return raw scores, scaled so that the worst becomes 0 and the best 100.
 
     Parameters
     ----------
     raw
-        float64 (n,), finite. Not changed.
+        float64 (n,), finite. It is not modified.
 
     Returns
     -------
-    int64 (n,), within 0..100, rounded; 100 everywhere when all are equal. Nodes with the same raw
-    score get the same, whatever the others' number and order.
+    int64 (n,), within 0..100, rounded; 100 for every node if all scores are equal. Nodes with equal
+    raw scores get equal scores, independent of the number and order of the other nodes.
     """
     if not len(raw):
         return np.zeros(0, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Who stands between the scheduler and a user's code: see :class:`Guard`."""
+"""The interface of guards, which run every call from the scheduler into a user's code."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ T = TypeVar("T")
 
 
 class Absent(Enum):
-    """The plugin is passed over: the type of :data:`ABSENT`."""
+    """The type of :data:`ABSENT`."""
 
     ABSENT = "absent"
 
 
 ABSENT: Final = Absent.ABSENT
-"""A filter that is absent passes every node, a score that is absent is equal for all."""
+"""The plugin is skipped: a skipped filter accepts every node, a skipped score is equal for all."""
 
 
 class Guard(Protocol):
-    """Runs the calls into one plugin class, and decides what becomes of those that fail.
+    """Runs the calls into one plugin class, and handles their failures.
 
-    *Concurrency*: scheduling thread, but for plugins on trial and ``explain``, which have guards
-    of their own or none.
+    *Concurrency*: confined to the scheduling thread. Plugins on trial and ``explain`` have their
+    own guards or none.
     """
 
     @property
     def calls(self) -> int:
-        """Grows when calls begin to be made again or cease to be.
+        """A number that grows when calls are suspended or resumed.
 
-        Answers that are kept for pods of one signature die with it.
+        Results that are cached for pods of one signature become invalid when it changes.
         """
         ...
 
     def call(self, plugin: str, point: str, function: Callable[[], T]) -> T | Absent:
-        """Return what ``function`` returns, or :data:`ABSENT` to pass over the plugin this time.
+        """Return the result of ``function``, or :data:`ABSENT` to skip the plugin this time.
 
         Parameters
         ----------
@@ -46,22 +46,22 @@ class Guard(Protocol):
         point
             The method: ``filter``, ``filter_one``, ``score``, ``score_one`` or ``signature``.
         function
-            The user's method with its arguments, the check of its answer included: what is wrong
-            with that comes as a :class:`plugins.authoring.checked_results.PolicyAnswerError`.
+            Calls the user's method and validates its result; an invalid result raises
+            :class:`plugins.authoring.checked_results.PolicyAnswerError`.
 
         Raises
         ------
         Exception
-            When this pod's cycle is to end with an ``Error`` status; its text is the reason.
+            When this pod's cycle has to end with an ``Error`` status; its text is the reason.
         """
         ...
 
 
 class Unguarded:
-    """Calls, and lets every failure through: for tests and for ``explain``."""
+    """A guard that lets every exception propagate, for tests and for ``explain``."""
 
     calls = 0
 
     def call(self, plugin: str, point: str, function: Callable[[], T]) -> T | Absent:
-        """Return what ``function`` returns."""
+        """Return the result of ``function``."""
         return function()

@@ -1,4 +1,4 @@
-"""All nodes at once, as columns: what a user's vector plugin sees."""
+"""The read-only view of many nodes as columns that a user's vector plugin receives."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class Labels:
-    """The values of one label over the nodes of a view.
+    """The values of one label for the nodes of a view.
 
-    ``labels == "text"``, ``labels != "text"``, :meth:`isin` and :meth:`exists` give masks; a node
-    without the label is unequal to every text.
+    ``labels == "text"``, ``labels != "text"``, :meth:`isin` and :meth:`exists` return masks; a node
+    without the label is unequal to every string.
     """
 
     __slots__ = ("_column", "ids")
@@ -37,9 +37,9 @@ class Labels:
     def __init__(self, column: LabelColumn, ids: npt.NDArray[np.int32]) -> None:
         self._column = column
         self.ids = ids
-        """int32 (n,), read-only: the same number for the same value, 0 where the label is absent.
-        Good for ``np.bincount``: ``num_ids`` is one more than the largest. Another number may
-        stand for the value in the next call."""
+        """int32 (n,), read-only: equal numbers for equal values, 0 where the label is absent. They
+        suit ``np.bincount``: ``num_ids`` is one more than the largest. The number of a value may
+        differ in the next call."""
 
     @property
     def num_ids(self) -> int:
@@ -48,20 +48,20 @@ class Labels:
 
     @property
     def values(self) -> npt.NDArray[np.object_]:
-        """Object (n,): the texts, None where the label is absent."""
+        """Object (n,): the values as strings, None where the label is absent."""
         return np.array(self._column.values, dtype=np.object_).take(self.ids)
 
     def id_of(self, value: str) -> int | None:
-        """Return the id of a value, or None when no node has it."""
+        """Return the id of a value, or None if no node has it."""
         return self._column.id_of(value)
 
     def exists(self) -> BoolArray:
-        """Return bool (n,): where the label is."""
+        """Return bool (n,): whether each node has the label."""
         there: BoolArray = self.ids != 0
         return there
 
     def isin(self, values: Iterable[str]) -> BoolArray:
-        """Return bool (n,): where it has one of these values."""
+        """Return bool (n,): whether the label of each node has one of these values."""
         wanted = np.zeros(self.num_ids, dtype=np.bool_)
         for value in values:
             at = self._column.id_of(value)
@@ -78,24 +78,24 @@ class Labels:
         differs: BoolArray = ~(self == text)
         return differs
 
-    __hash__ = None  # type: ignore[assignment] # what gives a mask for == is no key
+    __hash__ = None  # type: ignore[assignment] # == returns a mask, so it cannot be a key
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
 class Nodes:
-    """Nodes as columns: arrays with one entry for each node, in the same order everywhere.
+    """Nodes as columns: arrays with one element for each node, all in the same order.
 
-    For ``filter`` these are all nodes that may still do, for ``score`` those that can run the pod;
-    :attr:`all_nodes` are those of the whole cluster.
+    For ``filter`` these are the nodes that no earlier filter rejected, for ``score`` the feasible
+    nodes; :attr:`all_nodes` are the nodes of the whole cluster.
 
     Notes
     -----
-    All arrays are read-only: what is worked out from them is a new array.
+    All arrays are read-only; operations on them return new arrays.
 
-    *Cost*: a column is filled when it is asked for the first time and follows the nodes that
-    change from then on; so an answer costs microseconds, whatever the number of nodes.
+    *Cost*: a column is computed on its first use, and updated for the nodes that change from then
+    on; so a result costs microseconds, whatever the number of nodes.
     """
 
     __slots__ = ("_own", "_view")
@@ -108,11 +108,11 @@ class Nodes:
         return len(self._view)
 
     def __iter__(self) -> Iterator[Node]:
-        """Iterate over single nodes: slow, for the few that an answer is about."""
+        """Iterate over single nodes: slow, meant for a few nodes."""
         return (Node(info, self._own) for info in self._view.node_infos())
 
     def __getitem__(self, index: int) -> Node:
-        """Return one node."""
+        """Return the node at an index."""
         return Node(self._view.node_info(index), self._own)
 
     @property
@@ -122,25 +122,25 @@ class Nodes:
 
     @property
     def names(self) -> npt.NDArray[np.object_]:
-        """Object (n,): the names."""
+        """Object (n,): the names of the nodes."""
         return self._taken(self._own.names(self._view.columns))
 
     def index(self, name: str) -> int | None:
-        """Return where a node stands, or None."""
+        """Return the index of a node, or None if it is not in the view."""
         return self._view.row(name)
 
     # --- resources ----------------------------------------------------------------------------
 
     def allocatable(self, resource: str) -> IntArray:
-        """Return int64 (n,): what each has for pods (``cpu`` in milli, bytes or counts)."""
+        """Return int64 (n,): the allocatable amount (``cpu`` in milli, bytes or counts)."""
         return _read_only(self._view.allocatable(resource))
 
     def requested(self, resource: str) -> IntArray:
-        """Return int64 (n,): what the pods of each have asked for; of ``pods`` their number."""
+        """Return int64 (n,): the sum of the pods' requests; for ``pods``, their number."""
         return _read_only(self._view.requested(resource))
 
     def free(self, resource: str) -> IntArray:
-        """Return int64 (n,): what is left of each; negative on an overcommitted node."""
+        """Return int64 (n,): the allocatable amount not requested; negative if overcommitted."""
         return _read_only(self._view.allocatable(resource) - self._view.requested(resource))
 
     # --- labels, annotations, taints, zones ---------------------------------------------------
@@ -151,7 +151,7 @@ class Nodes:
         return Labels(column, _read_only(ids))
 
     def label_number(self, key: str, default: float = math.nan) -> npt.NDArray[np.float64]:
-        """Return float64 (n,): a label as a number, ``default`` where it is absent or none."""
+        """Return float64 (n,): a label as a number, ``default`` if absent or not a number."""
 
         def fill(info: NodeInfo) -> float:
             return number_of(info.labels.get(key), math.nan)
@@ -159,7 +159,7 @@ class Nodes:
         return self._numbers(("policy.label_number", key), fill, default)
 
     def annotation_number(self, key: str, default: float = math.nan) -> npt.NDArray[np.float64]:
-        """Return float64 (n,): an annotation as a number, as :meth:`label_number`."""
+        """Return float64 (n,): an annotation as a number, like :meth:`label_number`."""
 
         def fill(info: NodeInfo) -> float:
             node = info.node
@@ -168,7 +168,7 @@ class Nodes:
         return self._numbers(("policy.annotation_number", key), fill, default)
 
     def has_taint(self, key: str, value: str | None = None, effect: str | None = None) -> BoolArray:
-        """Return bool (n,): who has a taint; None stands for every value and every effect."""
+        """Return bool (n,): which nodes have a taint; None matches every value and effect."""
         own = self._own
 
         def fill(info: NodeInfo) -> bool:
@@ -179,11 +179,11 @@ class Nodes:
 
     @property
     def unschedulable(self) -> BoolArray:
-        """Bool (n,): who is cordoned."""
+        """Bool (n,): which nodes are cordoned."""
         return _read_only(self._view.unschedulable)
 
     def zones(self) -> npt.NDArray[np.int32]:
-        """Return int32 (n,): another number for each region and zone, 0 for nodes without."""
+        """Return int32 (n,): a number for each region and zone, 0 for nodes without them."""
         ids: dict[str, int] = {"": 0}
 
         def fill(info: NodeInfo) -> int:
@@ -198,43 +198,43 @@ class Nodes:
         selector: Mapping[str, str] | Selector,
         namespaces: Collection[str] | None = None,
     ) -> IntArray:
-        """Return int64 (n,): how many pods of each node have all of these labels.
+        """Return int64 (n,): the number of pods on each node that have all these labels.
 
         Parameters
         ----------
         selector
             Labels, or a selector from :func:`cache.label_selectors.compile_label_selector`.
         namespaces
-            Pods of these; None for pods of every namespace.
+            The namespaces of the pods; None for all namespaces.
 
-        *Cost*: the first time a look at every pod, later at those that came and went.
+        *Cost*: proportional to all pods on the first call, later to the pods that changed.
         """
         within = None if namespaces is None else frozenset(namespaces)
         query = PodQuery(within, selector_of(selector))
         return self._taken(self._view.columns.terms.count(query))
 
-    # --- what the plugin brings itself --------------------------------------------------------
+    # --- the plugin's own values --------------------------------------------------------------
 
     def per_node(
         self, key: Hashable, function: Callable[[Node], float], *, of_pods: bool = False
     ) -> npt.NDArray[np.float64]:
-        """Return float64 (n,): a function of one node, remembered.
+        """Return float64 (n,): the cached values of a function of one node.
 
         Parameters
         ----------
         key
-            The column's name, for this plugin alone: the function must be the same for the same
+            The name of the column within this plugin: the function must be the same for the same
             key.
         function
-            Looks at nothing but the node that it is given.
+            Computes the value from its argument only.
         of_pods
-            Whether it looks at the node's pods, or at what they request. If not, it is asked again
-            only when the node object itself changed.
+            Whether it depends on the node's pods or on their requests. If not, it is called again
+            only after the node object itself has changed.
 
         Raises
         ------
         PolicyAnswerError
-            When the function returns anything but a number; what it raises is raised.
+            When the function does not return a number. Its own exceptions propagate.
         """
         own = self._own
         column = own.per_node(
@@ -243,7 +243,7 @@ class Nodes:
         return self._taken(column)
 
     def metric(self, name: str) -> npt.NDArray[np.float64]:
-        """Return float64 (n,): a measured metric, NaN where it is unknown or too old."""
+        """Return float64 (n,): a node metric, NaN where it is unknown or too old."""
         return self._taken(self._own.metric(self._view.columns, name))
 
     def _numbers(

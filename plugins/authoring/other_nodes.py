@@ -1,4 +1,4 @@
-"""The rest of the cluster, for a question about one node that may not be as it is asked about."""
+"""Views of one node, possibly a what-if copy, whose columns contain all other nodes as well."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class OtherNodes:
-    """Makes views of one node that stands among all others.
+    """Creates views of one node whose columns contain all nodes of the cluster.
 
     Notes
     -----
     *Concurrency*: confined to the thread that calls the plugin.
 
-    *Cost*: nothing where the node is as the snapshot has it. The first what-if after a change of
-    the cluster copies the columns, some 10 us a node; each further one costs some 10 us.
+    *Cost*: nothing if the node is the one in the snapshot. The first what-if after a change of the
+    cluster copies the columns, about 10 us a node; each further what-if costs about 10 us.
     """
 
     def __init__(self) -> None:
@@ -31,14 +31,14 @@ class OtherNodes:
         self._changed = ""
 
     def saw(self, view: NodesView) -> None:
-        """Remember whose nodes those are."""
+        """Store a weak reference to the columns of a view, as the source of the other nodes."""
         if self._seen is None or self._seen() is not view.columns:
             self._seen, self._copy = ref(view.columns), None
 
     def view_of(self, info: NodeInfo) -> NodesView:
-        """Return a view of ``info`` alone, whose ``columns`` are of it and all other nodes.
+        """Return a view of ``info`` alone, whose ``columns`` contain it and all other nodes.
 
-        It is good until the next call. Before the first :meth:`saw` there are no others.
+        The view is valid until the next call. Before the first :meth:`saw`, it has no other nodes.
         """
         columns = None if self._seen is None else self._seen()
         if columns is None:

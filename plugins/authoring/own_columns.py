@@ -1,7 +1,8 @@
-"""What a plugin works out for each node itself, kept from one call to the next.
+"""The columns that one user's plugin computes for each node, cached between its calls.
 
-A derived column of the snapshot is everybody's who asks for the same, and its function must not
-raise. The columns here are one plugin's own, and what its function raises leaves them as they were.
+Derived columns of the snapshot are shared by all plugins that define the same column, and their
+functions must not raise. The columns here belong to one plugin; a function that raises leaves its
+column unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _Filled:
-    """One column over all rows, and what it was filled from."""
+    """One column over all rows, with the cursor, epoch and version of its source."""
 
     __slots__ = ("array", "cursor", "epoch", "version")
 
@@ -42,13 +43,13 @@ class OwnColumns:
     Parameters
     ----------
     metrics
-        Gives what was measured.
+        The node metrics.
 
     Notes
     -----
     *Concurrency*: confined to the thread that calls the plugin.
 
-    Columns die with the snapshot that they are about.
+    The columns of a snapshot are dropped together with the snapshot.
     """
 
     def __init__(self, metrics: NodeMetrics) -> None:
@@ -66,9 +67,9 @@ class OwnColumns:
         return kept.array
 
     def metric(self, columns: Columns, name: str) -> npt.NDArray[np.float64]:
-        """Return a metric of all rows, float64 (n_nodes,), read-only, NaN where unknown.
+        """Return a metric of all rows, float64 (n_nodes,), read-only, NaN where it is unknown.
 
-        *Cost*: constant until there is a new reading, or nodes come or go.
+        *Cost*: constant, except after a new reading or after nodes were added or removed.
         """
         reading = self._metrics.latest(name)
         kept = self._column(columns, ("metric", name))
@@ -86,7 +87,7 @@ class OwnColumns:
         return kept.array
 
     def metric_of(self, name: str, node_name: str) -> float:
-        """Return a metric of one node; NaN where it is unknown."""
+        """Return a metric of one node; NaN if it is unknown."""
         reading = self._metrics.latest(name)
         return math.nan if reading is None else reading.by_node.get(node_name, math.nan)
 
@@ -98,21 +99,21 @@ class OwnColumns:
         *,
         of_pods: bool,
     ) -> npt.NDArray[np.float64]:
-        """Return a function's values for all rows, float64 (n_nodes,), read-only.
+        """Return the values of a function for all rows, float64 (n_nodes,), read-only.
 
-        *Cost*: one call for each node that changed since the last time; when nodes came or went,
-        a copy of the column more.
+        *Cost*: one call for each node that changed since the last call; additionally a copy of the
+        column.
 
         Raises
         ------
         PolicyAnswerError
-            When the function returns anything but a number; what it raises is raised.
+            When the function does not return a number. Its own exceptions propagate.
         """
         kept = self._column(columns, ("per_node", key, of_pods))
         cursor, rows = columns.follow(kept.cursor, of_pods=of_pods)
         if not rows:
             return kept.array
-        # What the function raises must leave the column as it was.
+        # If the function raises, the stored column must stay unchanged.
         array = np.resize(kept.array, len(columns))
         for row in rows:
             info = columns.info_at(row)

@@ -1,4 +1,4 @@
-"""A pod as a user's plugin sees it."""
+"""The read-only view of a pod that a user's plugin receives."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Pod:
-    """A pod; nothing of it can be changed.
+    """A pod, read-only.
 
     Notes
     -----
-    *Cost*: made for each call in a fraction of a microsecond; it holds nothing of its own.
+    *Cost*: constructed for each call in a fraction of a microsecond; it copies nothing.
     """
 
     __slots__ = ("_info",)
@@ -29,41 +29,41 @@ class Pod:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the pod."""
         return self._info.name
 
     @property
     def namespace(self) -> str:
-        """Its namespace."""
+        """The namespace of the pod."""
         return self._info.namespace
 
     @property
     def uid(self) -> str:
-        """What no other pod ever has, unlike its name."""
+        """The UID of the pod, which, unlike its name, is never used again."""
         return self._info.uid
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Its labels."""
+        """The labels of the pod."""
         return MappingProxyType(self._info.labels)
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """Its annotations, as far as they are kept: see docs/plugins.md."""
+        """The annotations of the pod that Berth stores: see docs/plugins.md."""
         return MappingProxyType(self._info.pod.metadata.annotations)
 
     @property
     def priority(self) -> int:
-        """Its priority, 0 when none is set."""
+        """The priority of the pod, 0 if none is set."""
         return self._info.priority
 
     @property
     def scheduler_name(self) -> str:
-        """The profile that it asks for."""
+        """The name of the profile that schedules the pod."""
         return self._info.pod.spec.scheduler_name
 
     def requests(self, resource: str) -> int:
-        """Return what the pod asks for: milli-CPU for ``cpu``, bytes or counts for all others."""
+        """Return the request of the pod: milli-CPU for ``cpu``, bytes or counts for all others."""
         return 1 if resource == PODS else self._info.requests.get(resource, 0)
 
     @property
@@ -73,29 +73,29 @@ class Pod:
 
     @property
     def owner_kind(self) -> str:
-        """The kind of the controller that made it, such as ``ReplicaSet``; empty without one."""
+        """The kind of the pod's controller, such as ``ReplicaSet``; empty without one."""
         owner = self._owner()
         return "" if owner is None else owner.kind
 
     @property
     def owner_name(self) -> str:
-        """The name of the controller that made it; empty without one."""
+        """The name of the pod's controller; empty without one."""
         owner = self._owner()
         return "" if owner is None else owner.name
 
     @property
     def node_name(self) -> str:
-        """The node that it runs on; empty for the pod that is to be placed."""
+        """The node to which the pod is assigned; empty for the pod that is being scheduled."""
         return self._info.node_name
 
     @property
     def is_terminating(self) -> bool:
-        """Whether somebody asked for its deletion."""
+        """Whether the deletion of the pod has been requested."""
         return self._info.is_terminating
 
     @property
     def spec(self) -> PodSpec:
-        """All of the spec that scheduling reads, in the API's words and snake_case."""
+        """The fields of the spec that scheduling reads, with the API's names in snake_case."""
         return self._info.pod.spec
 
     def _owner(self) -> OwnerReference | None:

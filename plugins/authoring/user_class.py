@@ -1,4 +1,4 @@
-"""What a user's class says of itself, and whether it can be a plugin."""
+"""Validation of a user's class: whether it can be a plugin, and its name and arguments."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from plugins.authoring.args import Args
 from plugins.framework.interfaces import Plugin
 
 METHODS: Final = ("filter", "filter_one", "score", "score_one")
-"""What a class needs at least one of."""
+"""The methods of which a class must define at least one."""
 
 
 class PolicyClassError(TypeError):
-    """A class that cannot be a plugin; the message names the class and what is wrong."""
+    """A class cannot be a plugin; the message names the class and the problem."""
 
 
 def is_policy(candidate: object) -> bool:
-    """Tell whether something is a class that means to be a user's plugin.
+    """Return whether an object is a class that is meant as a user's plugin.
 
-    One that has a filter or a score and is not of the framework's own kind.
+    Such a class has a filter or a score and is not a subclass of the framework's ``Plugin``.
     """
     return (
         isinstance(candidate, type)
@@ -31,23 +31,23 @@ def is_policy(candidate: object) -> bool:
 
 
 def policy_name(cls: type) -> str:
-    """Return the name by which profiles know a user's class: its ``name``, or the class's own."""
+    """Return the name of a user's class in profiles: its ``name``, else the class name."""
     name = cls.__dict__.get("name", cls.__name__)
     return name if isinstance(name, str) and name else cls.__name__
 
 
 def has_any(cls: type, *methods: str) -> bool:
-    """Tell whether a class has one of these methods."""
+    """Return whether a class has one of these methods."""
     return any(callable(getattr(cls, method, None)) for method in methods)
 
 
 def check_class(cls: type) -> None:
-    """Look at a class as a whole.
+    """Validate the methods, the attributes and the arguments of a class.
 
     Raises
     ------
     PolicyClassError
-        When it cannot be a plugin.
+        When the class cannot be a plugin.
     """
     if not has_any(cls, *METHODS):
         raise PolicyClassError(
@@ -82,12 +82,12 @@ _TAKES: Final = {
 
 
 def args_type_of(cls: type) -> type[msgspec.Struct] | None:
-    """Return the class of its arguments; None if it takes none.
+    """Return the class of a user's class's arguments; None if it takes no arguments.
 
     Raises
     ------
     PolicyClassError
-        When its ``Args`` is something else.
+        When its ``Args`` is not a subclass of ``berth.Args``.
     """
     found = getattr(cls, "Args", None)
     if found is None or found is Args:
@@ -98,13 +98,13 @@ def args_type_of(cls: type) -> type[msgspec.Struct] | None:
 
 
 def takes_args(cls: type) -> bool:
-    """Tell whether its constructor wants the arguments."""
+    """Return whether the constructor of a class takes the arguments."""
     constructor = cls.__dict__.get("__init__") or inspect.getattr_static(cls, "__init__")
     return constructor is not object.__init__ and _accepts(constructor, 2)
 
 
 def _accepts(function: Any, count: int) -> bool:
-    """Tell whether a function can be called with so many positional arguments."""
+    """Return whether a function can be called with ``count`` positional arguments."""
     try:
         inspect.signature(function).bind(*range(count))
     except TypeError:

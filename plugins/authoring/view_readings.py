@@ -1,4 +1,4 @@
-"""What the views of one node and of all nodes have in common: reading numbers and selectors."""
+"""Parsing of numbers and selectors, shared by the views of one node and of many nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def number_of(text: str | None, default: float) -> float:
-    """Return the number that a text is; ``default`` for None, other texts, infinity and NaN."""
+    """Return a string as a number; ``default`` for None, other strings, infinity and NaN."""
     if text is None or "_" in text:
         return default
     try:
@@ -24,12 +24,12 @@ def number_of(text: str | None, default: float) -> float:
 
 
 def selector_of(selector: Mapping[str, str] | Selector) -> Selector:
-    """Return the selector of pods that have all of these labels, or the one that was given.
+    """Return the selector of pods that have all these labels; a selector is returned unchanged.
 
     Raises
     ------
     ValueError
-        When a key or value cannot be a label's.
+        When a key or value is not valid for a label.
     """
     if isinstance(selector, Selector):
         return selector
