@@ -65,7 +65,7 @@ def adapt(cls: type, *, guard: Guard | None = None) -> type[Plugin]:
     if has_any(cls, "signature"):
         bases.append(_Signed)
     if has_any(cls, "score", "score_one") and not normalized:
-        bases.append(_Stretched)
+        bases.append(_Scaled)
     for vector, scalar, *forms in _FORMS:
         written = (has_any(cls, vector), has_any(cls, scalar))
         bases += [form for form, of in zip(forms, _WRITTEN, strict=True) if written == of]
@@ -104,7 +104,7 @@ class PolicyPlugin(Plugin):
         except Exception as error:
             why = str(error) or type(error).__name__
             raise ArgsError("", f"{self.name} refuses them: {why}") from error
-        self.own_columns = OwnColumns(_LentMetrics(handle))
+        self.own_columns = OwnColumns(_LateMetrics(handle))
         self.others = OtherNodes()
 
     def events_to_register(self) -> Sequence[EventRegistration]:
@@ -122,7 +122,7 @@ class PolicyPlugin(Plugin):
         return self.others.view_of(node_info) if self.looks_at_others else NodesView.of([node_info])
 
 
-class _LentMetrics:
+class _LateMetrics:
     """The handle's node metrics, read late: a constructor must not use its handle.
 
     The handle of a plugin on trial has no node metrics.
@@ -169,10 +169,10 @@ class _VectorFilter(_Filter, FilterPlugin):
         """Filter all nodes of the view."""
         count = len(nodes)
 
-        def ask() -> npt.NDArray[np.bool_]:
+        def call() -> npt.NDArray[np.bool_]:
             return checked_mask(self.user.filter(Pod(info), self.nodes(nodes)), count)
 
-        passed = self.guard.call(self.name, "filter", ask)
+        passed = self.guard.call(self.name, "filter", call)
         if passed is ABSENT or passed.all():
             return ALL_PASS
         return NodeVerdicts(passed.copy(), status=unschedulable(self._reason))
@@ -187,12 +187,12 @@ class _ScalarFilter(_Filter, FilterPlugin):
         """Filter all nodes of the view, one after the other."""
         infos = nodes.node_infos()
 
-        def ask() -> list[str | None]:
+        def call() -> list[str | None]:
             pod, judge, reason = Pod(info), self.user.filter_one, self._reason
             own = self.own_columns
             return [checked_verdict(judge(pod, Node(each, own)), reason) for each in infos]
 
-        reasons = self.guard.call(self.name, "filter_one", ask)
+        reasons = self.guard.call(self.name, "filter_one", call)
         if reasons is ABSENT or not any(reasons):
             return ALL_PASS
         passed = np.fromiter((each is None for each in reasons), np.bool_, len(reasons))
@@ -210,11 +210,11 @@ class _ScalarFilter(_Filter, FilterPlugin):
     def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
         """Judge one node."""
 
-        def ask() -> str | None:
+        def call() -> str | None:
             answer = self.user.filter_one(Pod(info), Node(node_info, self.own_columns))
             return checked_verdict(answer, self._reason)
 
-        reason = self.guard.call(self.name, "filter_one", ask)
+        reason = self.guard.call(self.name, "filter_one", call)
         return SUCCESS if reason is None or reason is ABSENT else unschedulable(reason)
 
 
@@ -240,7 +240,7 @@ class _VectorScore(_Score, ScorePlugin):
     def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
         """Return the raw scores of all nodes of the view."""
 
-        def ask() -> npt.NDArray[np.float64]:
+        def call() -> npt.NDArray[np.float64]:
             answer = self.user.score(Pod(info), self.nodes(nodes))
             return checked_scores(
                 answer,
@@ -249,7 +249,7 @@ class _VectorScore(_Score, ScorePlugin):
                 normalized=self.is_normalized,
             )
 
-        scores = self.guard.call(self.name, "score", ask)
+        scores = self.guard.call(self.name, "score", call)
         return np.zeros(len(nodes), np.int64) if scores is ABSENT else self._encoded(scores)
 
     def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
@@ -262,7 +262,7 @@ class _ScalarScore(_Score, ScorePlugin):
         """Return the raw scores of all nodes of the view, computed one after the other."""
         infos = nodes.node_infos()
 
-        def ask() -> npt.NDArray[np.float64]:
+        def call() -> npt.NDArray[np.float64]:
             pod, judge, own = Pod(info), self.user.score_one, self.own_columns
             normalized = self.is_normalized
             return np.fromiter(
@@ -274,21 +274,21 @@ class _ScalarScore(_Score, ScorePlugin):
                 len(infos),
             )
 
-        scores = self.guard.call(self.name, "score_one", ask)
+        scores = self.guard.call(self.name, "score_one", call)
         return np.zeros(len(infos), np.int64) if scores is ABSENT else self._encoded(scores)
 
     def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
         """Return the raw score of one node."""
 
-        def ask() -> float:
+        def call() -> float:
             answer = self.user.score_one(Pod(info), Node(node_info, self.own_columns))
             return checked_score(answer, node_info.name, normalized=self.is_normalized)
 
-        score = self.guard.call(self.name, "score_one", ask)
+        score = self.guard.call(self.name, "score_one", call)
         return 0 if score is ABSENT else int(self._encoded(np.array([score]))[0])
 
 
-class _Stretched(PolicyPlugin):
+class _Scaled(PolicyPlugin):
     def normalize(self, state: CycleState, info: PodInfo, scores: IntArray) -> IntArray:
         """Scale raw scores to 0..100: the best becomes 100, the worst 0."""
         higher = bool(getattr(self.user, "higher_is_better", True))

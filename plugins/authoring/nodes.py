@@ -123,7 +123,7 @@ class Nodes:
     @property
     def names(self) -> npt.NDArray[np.object_]:
         """Object (n,): the names of the nodes."""
-        return self._taken(self._own.names(self._view.columns))
+        return self._take(self._own.names(self._view.columns))
 
     def index(self, name: str) -> int | None:
         """Return the index of a node, or None if it is not in the view."""
@@ -211,7 +211,7 @@ class Nodes:
         """
         within = None if namespaces is None else frozenset(namespaces)
         query = PodQuery(within, selector_of(selector))
-        return self._taken(self._view.columns.terms.count(query))
+        return self._take(self._view.columns.terms.count(query))
 
     # --- the plugin's own values --------------------------------------------------------------
 
@@ -240,11 +240,11 @@ class Nodes:
         column = own.per_node(
             self._view.columns, key, lambda info: function(Node(info, own)), of_pods=of_pods
         )
-        return self._taken(column)
+        return self._take(column)
 
     def metric(self, name: str) -> npt.NDArray[np.float64]:
         """Return float64 (n,): a node metric, NaN where it is unknown or too old."""
-        return self._taken(self._own.metric(self._view.columns, name))
+        return self._take(self._own.metric(self._view.columns, name))
 
     def _numbers(
         self, key: Hashable, fill: Callable[[NodeInfo], float], default: float
@@ -254,7 +254,7 @@ class Nodes:
             numbers = np.where(np.isnan(numbers), default, numbers)
         return _read_only(numbers)
 
-    def _taken(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _take(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return _read_only(self._view.take(array))
 
     def __repr__(self) -> str:

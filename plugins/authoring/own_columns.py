@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from plugins.framework.node_metrics import NodeMetrics
 
 
-class _Filled:
+class _Column:
     """One column over all rows, with the cursor, epoch and version of its source."""
 
     __slots__ = ("array", "cursor", "epoch", "version")
@@ -54,7 +54,7 @@ class OwnColumns:
 
     def __init__(self, metrics: NodeMetrics) -> None:
         self._metrics = metrics
-        self._kept: WeakKeyDictionary[Columns, dict[Hashable, _Filled]] = WeakKeyDictionary()
+        self._kept: WeakKeyDictionary[Columns, dict[Hashable, _Column]] = WeakKeyDictionary()
 
     def names(self, columns: Columns) -> npt.NDArray[np.object_]:
         """Return the names of all rows, object (n_nodes,), read-only."""
@@ -122,14 +122,14 @@ class OwnColumns:
         kept.array, kept.cursor = _read_only(array), cursor
         return kept.array
 
-    def _column(self, columns: Columns, key: Hashable) -> _Filled:
+    def _column(self, columns: Columns, key: Hashable) -> _Column:
         of_columns = self._kept.get(columns)
         if of_columns is None:
             of_columns = self._kept[columns] = {}
-        found = of_columns.get(key)
-        if found is None:
-            found = of_columns[key] = _Filled()
-        return found
+        column = of_columns.get(key)
+        if column is None:
+            column = of_columns[key] = _Column()
+        return column
 
 
 def _number(key: Hashable, value: object, node: str) -> float:

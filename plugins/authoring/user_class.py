@@ -89,12 +89,12 @@ def args_type_of(cls: type) -> type[msgspec.Struct] | None:
     PolicyClassError
         When its ``Args`` is not a subclass of ``berth.Args``.
     """
-    found = getattr(cls, "Args", None)
-    if found is None or found is Args:
+    args_type = getattr(cls, "Args", None)
+    if args_type is None or args_type is Args:
         return None
-    if not isinstance(found, type) or not issubclass(found, Args):
+    if not isinstance(args_type, type) or not issubclass(args_type, Args):
         raise PolicyClassError(f"{cls.__name__}.Args must be a subclass of berth.Args")
-    return found
+    return args_type
 
 
 def takes_args(cls: type) -> bool:

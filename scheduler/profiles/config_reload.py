@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 _LIVE: Final = frozenset({"profiles", "extenders", "percentage_of_nodes_to_score"})
 """Fields of a configuration that take effect while berth runs."""
 
-_ABOUT_THE_FILE: Final = frozenset({"given", "replaced", "source", "api_version", "kind"})
+_SOURCE_FIELDS: Final = frozenset({"given", "replaced", "source", "api_version", "kind"})
 
 APPLIED: Final = "applied"
 REFUSED: Final = "refused"
@@ -87,18 +87,18 @@ class ConfigReload:
         self._known = known
         self._started_with = started_with
         self._count = count
-        self._taken = self._content()
-        self._seen = self._taken
+        self._applied_content = self._content()
+        self._last_content = self._applied_content
         self.problem = ""
         self.needs_restart: tuple[str, ...] = ()
 
     def look(self) -> bool:
         """Reload if the content has changed and is stable; return whether it was reloaded."""
         content = self._content()
-        settled, self._seen = content == self._seen, content
-        if content == self._taken or not settled:
+        settled, self._last_content = content == self._last_content, content
+        if content == self._applied_content or not settled:
             return False
-        self._taken = content
+        self._applied_content = content
         self.reload()
         return True
 
@@ -153,19 +153,19 @@ class ConfigReload:
 
 def restart_fields(started_with: SchedulerConfig, config: SchedulerConfig) -> tuple[str, ...]:
     """Return the fields that differ and take effect only at the start, as paths of the file."""
-    found: list[str] = []
+    paths: list[str] = []
     for field in msgspec.structs.fields(type(config)):
-        if field.name in _LIVE | _ABOUT_THE_FILE:
+        if field.name in _LIVE | _SOURCE_FIELDS:
             continue
         before, after = getattr(started_with, field.name), getattr(config, field.name)
         if before == after:
             continue
         if isinstance(after, msgspec.Struct):
-            found += (
+            paths += (
                 f"{field.encode_name}.{below.encode_name}"
                 for below in msgspec.structs.fields(type(after))
                 if getattr(before, below.name) != getattr(after, below.name)
             )
         else:
-            found.append(field.encode_name)
-    return tuple(found)
+            paths.append(field.encode_name)
+    return tuple(paths)

@@ -109,9 +109,9 @@ class ExtenderChains:
             await chain.close()
 
     def _close_later(self, chain: ExtenderChain) -> None:
-        self._loop.call_later(CLOSE_AFTER_S, self._close_unless_asked, chain)
+        self._loop.call_later(CLOSE_AFTER_S, self._close_if_idle, chain)
 
-    def _close_unless_asked(self, chain: ExtenderChain) -> None:
+    def _close_if_idle(self, chain: ExtenderChain) -> None:
         if chain.requests_in_flight:
             self._close_later(chain)
             return
@@ -125,10 +125,10 @@ class ExtenderChains:
         if _is_running(self._loop):
             return self._informer()
         try:
-            made = asyncio.run_coroutine_threadsafe(self._synced_informer(), self._loop)
-            return made.result(FIRST_LIST_S)
+            future = asyncio.run_coroutine_threadsafe(self._synced_informer(), self._loop)
+            return future.result(FIRST_LIST_S)
         except TimeoutError as error:
-            made.cancel()
+            future.cancel()
             raise ConfigError(path, f"nodes could not be listed in {FIRST_LIST_S:g} s") from error
 
     async def _synced_informer(self) -> Informer[WholeObject]:
@@ -142,8 +142,8 @@ class ExtenderChains:
 
 def _wants_whole_nodes(extenders: tuple[Extender, ...]) -> bool:
     return any(
-        (each.filter_verb or each.prioritize_verb) and not each.node_cache_capable
-        for each in extenders
+        (extender.filter_verb or extender.prioritize_verb) and not extender.node_cache_capable
+        for extender in extenders
     )
 
 

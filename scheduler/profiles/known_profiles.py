@@ -156,8 +156,8 @@ class KnownProfiles:
             self._config, self._of_file = config, made
             for resource in self._resources.values():
                 self._compile(resource)
-            told = self._settle()
-        self._tell(told)
+            changed = self._activate()
+        self._notify(changed)
         return []
 
     def put(self, version: ProfileVersion) -> ProfileStatus:
@@ -179,9 +179,9 @@ class KnownProfiles:
                 resource.version = version
             if is_new:
                 self._compile(resource)
-            told = self._settle() if is_new else self._restate()
+            changed = self._activate() if is_new else self._update_statuses()
             status = self._statuses[name]
-        self._tell(told)
+        self._notify(changed)
         return status
 
     def remove(self, name: str) -> None:
@@ -189,9 +189,9 @@ class KnownProfiles:
         with self._lock:
             if self._resources.pop(name, None) is None:
                 return
-            told = self._settle()
+            changed = self._activate()
             self._end_shadow(name)
-        self._tell(told)
+        self._notify(changed)
 
     def plugins_changed(self) -> list[Mistake]:
         """Compile the profiles again that use plugins which have been replaced.
@@ -210,8 +210,8 @@ class KnownProfiles:
                 mistakes += error.mistakes
             for resource in self._resources.values():
                 self._compile(resource)
-            told = self._settle()
-        self._tell(told)
+            changed = self._activate()
+        self._notify(changed)
         return mistakes
 
     def plugin_trouble(self, troubles: Mapping[str, str]) -> None:
@@ -221,8 +221,8 @@ class KnownProfiles:
         """
         with self._lock:
             self._troubles = MappingProxyType(dict(troubles))
-            told = self._restate()
-        self._tell(told)
+            changed = self._update_statuses()
+        self._notify(changed)
 
     # --- compiling ----------------------------------------------------------------------------
 
@@ -298,7 +298,7 @@ class KnownProfiles:
 
     # --- selection of the deciding profiles ---------------------------------------------------
 
-    def _settle(self) -> frozenset[str]:
+    def _activate(self) -> frozenset[str]:
         """Select the deciding profiles, swap them in, and return the names with a new status."""
         running = {name: each.framework for name, each in self._of_file.items()}
         for name, winner in winners(self._resources.values()).items():
@@ -311,10 +311,10 @@ class KnownProfiles:
             log.info(
                 "profiles running", running={n: each.policy.text for n, each in running.items()}
             )
-        self._let_go()
-        return self._restate()
+        self._release_unused()
+        return self._update_statuses()
 
-    def _let_go(self) -> None:
+    def _release_unused(self) -> None:
         """Release the profiles that neither the file nor any SchedulingProfile holds any more.
 
         Such a profile may never have decided: it ran in shadow mode, or an older one was used.
@@ -325,7 +325,7 @@ class KnownProfiles:
         for framework in before - self._held:
             self._compiler.release(framework)
 
-    def _restate(self) -> frozenset[str]:
+    def _update_statuses(self) -> frozenset[str]:
         """Compute all statuses again and return the names of those that changed."""
         decides = winners(self._resources.values())
         statuses = {
@@ -336,6 +336,6 @@ class KnownProfiles:
         names = before.keys() | statuses.keys()
         return frozenset(name for name in names if before.get(name) != statuses.get(name))
 
-    def _tell(self, names: frozenset[str]) -> None:
+    def _notify(self, names: frozenset[str]) -> None:
         for callback in tuple(self._callbacks) if names else ():
             callback(names)

@@ -104,7 +104,7 @@ class LiveProfiles:
         if self._supply is not None and reload is not None:
             self._supply.start(
                 on_change=lambda _: thread.do(reload.plugins_changed),
-                on_trouble=lambda told: thread.do(lambda: self.known.plugin_trouble(told)),
+                on_trouble=lambda troubles: thread.do(lambda: self.known.plugin_trouble(troubles)),
             )
 
     def stop(self) -> None:

@@ -160,7 +160,7 @@ class ProfileCompiler:
         except Exception as error:
             # A plugin's constructor is a user's code and may raise anything.
             self._release(chain)
-            raise ConfigError(path, f"cannot be made: {_said(error)}") from error
+            raise ConfigError(path, f"cannot be made: {_error_text(error)}") from error
 
     def release(self, framework: FrameworkRunner) -> None:
         """Release the extenders of a profile that does not decide any more."""
@@ -242,7 +242,7 @@ def _effective(
     try:
         entries, mistakes = check_plugin_config(given, plugins, where)
     except Exception as error:  # noqa: BLE001 - a user's code may raise anything
-        return None, [Mistake(where, f"cannot be tried: {_said(error)}")]
+        return None, [Mistake(where, f"cannot be tried: {_error_text(error)}")]
     checked = msgspec.structs.replace(profile, plugin_config=entries)
     effective, found = effective_profile(checked, plugins, path, percentage)
     mistakes += found
@@ -262,7 +262,7 @@ def _plain(entry: PluginConfig, plugins: Mapping[str, type[Plugin]]) -> PluginCo
     return PluginConfig(entry.name, msgspec.to_builtins(entry.args, enc_hook=str))
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     if isinstance(error, ArgsError):
         return f"{error.path}: {error.why}"
     return f"{type(error).__name__}: {error}"

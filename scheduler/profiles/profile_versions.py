@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from scheduler.profiles import profile_status as words
+from scheduler.profiles import profile_status as reasons
 from scheduler.profiles.profile_spec import Mode
 from scheduler.profiles.profile_status import Condition, ProfileStatus
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scheduler.profiles.profile_spec import ProfileVersion
     from scheduler.runtime.framework_runner import FrameworkRunner
 
-_MAX_TOLD: Final = 10
+_MAX_LISTED: Final = 10
 """Maximum number of mistakes in the message of a condition."""
 
 
@@ -102,22 +102,22 @@ class Resource:
 
     def _accepted(self, winner: Resource | None) -> Condition:
         if self.mistakes:
-            return Condition(False, words.INVALID, _list(self.mistakes))
+            return Condition(False, reasons.INVALID, _list(self.mistakes))
         if winner is not None and winner is not self:
-            return Condition(False, words.CONFLICT, _conflict(winner))
-        return Condition(True, words.VALID)
+            return Condition(False, reasons.CONFLICT, _conflict(winner))
+        return Condition(True, reasons.VALID)
 
     def _active(self, winner: Resource | None) -> Condition:
         good = self.good
         if good is None:
-            return Condition(False, words.NOT_ACCEPTED)
+            return Condition(False, reasons.NOT_ACCEPTED)
         if winner is self:
             name, generation = good.effective.scheduler_name, good.origin.generation
             text = f"generation {generation} decides over pods of schedulerName {name!r}"
-            return Condition(True, words.RUNNING, text)
+            return Condition(True, reasons.RUNNING, text)
         if winner is not None:
-            return Condition(False, words.CONFLICT, _conflict(winner))
-        return Condition(False, words.SHADOWING, "is compared with the policy that decides")
+            return Condition(False, reasons.CONFLICT, _conflict(winner))
+        return Condition(False, reasons.SHADOWING, "is compared with the policy that decides")
 
     def _degraded(
         self, is_active: bool, of_file: Collection[str], troubles: Mapping[str, str]
@@ -128,12 +128,12 @@ class Resource:
                 f"generation {spec.generation} cannot be used, generation "
                 f"{good.origin.generation} keeps running: {_list(self.mistakes)}"
             )
-            return Condition(True, words.LAST_GOOD, text)
+            return Condition(True, reasons.LAST_GOOD, text)
         if self.mistakes:
             name = spec.profile.scheduler_name
             instead = "the configuration file's profile decides" if name in of_file else "pods wait"
             text = f"generation {spec.generation} cannot be used, {instead}: {_list(self.mistakes)}"
-            return Condition(True, words.NOT_RUNNING, text)
+            return Condition(True, reasons.NOT_RUNNING, text)
         running = () if good is None else good.framework.plugins
         failing = [
             f"{plugin.name}: {troubles[plugin.name]}"
@@ -141,20 +141,20 @@ class Resource:
             if plugin.name in troubles
         ]
         if failing:
-            return Condition(True, words.PLUGIN_FAILING, "; ".join(failing))
-        return Condition(False, words.AS_EXPECTED)
+            return Condition(True, reasons.PLUGIN_FAILING, "; ".join(failing))
+        return Condition(False, reasons.AS_EXPECTED)
 
 
 def winners(resources: Iterable[Resource]) -> dict[str, Resource]:
     """Return the SchedulingProfile that decides for each schedulerName: the oldest usable one."""
-    found: dict[str, Resource] = {}
+    deciding: dict[str, Resource] = {}
     for each in sorted(
         resources, key=lambda resource: (resource.version.created, resource.version.name)
     ):
         name = each.wants
         if name is not None:
-            found.setdefault(name, each)
-    return found
+            deciding.setdefault(name, each)
+    return deciding
 
 
 def _conflict(winner: Resource) -> str:
@@ -163,6 +163,6 @@ def _conflict(winner: Resource) -> str:
 
 
 def _list(mistakes: tuple[Mistake, ...]) -> str:
-    told = "; ".join(str(each) for each in mistakes[:_MAX_TOLD])
-    more = len(mistakes) - _MAX_TOLD
-    return f"{told}; and {more} more" if more > 0 else told
+    listed = "; ".join(str(each) for each in mistakes[:_MAX_LISTED])
+    more = len(mistakes) - _MAX_LISTED
+    return f"{listed}; and {more} more" if more > 0 else listed

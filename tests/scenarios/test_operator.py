@@ -13,7 +13,7 @@ from scheduler.config import GoDuration, default_config
 from scheduler.profiles.available_plugins import PluginSupply, SupplyOptions
 from scheduler.profiles.config_reload import ConfigSource
 from scheduler.profiles.operator import OperatorOptions
-from scheduler.profiles.operator.history import GOOD, seal_of
+from scheduler.profiles.operator.history import GOOD, digest_of
 from tests.controlplane.access import NAMESPACE
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.objects import make_pod
@@ -128,8 +128,8 @@ def test_whoever_writes_statuses_cannot_choose_what_runs(
     entries = [{**history[0], "generation": 0, "spec": forged}, {**history[0], "spec": forged}]
     for entry in entries:
         status = {"history": [entry, *history]}
-        seals = {"annotations": {GOOD: seal_of(entry)}}
-        world.profiles.patch_status("chosen", {"metadata": seals, "status": status})
+        digests = {"annotations": {GOOD: digest_of(entry)}}
+        world.profiles.patch_status("chosen", {"metadata": digests, "status": status})
         with world.berth() as berth:
             wait_until(lambda: berth.is_ready, "berth is ready again")
             assert known(berth) == {"chosen": 1}

@@ -64,13 +64,13 @@ def _profiles(options: argparse.Namespace) -> int:
             return [await _get(transport, options.name)]
         return await _list(transport)
 
-    found = _ask(options.kubeconfig, options.name, read)
+    profiles = _run(options.kubeconfig, options.name, read)
     if options.output == "json":
-        sys.stdout.write(json.dumps(found, indent=2) + "\n")
+        sys.stdout.write(json.dumps(profiles, indent=2) + "\n")
     elif options.name is not None:
-        sys.stdout.write(details(found[0], time.time()))
-    elif found:
-        sys.stdout.write(table(found, time.time()))
+        sys.stdout.write(details(profiles[0], time.time()))
+    elif profiles:
+        sys.stdout.write(table(profiles, time.time()))
     else:
         sys.stderr.write("berth: there are no SchedulingProfiles\n")
     return 0
@@ -80,7 +80,7 @@ def _rollback(options: argparse.Namespace) -> int:
     async def change(transport: Transport) -> str:
         return await roll_back(transport, options.name, options.to)
 
-    sys.stdout.write(_ask(options.kubeconfig, options.name, change) + "\n")
+    sys.stdout.write(_run(options.kubeconfig, options.name, change) + "\n")
     return 0
 
 
@@ -100,14 +100,14 @@ async def roll_back(transport: Transport, name: str, generation: int | None) -> 
         When the API server refuses the request.
     """
     for _ in range(_TRIES):
-        found = await _get(transport, name)
-        entry = _entry(found, generation)
+        profile = await _get(transport, name)
+        entry = _entry(profile, generation)
         patch = [
             # A concurrent change is not overwritten: the test fails and the object is read again.
             {
                 "op": "test",
                 "path": "/metadata/resourceVersion",
-                "value": found["metadata"]["resourceVersion"],
+                "value": profile["metadata"]["resourceVersion"],
             },
             {"op": "replace", "path": "/spec", "value": entry["spec"]},
         ]
@@ -120,7 +120,7 @@ async def roll_back(transport: Transport, name: str, generation: int | None) -> 
                 content_type=_JSON_PATCH,
             )
         except ApiError as error:
-            if error.status in (409, 422) and await _has_changed(transport, found):
+            if error.status in (409, 422) and await _has_changed(transport, profile):
                 continue
             raise
         new = int(msgspec.json.decode(answer.body)["metadata"]["generation"])
@@ -129,10 +129,10 @@ async def roll_back(transport: Transport, name: str, generation: int | None) -> 
     raise ProfileError(f"{KIND} {name} keeps changing; try again")
 
 
-def _entry(found: Mapping[str, Any], generation: int | None) -> Mapping[str, Any]:
+def _entry(profile: Mapping[str, Any], generation: int | None) -> Mapping[str, Any]:
     """Return the entry of the history to return to."""
-    name, present = found["metadata"]["name"], found["metadata"]["generation"]
-    entries = entries_of_raw(found)
+    name, present = profile["metadata"]["name"], profile["metadata"]["generation"]
+    entries = entries_of_raw(profile)
     known = ", ".join(str(each["generation"]) for each in entries) or "none"
     if generation is None:
         before = [each for each in entries if each["generation"] != present]
@@ -146,22 +146,22 @@ def _entry(found: Mapping[str, Any], generation: int | None) -> Mapping[str, Any
                 f"generation {generation} of {KIND} {name} is not kept; the good ones are: {known}"
             )
         entry = matching[0]
-    if entry["spec"] == found.get("spec"):
+    if entry["spec"] == profile.get("spec"):
         raise ProfileError(f"{KIND} {name} has the spec of generation {entry['generation']} now")
     return entry
 
 
-async def _has_changed(transport: Transport, found: Mapping[str, Any]) -> bool:
-    now = await _get(transport, found["metadata"]["name"])
-    return bool(now["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"])
+async def _has_changed(transport: Transport, profile: Mapping[str, Any]) -> bool:
+    now = await _get(transport, profile["metadata"]["name"])
+    return bool(now["metadata"]["resourceVersion"] != profile["metadata"]["resourceVersion"])
 
 
 async def _outcome(transport: Transport, name: str, generation: int) -> str:
     """Wait up to `_WAIT_S` for the status of a generation; return the outcome as text."""
     until_s = time.monotonic() + _WAIT_S
     while time.monotonic() < until_s:
-        found = await _get(transport, name)
-        status = found.get("status") or {}
+        profile = await _get(transport, name)
+        status = profile.get("status") or {}
         if status.get("activeGeneration") == generation:
             return "and decides"
         if status.get("observedGeneration") == generation:
@@ -174,24 +174,24 @@ async def _outcome(transport: Transport, name: str, generation: int) -> str:
 # --- the cluster ------------------------------------------------------------------------------
 
 
-def _ask(
-    kubeconfig: str | None, name: str | None, question: Callable[[Transport], Awaitable[Any]]
+def _run(
+    kubeconfig: str | None, name: str | None, request: Callable[[Transport], Awaitable[Any]]
 ) -> Any:
-    async def ask() -> Any:
+    async def run() -> Any:
         credentials = await load_credentials(kubeconfig)
         transport = Transport(credentials, user_agent=f"berth/{VERSION} (profiles)")
         try:
-            return await question(transport)
+            return await request(transport)
         finally:
             await transport.close()
 
     try:
-        return asyncio.run(ask())
+        return asyncio.run(run())
     except ApiError as error:
-        raise ProfileError(_why(error, name)) from error
+        raise ProfileError(_error_text(error, name)) from error
 
 
-def _why(error: ApiError, name: str | None) -> str:
+def _error_text(error: ApiError, name: str | None) -> str:
     if error.status != 404:
         return f"the API server reports: {error.message}" if error.status else str(error)
     if name is not None and error.reason == "NotFound" and name in error.message:
@@ -201,11 +201,11 @@ def _why(error: ApiError, name: str | None) -> str:
 
 async def _get(transport: Transport, name: str) -> dict[str, Any]:
     answer = await transport.request("GET", f"{PATH}/{segment(name)}")
-    found: dict[str, Any] = msgspec.json.decode(answer.body)
-    return found
+    profile: dict[str, Any] = msgspec.json.decode(answer.body)
+    return profile
 
 
 async def _list(transport: Transport) -> list[dict[str, Any]]:
     answer = await transport.request("GET", PATH)
-    found: Sequence[dict[str, Any]] = msgspec.json.decode(answer.body)["items"]
-    return sorted(found, key=lambda each: str(each["metadata"]["name"]))
+    profiles: Sequence[dict[str, Any]] = msgspec.json.decode(answer.body)["items"]
+    return sorted(profiles, key=lambda profile: str(profile["metadata"]["name"]))

@@ -115,11 +115,11 @@ class CrdOperator:
 
     def _config_map(self, name: str) -> Mapping[str, str] | None:
         """Read a ConfigMap; called on the policies thread."""
-        asked = asyncio.run_coroutine_threadsafe(self._get_config_map(name), self._loop)
+        future = asyncio.run_coroutine_threadsafe(self._get_config_map(name), self._loop)
         try:
-            return asked.result(_READ_S)
+            return future.result(_READ_S)
         finally:
-            asked.cancel()
+            future.cancel()
 
     async def _get_config_map(self, name: str) -> Mapping[str, str] | None:
         namespace = segment(self._options.namespace)

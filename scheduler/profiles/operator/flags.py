@@ -88,8 +88,8 @@ def _selector(text: str) -> Mapping[str, str]:
     """Parse ``a=b,c=d``."""
     labels = {}
     for pair in filter(None, text.split(",")):
-        found = _PAIR.fullmatch(pair.strip())
-        if found is None:
+        match = _PAIR.fullmatch(pair.strip())
+        if match is None:
             raise argparse.ArgumentTypeError(f"{pair!r} is not LABEL=VALUE")
-        labels[found[1]] = found[2]
+        labels[match[1]] = match[2]
     return labels

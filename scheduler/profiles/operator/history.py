@@ -33,63 +33,63 @@ KEPT_BYTES: Final = 256 << 10
 """Maximum size of all entries as JSON. An object in etcd may have 1.5 MB, including its spec."""
 
 
-def seal_of(entry: Mapping[str, Any]) -> str:
+def digest_of(entry: Mapping[str, Any]) -> str:
     """Return the element of the annotation for an entry."""
     # Sorted, because the API server may return keys in another order.
     text = msgspec.json.encode(entry["spec"], order="sorted")
     return f"{entry['generation']}:{hashlib.sha256(text).hexdigest()}"
 
 
-def seals_of(annotations: Mapping[str, Any]) -> tuple[str, ...]:
+def digests_of(annotations: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the elements of the annotation of an object, the newest generation first."""
     return tuple(str(annotations.get(GOOD, "")).split()[:KEPT])
 
 
-def entries_of(status: Mapping[str, Any], seals: Sequence[str]) -> list[dict[str, Any]]:
+def entries_of(status: Mapping[str, Any], digests: Sequence[str]) -> list[dict[str, Any]]:
     """Return the entries of a status whose digests the annotation contains, in its order."""
-    by_seal = {seal_of(each): each for each in _possible_entries(status)}
-    return [by_seal[seal] for seal in seals if seal in by_seal]
+    by_digest = {digest_of(entry): entry for entry in _possible_entries(status)}
+    return [by_digest[digest] for digest in digests if digest in by_digest]
 
 
 def entries_of_raw(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the entries of an object as the API server returns it."""
     status = raw.get("status")
     annotations = raw["metadata"].get("annotations") or {}
-    return entries_of(status if isinstance(status, dict) else {}, seals_of(annotations))
+    return entries_of(status if isinstance(status, dict) else {}, digests_of(annotations))
 
 
-def present_entry(found: ProfileObject) -> dict[str, Any] | None:
+def present_entry(profile: ProfileObject) -> dict[str, Any] | None:
     """Return the entry of the status for the present generation; None if there is none.
 
     It needs no digest, because the object itself contains the same spec; only the time is extra.
     """
-    for each in _possible_entries(found.status):
-        if each["generation"] == found.generation and each["spec"] == found.spec:
-            return each
+    for entry in _possible_entries(profile.status):
+        if entry["generation"] == profile.generation and entry["spec"] == profile.spec:
+            return entry
     return None
 
 
-def last_good(found: ProfileObject) -> ProfileObject | None:
+def last_good(profile: ProfileObject) -> ProfileObject | None:
     """Return the object with its last good generation and spec.
 
     The result is None if the present generation is good or no generation was. It is None as well if
     the status has lost that entry: the status must not be able to select an older entry.
     """
-    entries = entries_of(found.status, seals_of(found.annotations)[:1])
-    if not entries or entries[0]["generation"] == found.generation:
+    entries = entries_of(profile.status, digests_of(profile.annotations)[:1])
+    if not entries or entries[0]["generation"] == profile.generation:
         return None
-    return replace(found, generation=entries[0]["generation"], spec=entries[0]["spec"])
+    return replace(profile, generation=entries[0]["generation"], spec=entries[0]["spec"])
 
 
 def _possible_entries(status: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the well-formed entries of a status, whether they have a digest or not."""
-    found = status.get("history")
+    entries = status.get("history")
     return [
-        each
-        for each in (found if isinstance(found, list) else [])
-        if isinstance(each, dict)
-        and isinstance(each.get("generation"), int)
-        and isinstance(each.get("spec"), dict)
+        entry
+        for entry in (entries if isinstance(entries, list) else [])
+        if isinstance(entry, dict)
+        and isinstance(entry.get("generation"), int)
+        and isinstance(entry.get("spec"), dict)
     ]
 
 
@@ -105,7 +105,7 @@ def with_entry(
     newest = {"generation": generation, "activeSince": now, "spec": spec}
     kept: list[Mapping[str, Any]] = []
     size = 0
-    for entry in [newest, *(each for each in entries if each["spec"] != spec)][:KEPT]:
+    for entry in [newest, *(entry for entry in entries if entry["spec"] != spec)][:KEPT]:
         size += len(msgspec.json.encode(entry))
         if size > KEPT_BYTES:
             break

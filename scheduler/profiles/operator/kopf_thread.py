@@ -47,7 +47,7 @@ _REQUEST_S: Final = 15.0
 
 _CONNECT_S: Final = 5.0
 
-_HANG_UP_S: Final = 0.05
+_CLOSE_S: Final = 0.05
 
 _LOGGERS: Final = ("kopf._cogs", "kopf._core", "kopf.activities", "kopf.objects")
 """kopf's loggers, which write a line for each event and two tracebacks for each error. The end of a
@@ -163,9 +163,9 @@ class KopfThread:
                 clusterwide=True,
             )
         finally:
-            await self._hang_up()
+            await self._close_session()
 
-    async def _hang_up(self) -> None:
+    async def _close_session(self) -> None:
         """Close all connections without a TLS shutdown: some are in the middle of a watch."""
         if self._session is None:
             return
@@ -173,7 +173,7 @@ class KopfThread:
             await self._session.connector.close(abort_ssl=True)
         await self._session.close()
         # The transports are closed in the next iterations of the loop, which is about to end.
-        await asyncio.sleep(_HANG_UP_S)
+        await asyncio.sleep(_CLOSE_S)
 
     def _fail(self, error: BaseException) -> None:
         """End the run, on kopf's loop; only once, as a second cancellation interrupts cleanup."""
@@ -244,7 +244,7 @@ class KopfThread:
             async def json(self, **_: Any) -> Any:
                 return msgspec.json.decode(shallow(await self.read()))
 
-        async def watch_over(
+        async def check_request(
             request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
         ) -> aiohttp.ClientResponse:
             is_list = request.url.path.endswith(PATH) and "watch" not in request.url.query
@@ -274,7 +274,7 @@ class KopfThread:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=True if context is None else context),
             headers={"User-Agent": f"berth/{BERTH_VERSION} (kopf)"},
-            middlewares=(watch_over,),
+            middlewares=(check_request,),
             response_class=ShallowResponse,
             proxy=credentials.proxy,
         )

@@ -90,9 +90,9 @@ class ProfileWatch:
         self._loop = asyncio.get_running_loop()
         self._turned = asyncio.Event()
         """Set when the state of kopf has changed."""
-        self._missing = 0
+        self._not_found_count = 0
         """Number of successive responses with status 404."""
-        self._said = ""
+        self._last_state = ""
         self._tasks: list[asyncio.Task[None]] = []
         self.first_list = asyncio.Event()
         """Set once the first list has been handled, or the first attempt to list has failed."""
@@ -111,7 +111,7 @@ class ProfileWatch:
         """Start to watch."""
         self._tasks = [
             self._loop.create_task(self._run(), name="profile-watch"),
-            self._loop.create_task(self._look_at_config_maps(), name="profile-config-maps"),
+            self._loop.create_task(self._poll_config_maps(), name="profile-config-maps"),
         ]
 
     async def stop(self) -> None:
@@ -140,7 +140,7 @@ class ProfileWatch:
         except ApiError as error:
             pause_s = self._not_listed(error)
         else:
-            self._missing = 0
+            self._not_found_count = 0
             self.is_installed = True
             if not await self._is_served():
                 return SERVED_S
@@ -151,15 +151,15 @@ class ProfileWatch:
     def _not_listed(self, error: ApiError) -> float:
         """Return the pause in seconds; 0 for the pause between two runs of kopf."""
         if error.status == 404:
-            self._missing += 1
+            self._not_found_count += 1
             # An API server that has just started may not serve the kind yet.
-            if self.is_installed and self._missing > 1:
+            if self.is_installed and self._not_found_count > 1:
                 self.is_installed = False
                 self._do(partial(self._reconciler.listed, frozenset()))
             if not self.is_installed:
-                self._say("the kind SchedulingProfile is not installed")
+                self._log_state("the kind SchedulingProfile is not installed")
         else:
-            self._say("scheduling profiles cannot be listed", error=str(error))
+            self._log_state("scheduling profiles cannot be listed", error=str(error))
         is_refused = error.status is not None and error.status < 500
         return ABSENT_S if is_refused else 0.0
 
@@ -178,7 +178,7 @@ class ProfileWatch:
         body = await self._transport.get(path)
         return {} if body is None else read_answer(_OBJECT, body, "an object")
 
-    async def _look_at_config_maps(self) -> None:
+    async def _poll_config_maps(self) -> None:
         while True:
             await asyncio.sleep(CONFIG_MAPS_S)
             if self._reconciler.names_config_maps:
@@ -202,13 +202,13 @@ class ProfileWatch:
             async with asyncio.timeout(LIST_S):
                 await self._wait(lambda: kopf.is_up or kopf.is_over)
             if kopf.is_up:
-                self._say("scheduling profiles are watched")
+                self._log_state("scheduling profiles are watched")
             self._do(partial(self._set, self.first_list))
             await self._wait(lambda: kopf.is_over)
         error = kopf.failure or TimeoutError("no list was delivered in time")
         await self._stop_kopf()
         self.restarts += 1
-        self._say("kopf has ended", "warning", error=f"{type(error).__name__}: {error}")
+        self._log_state("kopf has ended", "warning", error=f"{type(error).__name__}: {error}")
 
     async def _wait(self, holds: Callable[[], bool]) -> None:
         while not holds():
@@ -228,8 +228,8 @@ class ProfileWatch:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(event.set)
 
-    def _say(self, event: str, level: str = "info", **fields: object) -> None:
+    def _log_state(self, event: str, level: str = "info", **fields: object) -> None:
         """Log a state when it changes; most checks find the same state again."""
-        if event != self._said:
-            self._said = event
+        if event != self._last_state:
+            self._last_state = event
             getattr(log, level)(event, **fields)

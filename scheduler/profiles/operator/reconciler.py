@@ -72,26 +72,26 @@ class ProfileReconciler:
             Whether the object comes from a list: then it is the present state, however old its
             version is, as after a restore of etcd.
         """
-        found = ProfileObject.of(raw)
-        status = self._known.status(found.name)
+        profile = ProfileObject.of(raw)
+        status = self._known.status(profile.name)
         known = None if status is None else status.version
-        if known is not None and known.uid != found.uid:
+        if known is not None and known.uid != profile.uid:
             before = known.object
-            if before is not None and found.version < before.version and not is_listed:
+            if before is not None and profile.version < before.version and not is_listed:
                 return  # a late event of an object that was deleted and created again
-            self._remove(found.name)
+            self._remove(profile.name)
             known = None
-        if any(found.labels.get(key) != text for key, text in self._options.selector.items()):
+        if any(profile.labels.get(key) != text for key, text in self._options.selector.items()):
             if known is not None:
-                self._remove(found.name)
+                self._remove(profile.name)
             return
-        version = read_version(found, self._options)
+        version = read_version(profile, self._options)
         if known is not None and version.asks_for_the_same_as(_with_texts(known, lambda _: None)):
-            self._known.put(replace(known, object=found))
+            self._known.put(replace(known, object=profile))
             return
         version = self._complete(version, known)
         if known is None:
-            self._put_last_good(found, version.mode)
+            self._put_last_good(profile, version.mode)
         self._put(version)
 
     def deleted(self, raw: Mapping[str, Any]) -> None:
@@ -125,13 +125,13 @@ class ProfileReconciler:
             mistakes=[str(each) for each in status.mistakes],
         )
 
-    def _put_last_good(self, found: ProfileObject, mode: Mode) -> None:
+    def _put_last_good(self, profile: ProfileObject, mode: Mode) -> None:
         """Apply the last good generation in the status first, because the version may be bad.
 
         This process has not seen that generation: the process was started, or the kind was
         installed, after it.
         """
-        good = last_good(found) if mode is Mode.ACTIVE else None
+        good = last_good(profile) if mode is Mode.ACTIVE else None
         if good is None:
             return
         version = read_version(good, self._options)

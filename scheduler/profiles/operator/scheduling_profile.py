@@ -66,12 +66,12 @@ class SchedulingProfileSpec(FileStruct, frozen=True):
     python: tuple[PythonEntry, ...] = ()
 
 
-def read_version(found: ProfileObject, options: OperatorOptions) -> ProfileVersion:
+def read_version(profile_object: ProfileObject, options: OperatorOptions) -> ProfileVersion:
     """Return the decoded version of an object, with all its mistakes; paths start at ``spec``.
 
     Names of plugins and their arguments are not validated. ConfigMaps that it names are not read.
     """
-    data = {} if found.spec is None else found.spec
+    data = {} if profile_object.spec is None else profile_object.spec
     spec, mistakes = decode(data, SchedulingProfileSpec, "spec")
     if spec is not None:
         mistakes += _mistakes(spec, options)
@@ -84,10 +84,10 @@ def read_version(found: ProfileObject, options: OperatorOptions) -> ProfileVersi
     if extenders is not None:
         extenders = tuple(map(defaulted_extender, extenders))
     return ProfileVersion(
-        name=found.name,
-        uid=found.uid,
-        generation=found.generation,
-        created=found.created,
+        name=profile_object.name,
+        uid=profile_object.uid,
+        generation=profile_object.generation,
+        created=profile_object.created,
         profile=Profile(
             scheduler_name=spec.scheduler_name,
             percentage_of_nodes_to_score=spec.percentage_of_nodes_to_score,
@@ -99,7 +99,7 @@ def read_version(found: ProfileObject, options: OperatorOptions) -> ProfileVersi
         shadow=spec.shadow,
         extenders=extenders,
         mistakes=tuple(mistakes),
-        object=found,
+        object=profile_object,
     )
 
 

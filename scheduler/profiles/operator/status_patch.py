@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from scheduler.profiles.operator.history import (
+    digest_of,
+    digests_of,
     entries_of,
     present_entry,
-    seal_of,
-    seals_of,
     with_entry,
 )
 
@@ -23,7 +23,7 @@ messages would not be read."""
 
 
 def wanted_status(
-    found: ProfileObject,
+    profile: ProfileObject,
     known: ProfileStatus,
     shadow_report: Mapping[str, object] | None,
     now: str,
@@ -32,7 +32,7 @@ def wanted_status(
 
     Parameters
     ----------
-    found
+    profile
         The newest version of the object, with its present status.
     known
         The status that the known profiles report.
@@ -47,15 +47,15 @@ def wanted_status(
         "Degraded": known.degraded,
     }
     active = known.active_generation
-    seals = seals_of(found.annotations)
-    history: Sequence[Mapping[str, Any]] = entries_of(found.status, seals)
-    if active == found.generation:
-        present = present_entry(found)
+    digests = digests_of(profile.annotations)
+    history: Sequence[Mapping[str, Any]] = entries_of(profile.status, digests)
+    if active == profile.generation:
+        present = present_entry(profile)
         since = now if present is None else str(present.get("activeSince", now))
-        history = with_entry(history, found.generation, found.spec, since)
+        history = with_entry(history, profile.generation, profile.spec, since)
     status: dict[str, Any] = {
-        "observedGeneration": found.generation,
-        "conditions": _rendered(conditions, found.status, found.generation, now),
+        "observedGeneration": profile.generation,
+        "conditions": _rendered(conditions, profile.status, profile.generation, now),
         "history": list(history),
     }
     if active is not None:
@@ -66,25 +66,25 @@ def wanted_status(
     return status
 
 
-def wanted_seals(found: ProfileObject, status: Mapping[str, Any]) -> tuple[str, ...]:
+def wanted_digests(profile: ProfileObject, status: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the elements of the annotation that an object should have with a desired status.
 
     They change only with a new good generation; entries that the status has lost do not change
     them.
     """
     history = status["history"]
-    if not history or history[0]["generation"] != found.generation:
-        return seals_of(found.annotations)
-    return tuple(map(seal_of, history))
+    if not history or history[0]["generation"] != profile.generation:
+        return digests_of(profile.annotations)
+    return tuple(map(digest_of, history))
 
 
 def conditions_of(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the well-formed conditions of a status by type."""
-    found = status.get("conditions")
+    conditions = status.get("conditions")
     return {
-        str(each.get("type")): each
-        for each in (found if isinstance(found, list) else [])
-        if isinstance(each, dict)
+        str(condition.get("type")): condition
+        for condition in (conditions if isinstance(conditions, list) else [])
+        if isinstance(condition, dict)
     }
 
 

@@ -21,8 +21,8 @@ from scheduler.api_writes.settle import AGAIN, REFUSED, Failure, settle
 from scheduler.client.errors import Action
 from scheduler.client.timestamps import api_time
 from scheduler.process.loop_inbox import LoopInbox
-from scheduler.profiles.operator.history import GOOD, seals_of
-from scheduler.profiles.operator.status_patch import merge_patch, wanted_seals, wanted_status
+from scheduler.profiles.operator.history import GOOD, digests_of
+from scheduler.profiles.operator.status_patch import merge_patch, wanted_digests, wanted_status
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -46,7 +46,7 @@ class Pace:
 
 _AGAIN: Final = AGAIN | {Action.FORBIDDEN}
 
-_COMPLAINT_S: Final = 60.0
+_WARN_EVERY_S: Final = 60.0
 
 log = structlog.get_logger(__name__)
 
@@ -94,7 +94,7 @@ class ProfileStatusWriter:
         """By name: the object that the watch delivered last, and this object with the changes that
         were written since."""
         self._is_stopped = False
-        self._complained_s = -math.inf
+        self._warned_s = -math.inf
         self.written = 0
         """Number of successful writes."""
         self.failed = 0
@@ -134,8 +134,8 @@ class ProfileStatusWriter:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._pace.shadow_s if grows else None):
                     await change.wait()
-        for each in (self._changes, self._tasks, self._shown):
-            each.pop(name, None)
+        for state in (self._changes, self._tasks, self._shown):
+            state.pop(name, None)
 
     async def _settle(self, name: str) -> None:
         part = "status"
@@ -148,44 +148,44 @@ class ProfileStatusWriter:
             newest = None if known is None else known.version.object
             if known is None or newest is None:
                 return
-            found, shown = self._shown.get(name, (None, newest))
-            if found is not newest:
+            delivered, shown = self._shown.get(name, (None, newest))
+            if delivered is not newest:
                 shown = newest
             now = api_time(time.time())
             wanted = wanted_status(shown, known, self._shadow_report(name), now)
-            patch, seals = merge_patch(shown.status, wanted), wanted_seals(shown, wanted)
-            if not patch and seals == seals_of(shown.annotations):
+            patch, digests = merge_patch(shown.status, wanted), wanted_digests(shown, wanted)
+            if not patch and digests == digests_of(shown.annotations):
                 return
-            same, annotations = {"uid": shown.uid}, {GOOD: " ".join(seals)}
+            same, annotations = {"uid": shown.uid}, {GOOD: " ".join(digests)}
             part = "status"
             if patch:
                 await self._write(name, "status", {"metadata": same, "status": patch})
             part = "annotation"
-            if seals != seals_of(shown.annotations):
+            if digests != digests_of(shown.annotations):
                 await self._write(name, "", {"metadata": {**same, "annotations": annotations}})
             annotations = {**shown.annotations, **annotations}
             shown = replace(shown, status=wanted, annotations=annotations)
             self._shown[name] = (newest, shown)
             self.written += 1
 
-        def gives_up(failure: Failure) -> str:
+        def on_failure(failure: Failure) -> str:
             self.failed += 1
-            self._complain(name, failure, part)
+            self._warn(name, failure, part)
             # If the object was deleted or replaced, the watch delivers that as the next version.
             return "" if failure.action in _AGAIN else REFUSED
 
         # The write is idempotent, so an unknown outcome needs no read.
-        end = await settle(attempt, gives_up, self._sleep, self._rng)
+        end = await settle(attempt, on_failure, self._sleep, self._rng)
         if isinstance(end, Failure) and end.error.reason == "Fenced":
             self._changes[name].set()
 
     async def _sleep(self, delay_s: float) -> None:
         await asyncio.sleep(max(delay_s, self._pace.standby_s))
 
-    def _complain(self, name: str, failure: Failure, part: str) -> None:
+    def _warn(self, name: str, failure: Failure, part: str) -> None:
         now_s = time.monotonic()
-        if now_s - self._complained_s >= _COMPLAINT_S and failure.action is not Action.GONE:
-            self._complained_s = now_s
+        if now_s - self._warned_s >= _WARN_EVERY_S and failure.action is not Action.GONE:
+            self._warned_s = now_s
             log.warning(
                 f"{part} of a scheduling profile not written",
                 profile=name,

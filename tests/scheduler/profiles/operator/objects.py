@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scheduler.profiles import ProfileObject
-from scheduler.profiles.operator.history import GOOD, seal_of
+from scheduler.profiles.operator.history import GOOD, digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ def raw(
 ) -> dict[str, Any]:
     """Return an object as it comes from the API server; `sealed` are those of its history."""
     history = (status or {}).get("history", [])
-    seals = [seal_of(each) for each in (history if sealed is None else sealed)]
+    digests = [digest_of(each) for each in (history if sealed is None else sealed)]
     found: dict[str, Any] = {
         "apiVersion": "scheduling.berth.dev/v1alpha1",
         "kind": "SchedulingProfile",
@@ -35,7 +35,7 @@ def raw(
             "resourceVersion": str(version),
             "creationTimestamp": "2026-01-01T00:00:00Z",
             "labels": dict(labels or {}),
-            "annotations": {GOOD: " ".join(seals)} if seals else {},
+            "annotations": {GOOD: " ".join(digests)} if digests else {},
         },
         "spec": {"schedulerName": name} if spec is None else spec,
     }

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scheduler.profiles.operator.history import (
     KEPT,
     KEPT_BYTES,
+    digest_of,
     entries_of,
     last_good,
-    seal_of,
     with_entry,
 )
 from tests.scheduler.profiles.operator.objects import profile
@@ -105,7 +105,7 @@ FORGED = entry(4, {"a": "evil"})
 def test_an_entry_counts_as_far_as_the_annotation_has_its_digest(
     history: list[Any], sealed: list[Any], kept: list[int]
 ) -> None:
-    entries = entries_of({"history": history}, [seal_of(each) for each in sealed])
+    entries = entries_of({"history": history}, [digest_of(each) for each in sealed])
     assert [each["generation"] for each in entries] == kept
 
 
@@ -125,6 +125,6 @@ def test_a_status_that_lost_the_last_good_generation_brings_back_no_other(
 
 
 def test_the_order_of_keys_does_not_matter() -> None:
-    assert seal_of(entry(1, {"a": 1, "b": {"c": 2, "d": 3}})) == seal_of(
+    assert digest_of(entry(1, {"a": 1, "b": {"c": 2, "d": 3}})) == digest_of(
         entry(1, {"b": {"d": 3, "c": 2}, "a": 1})
     )

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from scheduler.client.errors import ApiError
-from scheduler.profiles.operator.history import GOOD, seal_of
+from scheduler.profiles.operator.history import GOOD, digest_of
 from scheduler.profiles.operator.status_writer import Pace, ProfileStatusWriter
 from tests.scheduler.profiles.operator.objects import profile
 from tests.scheduler.profiles.operator.test_status_patch import policy
@@ -104,7 +104,7 @@ def test_a_good_generation_is_vouched_for_where_a_status_cannot_reach() -> None:
     ((name, patch),) = api.annotated
     (entry,) = api.written[0][1]["status"]["history"]
     assert name == "gpu"
-    assert patch == {"metadata": {"uid": "uid-gpu", "annotations": {GOOD: seal_of(entry)}}}
+    assert patch == {"metadata": {"uid": "uid-gpu", "annotations": {GOOD: digest_of(entry)}}}
 
 
 def test_a_history_that_was_tampered_with_is_put_right_and_not_vouched_for() -> None:
