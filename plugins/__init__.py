@@ -1,1 +1,1 @@
-"""What is allowed and what is better: pure decisions over the cache's snapshot."""
+"""The plugins: they filter and score nodes as pure functions of the cache's snapshot."""

@@ -1,7 +1,7 @@
-"""Nodes grouped by which of a few flags they have.
+"""Groups nodes by their set of flags.
 
-Thousands of nodes have a handful of different sets of flags ("no room for cpu and memory"), so
-whatever must be worked out for each set is worked out once.
+Thousands of nodes have a handful of different sets of flags ("too little cpu and memory"), so a
+value that depends on the set alone is computed once for each set.
 """
 
 from __future__ import annotations

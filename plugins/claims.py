@@ -1,4 +1,4 @@
-"""The claims of a pod, what is said of those that are missing, and the hint that waits for them.
+"""The claims of a pod, the messages for missing claims, and the queueing hint for claims.
 
 Source: k8s.io/apimachinery api/errors NewNotFound, with the resources that client-go's listers
 name, and k8s.io/component-helpers storage/ephemeral (0.36).

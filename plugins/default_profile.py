@@ -1,4 +1,4 @@
-"""The plugins that a profile has when its configuration says nothing, in order.
+"""The default plugins of a profile, in their order.
 
 Source: pkg/scheduler/apis/config/v1/default_plugins.go (1.36) with the feature gates as they
 stand by default: DynamicResources and NodeDeclaredFeatures are in, GangScheduling,

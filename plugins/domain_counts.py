@@ -1,8 +1,8 @@
-"""How many of something there are in each domain of a topology.
+"""Counts objects, such as matching pods, in each domain of a topology.
 
-A topology is a node label, a domain one of its values. Sums over domains are made from columns;
-what-ifs change them by single pods, which is kept apart from the sums, so that a copy for a
-what-if costs next to nothing.
+A topology is a node label, a domain one of its values. Sums over domains are computed from
+columns. What-ifs change them by single pods; these changes are stored apart from the sums, so that
+a copy for a what-if costs next to nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""ImageLocality: a node holds the pod's images already.
+"""ImageLocality: prefers nodes that have the pod's images already.
 
-Each image counts with its size, times the share of the nodes that hold it, so that a rare image
-does not draw all its pods to one node.
+Each image counts with its size, times the share of the nodes that have it, so that a rare image
+does not attract all its pods to one node.
 
 Source: kube-scheduler 1.36, plugins/imagelocality/image_locality.go.
 """

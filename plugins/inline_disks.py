@@ -1,7 +1,7 @@
-"""Disks that pods mount without a claim, and on which nodes they are in use.
+"""Disks that pods mount without a claim, and the nodes on which they are in use.
 
-A disk of these kinds can be written from one pod of a node only. Others may read it meanwhile,
-if every one of them, the writer included, mounts it read-only; an EBS volume not even then.
+Only one pod of a node can write a disk of these kinds. Several pods may use it if all of them
+mount it read-only; an EBS volume is exclusive even then.
 
 Source: pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go,
 isVolumeConflict (1.36).

@@ -1,10 +1,10 @@
-"""Which nodes satisfy a requirement on their labels: over columns, never node by node.
+"""Masks of the nodes that satisfy requirements on labels, computed over columns.
 
-A requirement looks at one label. Its wanted values are turned into ids of that label's column
-and compared there; Gt and Lt compare a column of numbers.
+A requirement reads one label. Its values are converted to ids of that label's column and compared
+there; Gt and Lt compare a column of numbers.
 
-A pod may have thousands of requirements. They end at the first that no node satisfies, and a key
-that no node has is known without a column.
+A pod may have thousands of requirements. The evaluation ends at the first one that no node
+satisfies, and a key that no node has needs no column.
 """
 
 from __future__ import annotations

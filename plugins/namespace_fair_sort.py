@@ -1,6 +1,6 @@
 """Orders the active queue by priority, and shares attempts between the namespaces of one priority.
 
-# Differs: kube-scheduler has no such plugin; a configuration that names it is for Berth alone.
+# Differs: kube-scheduler has no such plugin; a configuration that names it works with Berth only.
 """
 
 from __future__ import annotations

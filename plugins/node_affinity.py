@@ -1,4 +1,4 @@
-"""Sends pods to the nodes that they, or the administrator, demand or prefer.
+"""NodeAffinity: places pods on nodes that the pod or the administrator requires or prefers.
 
 Source: pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go (1.36).
 """

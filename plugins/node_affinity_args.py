@@ -1,7 +1,7 @@
 """The arguments of NodeAffinity.
 
-They hold a node affinity as pods do, but are decoded strictly: a misspelt field in a pod is the
-API server's business, in a configuration it would silently match no node.
+They contain a node affinity as pods do, but are decoded strictly: the API server checks the
+fields of a pod, but in a configuration a misspelt field would silently match no node.
 
 Source: k8s.io/kube-scheduler config/v1/types_pluginargs.go, NodeAffinityArgs (0.36).
 """

@@ -1,7 +1,7 @@
 """Keeps a pod off nodes that do not declare a feature which the pod needs.
 
-What a pod needs is inferred from its spec; what a node has, its kubelet writes into
-``status.declaredFeatures``. A node that declares nothing lacks everything.
+The features that a pod needs are inferred from its spec; those of a node are written by its
+kubelet into ``status.declaredFeatures``. A node that declares no feature lacks all of them.
 
 Source: pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go (1.36) and
 k8s.io/component-helpers nodedeclaredfeatures/features (0.36). Of the features there only these

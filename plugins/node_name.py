@@ -1,4 +1,4 @@
-"""Keeps a pod that names its node to that node.
+"""Restricts a pod that names its node to that node.
 
 A pod with ``spec.nodeName`` normally never reaches a scheduler; the rule matters for what-if
 questions about pods that are placed already.

@@ -1,4 +1,4 @@
-"""Keeps a pod off nodes where a port that it needs is taken.
+"""Keeps a pod off nodes on which a host port that it needs is in use.
 
 Source: pkg/scheduler/framework/plugins/nodeports/node_ports.go (1.36).
 """

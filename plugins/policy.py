@@ -1,7 +1,7 @@
-"""The old name of :mod:`plugins.authoring`, from which users imported before there was ``berth``.
+"""The old name of :mod:`plugins.authoring`, from which users imported before ``berth`` existed.
 
-All that was there is found here as before, in modules below the name (``plugins.policy.nodes``) as
-well. Each use raises a :class:`DeprecationWarning` that names the new import.
+All public names can be imported from here as before, also from the modules of the package
+(``plugins.policy.nodes``). Each use raises a :class:`DeprecationWarning` that names the new import.
 """
 
 from __future__ import annotations

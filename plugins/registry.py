@@ -1,4 +1,4 @@
-"""Every plugin that exists here, by name.
+"""The registry of all plugins that Berth has, by name.
 
 Source: pkg/scheduler/framework/plugins/registry.go (1.36) for the names that are kube-scheduler's.
 """

@@ -1,6 +1,6 @@
-"""Where a pod may run by its nodeSelector and its required node affinity, compiled.
+"""The nodeSelector and the required node affinity of a pod, compiled.
 
-NodeAffinity filters by it, and topology spreading asks it which nodes count.
+NodeAffinity filters by them, and topology spreading selects the nodes that count by them.
 
 Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity, RequiredNodeAffinity (0.36), and
 pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go, PreFilter (1.36).

@@ -1,14 +1,14 @@
-"""What the two resource scores have in common: which amounts of which nodes they compare.
+"""The common part of the two resource scores: the amounts that they compare on each node.
 
-A configured resource takes part in a node's score if the node has any of it. An extended
-resource takes part only if the pod asks for it as well, and a name that is neither basic nor
-extended (``pods`` among them) never does. The use of CPU and memory is either what the pods
-request or, for scores that must not heap up pods without requests, what they are taken to use.
+A configured resource counts in a node's score if the node has any of it. An extended resource
+counts only if the pod requests it as well, and a name that is neither basic nor extended (such as
+``pods``) never counts. The use of CPU and memory is either the sum of the pods' requests or, for
+scores that must not accumulate pods without requests, the use that is assumed for such pods.
 
 Source: kube-scheduler 1.36, plugins/noderesources/resource_allocation.go
 (calculateNodeAllocatableRequest, calculateResourceAllocatableRequest).
 
-# Differs: upstream computes in int64 that wraps round, so a node with more than 2**63 / 100
+# Differs: upstream computes in int64, which overflows, so a node with more than 2**63 / 100
 units of a resource gets a meaningless score or fails the pod. Here sums saturate at 2**63 - 1
 and ratios are exact. Upstream also counts devices of DeviceClasses that stand for an extended
 resource (gate DRAExtendedResource, on by default); here such a resource counts only where the

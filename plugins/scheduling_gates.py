@@ -1,4 +1,4 @@
-"""Holds a pod back until all its scheduling gates are gone.
+"""Keeps a pod out of the active queue until all its scheduling gates are removed.
 
 Source: pkg/scheduler/framework/plugins/schedulinggates/scheduling_gates.go (1.36).
 """

@@ -1,7 +1,7 @@
-"""What a pod's tolerations make of each distinct set of taints.
+"""Tables of whether tolerations tolerate each distinct set of taints.
 
-Nodes carry few distinct sets of taints and pods few distinct lists of tolerations. A judgement
-is made once for each pair and then looked up for all nodes by the id of their taint set.
+Nodes have few distinct sets of taints and pods few distinct lists of tolerations. The result is
+computed once for each pair and then looked up for all nodes by the id of their taint set.
 """
 
 from __future__ import annotations

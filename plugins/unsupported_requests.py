@@ -1,7 +1,7 @@
-"""Refuses pods that ask for what no plugin here honours yet, so that none is bound on a guess.
+"""Rejects pods with requests that no plugin of Berth supports, so that none is bound on a guess.
 
-:data:`UNSUPPORTED` is the one place that says what is missing. Whoever builds the plugin that
-honours a request removes its entry.
+:data:`UNSUPPORTED` is the only list of these requests. A plugin that supports a request removes
+its entry.
 """
 
 from __future__ import annotations

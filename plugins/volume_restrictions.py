@@ -1,4 +1,4 @@
-"""Keeps a pod away from disks and claims that only one pod can have.
+"""Keeps a pod away from disks and claims that only one pod may use.
 
 An inline disk excludes others on its node; a claim with the access mode ReadWriteOncePod excludes
 others everywhere.

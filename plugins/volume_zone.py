@@ -1,6 +1,6 @@
 """Keeps a pod in the zones of its volumes, as the labels of bound volumes name them.
 
-A node without any zone or region label is taken to be in all of them.
+A node without any zone or region label is considered to be in all of them.
 
 Source: pkg/scheduler/framework/plugins/volumezone/volume_zone.go and k8s.io/cloud-provider
 volume/helpers/zones.go, LabelZonesToSet (1.36).

@@ -1,4 +1,4 @@
-"""DefaultPreemption: makes room for a pod by letting less important ones go."""
+"""DefaultPreemption: makes a pod schedulable by evicting less important pods."""
 
 from plugins.default_preemption.choice import Candidate, Harm, decisive_rung, pick_node
 from plugins.default_preemption.dry_run import DryRunError

@@ -1,7 +1,7 @@
-"""The nodes on which preemption would help, and whom it would cost there.
+"""Finds candidates: nodes on which preemption would help, with their victims.
 
-Columns come first: a pod that would not fit on a node even if everybody of lower priority were
-gone needs no dry run there. The other nodes are tried one by one.
+Columns are evaluated first: a pod that would not fit on a node even without all pods of lower
+priority needs no dry run there. The other nodes get a dry run, one after another.
 
 Source: kube-scheduler 1.36, pkg/scheduler/framework/preemption/preemption.go (findCandidates,
 DryRunPreemption).

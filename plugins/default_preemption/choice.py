@@ -1,4 +1,4 @@
-"""The node on which preemption does the least harm.
+"""Chooses the candidate on which preemption does the least harm.
 
 Source: kube-scheduler 1.36, pkg/scheduler/framework/preemption/preemption.go
 (pickOneNodeForPreemption).

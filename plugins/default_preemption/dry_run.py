@@ -1,4 +1,4 @@
-"""What would have to go from one node, found out by trying.
+"""The dry run of preemption on one node, which selects the victims there.
 
 Source: kube-scheduler 1.36, pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
 (SelectVictimsOnNode, filterPodsWithPDBViolation).

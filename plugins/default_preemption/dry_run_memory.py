@@ -1,9 +1,9 @@
-"""What dry runs came to, for pods that are alike.
+"""Stores the results of dry runs for alike pods.
 
-Pods of one workload preempt one after another, and between two of them few nodes change. What a
-dry run found on a node holds for the next pod as long as the node stays, the pod asks for the
-same, and every filter that has a say judges nodes by themselves. Pods that differ in the names of
-their claims alone are alike to these filters.
+Pods of one workload preempt one after another, and between two of them few nodes change. The
+result of a dry run on a node is valid for the next pod as long as the node does not change, the
+pod requests the same, and every filter that takes part judges each node by itself. Pods that
+differ only in the names of their claims are alike to these filters.
 """
 
 from __future__ import annotations

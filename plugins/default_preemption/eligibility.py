@@ -1,4 +1,4 @@
-"""Who may preempt at all, now.
+"""Decides whether a pod may preempt other pods now.
 
 Source: kube-scheduler 1.36, pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
 (PodEligibleToPreemptOthers, podTerminatingByPreemption).

@@ -1,7 +1,7 @@
-"""The nodes as they would be if all pods below a priority were gone, as columns.
+"""The nodes without their pods below a priority, as columns.
 
-Whether a pod could fit anywhere at all is then a question that the vector forms of filters
-answer for all nodes at once. The columns are kept and follow the nodes that changed.
+With these columns, the vector forms of filters compute for all nodes at once whether a pod could
+fit there at all. The columns are kept and follow the nodes that changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who is more important than whom: by priority, then by how long a pod has been running.
+"""Orders pods by importance: by priority, then by the time for which a pod has been running.
 
 Source: kube-scheduler 1.36, pkg/scheduler/util/utils.go (MoreImportantPod, GetPodStartTime,
 GetEarliestPodStartTime).

@@ -1,4 +1,4 @@
-"""What was worked out for single nodes, kept until they change."""
+"""Stores results for single nodes until these nodes change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DefaultPreemption: when a pod fits nowhere, less important pods may have to go.
+"""DefaultPreemption: when a pod fits on no node, less important pods may be evicted.
 
 Source: kube-scheduler 1.36, pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
 and pkg/scheduler/framework/preemption/preemption.go (Evaluator.Preempt); for the arguments

@@ -1,1 +1,1 @@
-"""Plugins of real use, written as a user writes them: see docs/examples."""
+"""Example plugins for real use, written as users write them: see docs/examples."""

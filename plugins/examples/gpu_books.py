@@ -1,9 +1,9 @@
-"""Which GPU of its node each pod has.
+"""Records the GPUs that each pod uses on its node.
 
-The API knows how much GPU a pod asks for, not which of the node's devices it gets. Who hands the
-devices out (the node's device plugin) may tell by an annotation, and is believed. Of a pod that
-has no annotation, or none yet, a choice of our own is written down when it is first seen on its
-node, and stays as long as the pod is there.
+The API contains how much GPU a pod requests, but not which of the node's devices it gets. The
+node's device plugin, which assigns the devices, may report them in an annotation, which is
+trusted. For a pod without this annotation, the plugin makes its own choice when the pod is first
+seen on its node, and keeps it as long as the pod is there.
 """
 
 from __future__ import annotations

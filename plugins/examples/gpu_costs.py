@@ -1,7 +1,7 @@
-"""What pods cost on nodes, worked out again only where a node has changed since.
+"""The costs of pods on nodes, computed again only for nodes that have changed.
 
-What is left of a node's GPUs travels as a column of numbers, five GPUs in each: so the state of a
-node can be compared with the one that a cost was worked out from, for all nodes at once.
+The free share of a node's GPUs is stored as columns of numbers, five GPUs in each. So the state of
+a node can be compared with the state for which a cost was computed, for all nodes at once.
 """
 
 from __future__ import annotations

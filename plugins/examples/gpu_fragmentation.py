@@ -1,6 +1,6 @@
-"""GpuFragmentation: a pod goes where it leaves GPUs usable for the pods that are still to come.
+"""GpuFragmentation: prefers nodes on which the pod leaves GPUs usable for later pods.
 
-Shares of GPUs leave remainders that fit nobody. Of all nodes this plugin prefers the one on which
+Shares of GPUs leave remainders that fit no pod. Of all nodes this plugin prefers the one on which
 the *fragment*, the idle GPU that the workload's typical pods cannot use, grows least: it walks
 down the fragment's gradient. See :mod:`plugins.examples.gpu_fragments` for the measure and
 docs/examples/gpu-fragmentation.md for how to use it.

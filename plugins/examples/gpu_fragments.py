@@ -1,8 +1,8 @@
 """Fragments: idle GPU that the pods of a workload cannot use where it lies.
 
 The measure is that of "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with
-Fragmentation Gradient Descent" (Weng et al., USENIX ATC '23, section 3). A node's *fragment*, in
-the eyes of one shape of pod, is
+Fragmentation Gradient Descent" (Weng et al., USENIX ATC '23, section 3). A node's *fragment*,
+for one shape of pod, is
 
 - all of its idle GPU, if no pod of that shape can start there: the GPU that is left lacks whole
   devices, or the CPU is used up, or the model is another one, or the shape needs no GPU;
@@ -10,7 +10,7 @@ the eyes of one shape of pod, is
 
 The fragment of a node is the mean over the typical shapes, each weighted with its share of the
 workload. What a pod *costs* on a node is how much the fragment grows by it: it may be negative,
-when a pod takes what nobody else could have used.
+when a pod takes GPU that no other pod could have used.
 """
 
 from __future__ import annotations

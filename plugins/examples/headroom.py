@@ -1,4 +1,4 @@
-"""Keeps a part of each node for the pods of one named class."""
+"""Reserves a part of each node for the pods of one workload class."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Places pods by what nodes really do, as far as that is known.
+"""Places pods by the measured use of nodes, where measurements are available.
 
-The idea is that of Trimaran's TargetLoadPacking (kubernetes-sigs/scheduler-plugins): requests say
-what pods may need, measurements what they use. Nodes are filled up to a target, which leaves the
-rest of them empty, and beyond it the pods are spread.
+The idea is that of Trimaran's TargetLoadPacking (kubernetes-sigs/scheduler-plugins): requests state
+what pods may need, measurements what they use. Nodes are filled up to a target, which leaves other
+nodes empty; beyond the target, pods are spread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Prefers nodes that cost little for each hour, as a label says."""
+"""Prefers nodes with a low cost per hour, which a label states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prefers the nodes that the pod leaves with least: best fit."""
+"""Prefers the nodes with the least free resources after placing the pod: best fit."""
 
 from __future__ import annotations
 

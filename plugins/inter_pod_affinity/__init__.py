@@ -1,4 +1,4 @@
-"""InterPodAffinity: company that pods require, prefer and avoid."""
+"""InterPodAffinity: the pods that a pod requires, prefers or avoids in its topology domain."""
 
 from plugins.inter_pod_affinity.plugin import InterPodAffinity, InterPodAffinityArgs
 

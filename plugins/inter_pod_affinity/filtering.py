@@ -1,4 +1,4 @@
-"""What the filter of InterPodAffinity knows of one pod: counts by domain, and their changes.
+"""The filter state of InterPodAffinity for one pod: counts by domain, and their changes.
 
 Source: kube-scheduler 1.36, plugins/interpodaffinity/filtering.go.
 """

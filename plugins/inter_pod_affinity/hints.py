@@ -1,4 +1,4 @@
-"""Which changes of pods and nodes may bring a pod together with, or apart from, other pods.
+"""Queueing hints of InterPodAffinity: changes of pods and nodes that may help a rejected pod.
 
 Source: kube-scheduler 1.36, plugins/interpodaffinity/plugin.go, isSchedulableAfterPodChange and
 isSchedulableAfterNodeChange.

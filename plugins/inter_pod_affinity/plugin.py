@@ -1,4 +1,4 @@
-"""InterPodAffinity: brings pods together with, and keeps them apart from, other pods.
+"""InterPodAffinity: places pods together with, or apart from, other pods.
 
 Source: kube-scheduler 1.36, pkg/scheduler/framework/plugins/interpodaffinity; for the arguments
 k8s.io/kube-scheduler config/v1/types_pluginargs.go, InterPodAffinityArgs (0.36) and

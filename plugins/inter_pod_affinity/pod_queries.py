@@ -1,4 +1,4 @@
-"""From the terms of the pod to be placed to queries for the pods that they mean.
+"""Compiles the terms of the pod to be placed into queries for the pods that they select.
 
 Source: kube-scheduler 1.36, plugins/interpodaffinity/plugin.go
 (mergeAffinityTermNamespacesIfNotEmpty) and filtering.go (podMatchesAllAffinityTerms).

@@ -1,4 +1,4 @@
-"""What a domain is worth to a pod: by its own preferences, and by those of the pods there.
+"""The score of a domain for a pod: by its own preferences, and by those of the pods there.
 
 Source: kube-scheduler 1.36, plugins/interpodaffinity/scoring.go.
 """

@@ -1,4 +1,4 @@
-"""NodeResourcesFit: room on a node, as a filter and as a score."""
+"""NodeResourcesFit: the free resources of a node, as a filter and as a score."""
 
 from plugins.node_resources_fit.args import (
     NodeResourcesFitArgs,

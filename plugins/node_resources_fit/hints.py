@@ -1,4 +1,4 @@
-"""Which changes of pods and nodes may make room for a pod that did not fit.
+"""Queueing hints of NodeResourcesFit: changes that may free the resources that a pod lacked.
 
 Source: kube-scheduler 1.36, plugins/noderesources/fit.go (isSchedulableAfterPodEvent,
 isSchedulableAfterNodeChange, haveAnyRequestedResourcesIncreased).

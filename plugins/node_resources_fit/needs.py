@@ -1,4 +1,4 @@
-"""What a pod needs of a node, and what of it a node lacks.
+"""The resources that a pod needs, and those of them that a node lacks.
 
 Source: kube-scheduler 1.36, plugins/noderesources/fit.go (computePodResourceRequest,
 fitsRequest) and resource_allocation.go (calculatePodResourceRequest).

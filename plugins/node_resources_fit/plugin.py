@@ -1,4 +1,4 @@
-"""NodeResourcesFit: a node has room for the pod, and how much of it would be left.
+"""NodeResourcesFit: filters nodes by free resources, and scores them by the resources in use.
 
 Source: kube-scheduler 1.36, plugins/noderesources/fit.go.
 """

@@ -1,8 +1,8 @@
-"""The three ways to turn amounts into a score, each for many nodes and for one.
+"""The three scoring strategies, each for many nodes and for one.
 
-All three look at how many percent of a resource would be in use with the pod on the node, at
-most 100, and take the mean over the resources by weight. With ``used`` and ``capacity`` of one
-resource, kube-scheduler's integer divisions come out as
+All three compute the percentage of a resource that would be in use with the pod on the node, at
+most 100, and take the weighted mean over the resources. With ``used`` and ``capacity`` of one
+resource, kube-scheduler's integer divisions are equal to
 
 - LeastAllocated: ``(capacity - used) * 100 / capacity``, which is 100 minus the percentage
   rounded up, and 0 where more is used than there is;

@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: how many volumes of each driver a node can hold."""
+"""NodeVolumeLimits: limits the number of volumes of each CSI driver on a node."""
 
 from plugins.node_volume_limits.plugin import NodeVolumeLimits
 

@@ -1,7 +1,7 @@
-"""Which volumes of a pod count against the limits of CSI drivers.
+"""Finds the volumes of a pod that count against the limits of CSI drivers.
 
-A claim counts for the volume that it is bound to, or, while it is bound to none, for the one that
-its class will make. In-tree volumes count as those of the driver that serves them today.
+A claim counts as the volume that it is bound to or, while it is not bound, as the volume that its
+class will provision. In-tree volumes count as volumes of the CSI driver that serves them today.
 
 Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go, filterAttachableVolumes and what
 it calls (1.36).

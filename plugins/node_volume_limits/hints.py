@@ -1,4 +1,4 @@
-"""Which changes may help a pod that NodeVolumeLimits rejected.
+"""Queueing hints of NodeVolumeLimits: changes that may help a pod that it rejected.
 
 Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go, isSchedulableAfter... (1.36).
 """

@@ -1,7 +1,7 @@
-"""Keeps a pod off nodes that cannot hold more volumes of a driver.
+"""NodeVolumeLimits: keeps a pod off nodes that cannot attach more volumes of a driver.
 
-A driver says in a node's CSINode how many of its volumes the node can hold. What the pods there
-use and what is attached counts, each volume once.
+A driver reports in a node's CSINode how many of its volumes the node can attach. Volumes that
+pods there use and volumes that are attached count, each volume once.
 
 Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go (1.36), without the gate
 VolumeLimitScaling, which is off by default.

@@ -1,4 +1,4 @@
-"""How many volumes of each driver every node holds, kept up to date as pods and storage change."""
+"""The number of volumes of each driver on every node, updated as pods and storage change."""
 
 from __future__ import annotations
 

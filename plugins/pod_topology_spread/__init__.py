@@ -1,4 +1,4 @@
-"""PodTopologySpread: an even spread over hosts, zones or any other topology."""
+"""PodTopologySpread: spreads pods evenly over hosts, zones or another topology."""
 
 from plugins.pod_topology_spread.args import DefaultConstraint, PodTopologySpreadArgs
 from plugins.pod_topology_spread.plugin import PodTopologySpread

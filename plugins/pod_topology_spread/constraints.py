@@ -1,4 +1,4 @@
-"""Spread constraints as they hold for one pod: compiled, with every default filled in.
+"""The spread constraints of one pod: compiled, with every default filled in.
 
 Source: kube-scheduler 1.36, plugins/podtopologyspread/common.go and plugin.go (getConstraints,
 systemDefaultConstraints), with the feature gates as they stand by default:

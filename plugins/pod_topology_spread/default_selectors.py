@@ -1,4 +1,4 @@
-"""What a pod spreads with by default: the pods of its Services and of its controller.
+"""The default selectors of topology spreading: the pods of a pod's Services and controller.
 
 Source: kube-scheduler 1.36, plugins/helper/spread.go, DefaultSelector and GetPodServices.
 """

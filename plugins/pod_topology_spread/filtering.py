@@ -1,4 +1,4 @@
-"""What the filter of PodTopologySpread knows of one pod: matching pods by domain.
+"""The filter state of PodTopologySpread for one pod: matching pods by domain.
 
 Source: kube-scheduler 1.36, plugins/podtopologyspread/filtering.go.
 """

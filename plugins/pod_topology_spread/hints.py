@@ -1,4 +1,4 @@
-"""Which changes of pods and nodes may let a pod keep within its skew.
+"""Queueing hints of PodTopologySpread: changes that may bring a pod within its maximum skew.
 
 Source: kube-scheduler 1.36, plugins/podtopologyspread/plugin.go, isSchedulableAfterPodChange and
 isSchedulableAfterNodeChange.

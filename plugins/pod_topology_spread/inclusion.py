@@ -1,4 +1,4 @@
-"""Which nodes count for a constraint, over all rows at once."""
+"""Selects the nodes that count for a constraint, for all rows at once."""
 
 from __future__ import annotations
 

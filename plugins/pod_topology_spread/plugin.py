@@ -1,4 +1,4 @@
-"""PodTopologySpread: keeps pods of a kind evenly spread over the domains of a topology.
+"""PodTopologySpread: keeps matching pods evenly spread over the domains of a topology.
 
 Source: kube-scheduler 1.36, pkg/scheduler/framework/plugins/podtopologyspread.
 """

@@ -1,4 +1,4 @@
-"""How crowded the domains of a node are, by the soft constraints of one pod.
+"""Scores nodes by the matching pods in their domains, for the soft constraints of one pod.
 
 Source: kube-scheduler 1.36, plugins/podtopologyspread/scoring.go.
 """

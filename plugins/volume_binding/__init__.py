@@ -1,4 +1,4 @@
-"""VolumeBinding: sends pods where their volumes are or can be, and binds these first."""
+"""VolumeBinding: places pods where their volumes are or can be, and binds volumes before pods."""
 
 from plugins.volume_binding.plugin import VolumeBinding, VolumeBindingArgs
 

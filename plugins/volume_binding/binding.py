@@ -1,9 +1,9 @@
-"""From a decision to volumes that are bound: assume, write, wait, or take back.
+"""Binds the volumes of a decided pod: assumes, writes, waits, or reverts.
 
-Differs: kube-scheduler looks once a second, and first after a second; whether the pod is there it
-asks by name. Here the watch wakes whoever waits for a claim or a volume, the first look comes at
-once, and a pod that was made again under its name is another one. Only the pod and the node, whose
-changes bring no call here, are looked at once a second.
+Differs: kube-scheduler checks once a second, and first after a second; it looks up the pod by
+name. Here the watch wakes the binding that waits for a claim or a volume, the first check comes at
+once, and a pod that was created again with the same name is another pod. Only the pod and the
+node, whose changes do not wake the binding, are checked once a second.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, AssumePodVolumes, BindPodVolumes
 and checkBindings (1.36); k8s.io/component-helpers storage/volume/pv_helpers.go,

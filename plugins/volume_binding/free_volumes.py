@@ -1,11 +1,11 @@
-"""The volumes that nobody has, by class and smallest first, as columns.
+"""The free volumes of each class as columns, smallest first.
 
-A pod with a claim looks at all free volumes of a class. So that this does not cost a walk over
-them, the rows of a class follow what has changed since the last pod: mostly the one volume that
-this one got.
+A pod with a claim is compared with all free volumes of a class. To avoid a loop over them, the
+rows of a class follow the volumes that changed since the last pod: mostly the one volume that was
+bound for it.
 
-What a volume demands of nodes is one of three things: nothing; one value of one label, as local
-and zonal volumes do; or something else, of which there are few kinds.
+A volume requires one of three things of its nodes: nothing; one value of one label, as local and
+zonal volumes do; or another node affinity, of which there are few kinds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which changes may make a pod schedulable that VolumeBinding rejected.
+"""Queueing hints of VolumeBinding: changes that may help a pod that it rejected.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go, EventsToRegister and the
 hint functions (1.36).

@@ -1,7 +1,7 @@
-"""Finds volumes that are there already for claims that have none: the smallest that fits.
+"""Finds existing volumes for unbound claims: the smallest volume that fits.
 
-What does not depend on the node is looked at once for each claim. What does, the node affinity
-of the volumes that are left, is then asked about all nodes at once.
+Conditions that do not depend on the node are checked once for each claim. The node affinity of
+the remaining volumes is then evaluated for all nodes at once.
 
 Source: k8s.io/component-helpers storage/volume/pv_helpers.go, FindMatchingVolume (0.36), with the
 feature gate VolumeAttributesClass on.

@@ -1,4 +1,4 @@
-"""Sends pods where their volumes are or can be, and binds the volumes before the pod.
+"""VolumeBinding: places pods where their volumes are or can be, and binds volumes before pods.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (1.36), with the feature
 gates as they stand by default: StorageCapacityScoring off, VolumeAttributesClass on. For the

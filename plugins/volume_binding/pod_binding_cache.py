@@ -1,10 +1,10 @@
-"""What is to be done for a pod's volumes on each node: the pod binding cache.
+"""The pod binding cache: the claims and volumes that a pod would bind or provision on each node.
 
-Kube-scheduler once kept these decisions in a cache beside the cycle, by pod and node; today they
-live in the cycle state and so they do here, under the old name. They are worked out from what the
-PreFilter saw, so that all nodes of a cycle are judged by the same claims and volumes, and only a
-node that is asked about by name gets a decision of its own: the vector form says no more than
-whether there is one.
+kube-scheduler once kept these decisions in a cache outside the cycle, by pod and node. Today they
+are part of the cycle state, and so they are here, under the old name. They are computed from the
+state that PreFilter read, so that all nodes of a cycle are judged by the same claims and volumes.
+Only the scalar form stores a decision for a node: the vector form returns only whether there is
+one.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, FindPodVolumes, checkBoundClaims,
 findMatchingVolumes and checkVolumeProvisions (1.36).

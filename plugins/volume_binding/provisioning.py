@@ -1,4 +1,4 @@
-"""Where a volume can be made for a claim: the topologies of its class, the room that drivers have.
+"""Finds the nodes on which a volume can be provisioned: class topologies and driver capacities.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, checkVolumeProvisions and
 hasEnoughCapacity (1.36); pkg/apis/core/v1/helper/helpers.go, MatchTopologySelectorTerms.
