@@ -1,7 +1,7 @@
-"""Why a pod can or cannot run where: ``berth explain``, by the code of the live cycle.
+"""``berth explain``: why a pod can or cannot run on each node, by the code of the live cycle.
 
-Explains one verdict to a person or as JSON. The cluster that it is about comes from
-:mod:`scheduler.offline`; comparing two policies belongs to :mod:`scheduler.shadow`.
+This package explains one judgement as text or as JSON. Reading the cluster belongs to
+:mod:`scheduler.offline`, comparing two policies to :mod:`scheduler.shadow`.
 """
 
 from scheduler.explain.batch import Batch

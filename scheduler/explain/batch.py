@@ -1,11 +1,11 @@
-"""Many questions in one process: a JSON object a line in, an answer a line out.
+"""Explains many pods in one process: it reads a JSON object and writes a JSON result per line.
 
     {"objects": [API objects], "pod": API object, "config": KubeSchedulerConfiguration or null}
 
-The answer is :func:`scheduler.explain.json_form.as_json`'s, or ``{"error": "..."}`` for a line
-that cannot be answered; the lines after it are answered all the same. Objects are taken as an
-API server would have stored them: nothing is defaulted here. Of the configuration the first
-profile counts.
+The result has the form of :func:`scheduler.explain.json_form.as_json`, or is ``{"error": "..."}``
+for a line that cannot be processed; the following lines are still processed. Objects are used as
+an API server would have stored them, without defaulting. The first profile of the configuration
+is used.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from scheduler.config import EffectiveProfile
 
 MAX_CONFIGURATIONS: Final = 256
-"""Configurations that are remembered for the lines that come; then all are read anew."""
+"""The number of parsed configurations that are kept; at the limit all of them are dropped."""
 
 
 class Question(msgspec.Struct, frozen=True):
-    """One line."""
+    """One line of input."""
 
     pod: msgspec.Raw
     objects: tuple[msgspec.Raw, ...] = ()
@@ -45,7 +45,7 @@ _QUESTION: Final = msgspec.json.Decoder(Question)
 
 
 class Batch:
-    """Answers lines.
+    """Processes lines of input.
 
     Notes
     -----
@@ -56,14 +56,14 @@ class Batch:
         self._profiles: dict[bytes, tuple[EffectiveProfile, ...]] = {}
 
     def serve(self, lines: BinaryIO, answers: BinaryIO) -> None:
-        """Answer every line until there are no more, each before the next one is read."""
+        """Process each line before the next line is read, until the input ends."""
         while line := lines.readline():
             if line.strip():
                 answers.write(self.answer(line) + b"\n")
                 answers.flush()
 
     def answer(self, line: bytes) -> bytes:
-        """Return the answer to one line; never raises for what a line says."""
+        """Return the result of one line; the content of a line never raises an exception."""
         try:
             question = _QUESTION.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

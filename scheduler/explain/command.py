@@ -1,4 +1,4 @@
-"""``berth explain`` as a function: a pod of a dump or of a running cluster, explained."""
+"""The command ``berth explain``: explains a pod of a dump or of a running cluster."""
 
 from __future__ import annotations
 
@@ -42,29 +42,29 @@ MAX_WARNINGS = 10
 
 
 class ExplainError(Exception):
-    """The question cannot be answered; the message is one sentence for a person."""
+    """The command cannot be carried out; the message is one sentence for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainOptions:
-    """What the command line says.
+    """The options of the command line.
 
     Parameters
     ----------
     pod
         ``namespace/name``; a bare name is in the namespace ``default``.
     dumps
-        Files with objects, ``-`` for the standard input. None: ask a running cluster.
+        Files with objects, ``-`` for standard input. Without files a running cluster is read.
     kubeconfig
-        How to reach it; None for the usual places.
+        The kubeconfig file of the cluster; None for the usual locations.
     config
-        A KubeSchedulerConfiguration; None for the default profile.
+        A KubeSchedulerConfiguration file; None for the default profile.
     as_json
-        Whether the answer is for a program.
+        Whether the output is JSON.
     plugins
-        Those that exist, by name.
+        The available plugins by name.
     enabled
-        Those of them that run besides the default profile's where there is no configuration.
+        The plugins that run in addition to the default profile's if there is no configuration.
     """
 
     pod: str
@@ -77,9 +77,9 @@ class ExplainOptions:
 
 
 def run_explain(options: ExplainOptions) -> str:
-    """Return what is to be printed.
+    """Return the text to print.
 
-    Objects that cannot be read are left out, and the standard error says so.
+    Objects that cannot be read are omitted, with a warning on standard error.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def _find(cluster: Cluster, wanted: str) -> Pod:
 
 
 def add_dump_flag(parser: argparse.ArgumentParser) -> None:
-    """Add the flag that names the files for :func:`read_objects`."""
+    """Add the flag ``--from``, which names the files for :func:`read_objects`."""
     parser.add_argument(
         "--from",
         dest="dumps",
@@ -137,7 +137,7 @@ def add_dump_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def read_objects(dumps: Sequence[str], kubeconfig: str | None) -> Iterable[tuple[msgspec.Raw, str]]:
-    """Return the objects of files, ``-`` for the standard input; of a cluster where there are none.
+    """Return the objects of files (``-`` for standard input), or of a cluster if no file is given.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def read_objects(dumps: Sequence[str], kubeconfig: str | None) -> Iterable[tuple
 
 
 def warn_left_out(sentences: Iterable[str]) -> None:
-    """Tell the standard error of objects that cannot be read: the first few, and how many."""
+    """Print warnings about unreadable objects to standard error: the first few and the number."""
     listed = list(sentences)
     for sentence in listed[:MAX_WARNINGS]:
         sys.stderr.write(f"berth: left out: {sentence}\n")
@@ -171,7 +171,7 @@ def warn_left_out(sentences: Iterable[str]) -> None:
 
 
 def _notes(framework: FrameworkRunner, pod: Pod) -> list[str]:
-    """Return what else a person should know about the pod."""
+    """Return further notes about the pod for the user."""
     notes = []
     wanted, served = pod.spec.scheduler_name, framework.profile_name
     if wanted != served:
@@ -191,7 +191,7 @@ def _notes(framework: FrameworkRunner, pod: Pod) -> list[str]:
 
 
 def _as_if_pending(cluster: Cluster, pod: Pod) -> PodInfo:
-    """Take the pod off its node, if it has one."""
+    """Remove the pod from its node, if it has one."""
     try:
         if pod.spec.node_name:
             cluster.cache.remove_pod(PodInfo(pod))
@@ -205,7 +205,7 @@ def _as_if_pending(cluster: Cluster, pod: Pod) -> PodInfo:
 def _lacks(
     framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo
 ) -> Callable[[str], Sequence[Shortfall]]:
-    """Return what tells the missing amounts of a node that NodeResourcesFit rejects."""
+    """Return a function from the name of a node that NodeResourcesFit rejects to its shortfalls."""
     fits = [plugin for plugin in framework.plugins if isinstance(plugin, NodeResourcesFit)]
 
     def lacks(name: str) -> Sequence[Shortfall]:

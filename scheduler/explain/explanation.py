@@ -1,8 +1,8 @@
-"""What every plugin says of one pod on every node: the value behind ``berth explain``.
+"""An explanation: the result of every plugin for one pod on every node.
 
-It is made by the parts of the live cycle and by nothing else, so it cannot tell another story
-than a Decision does. Only the choice among equals is left out, and no node is passed over: a
-share of the nodes, or a single feasible one that needs no scores, is for those in a hurry.
+An explanation is computed only by the parts of the live cycle, so it cannot contradict a Decision.
+It differs in two points: it does not choose among nodes with equal scores, and it never takes a
+shortcut of the live cycle, such as a sample of the nodes or a single feasible node without scores.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why a node, or every node, cannot have the pod.
+    """The reason why a node, or every node, is not feasible for the pod.
 
     Parameters
     ----------
     plugin
-        Who said so first; empty when PreFilters leave no node together.
+        The first plugin that rejected; empty if several PreFilters together leave no node.
     code
         ``UNSCHEDULABLE``, ``UNSCHEDULABLE_AND_UNRESOLVABLE`` or ``PENDING``.
     reasons
-        As they appear in the pod's condition.
+        The reasons as in the pod's condition.
     """
 
     plugin: str
@@ -48,7 +48,7 @@ class Rejection:
 
     @classmethod
     def of(cls, status: Status) -> Rejection:
-        """Return a status that is a rejection, without what only the runner needs."""
+        """Return the rejection in a status, without the fields that only the runner needs."""
         return cls(status.plugin, status.code, status.reasons)
 
 
@@ -62,21 +62,22 @@ class NodeScores:
 
 @dataclass(frozen=True, slots=True)
 class RoomToMake:
-    """What preemption could do for a pod that fits nowhere.
+    """The result of a dry run of preemption for a pod without a feasible node.
 
     Parameters
     ----------
     priority
-        The pod's.
+        The pod's priority.
     candidates
-        Who would have to go, by node; the node that does the least harm first.
+        The victims by node, in the order of :class:`plugins.default_preemption.Harm`, the least
+        harm first.
     decisive
-        The field of :class:`plugins.default_preemption.Harm` that set the first of them apart;
-        None when it is the only one, or another is as good.
+        The field of Harm that distinguishes the first candidate; None if there is only one
+        candidate, or another one is equal.
     refusal
-        Why the pod may not preempt; empty when it may.
+        Why the pod may not preempt; empty if it may.
     message
-        Why it helps nowhere, or what failed; empty when it helps, and when there is a refusal.
+        Why preemption helps on no node, or its error; empty if it helps, or with a refusal.
     """
 
     priority: int
@@ -87,38 +88,38 @@ class RoomToMake:
 
     @property
     def chosen(self) -> str | None:
-        """The node on which room would be made."""
+        """The node on which preemption would evict pods."""
         return next(iter(self.candidates), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The verdicts on one pod. Each node is in exactly one of ``rejected`` and ``ranked``.
+    """The explanation of one pod. Each node is in exactly one of ``rejected`` and ``ranked``.
 
-    Both are empty when ``pre_filter`` speaks for all nodes, and where there are no nodes.
+    Both are empty if ``pre_filter`` rejects all nodes, and if there are no nodes.
     """
 
     pod_key: str
     num_nodes: int
     pre_filter: Rejection | None
     rejected: Mapping[str, Rejection]
-    """By node name, in no order."""
+    """The rejections by node name, in no order."""
     ranked: Mapping[str, NodeScores]
-    """By node name, the best first; equals by name."""
+    """The scores by node name, in descending order; nodes with equal scores by name."""
     room_to_make: RoomToMake | None = None
-    """None when a node is feasible, and in a profile without DefaultPreemption."""
+    """None if a node is feasible, and in a profile without DefaultPreemption."""
 
 
 def explain(framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo) -> Explanation:
-    """Ask every plugin of a profile about a pod.
+    """Return the results of every plugin of a profile for a pod.
 
     Raises
     ------
     PluginError
         When a plugin fails; a live cycle would end with that error.
 
-    *Cost*: a cycle, and a few microseconds of Python for each node; a dry run of preemption for
-    each node that it could help on when no node is feasible.
+    *Cost*: a cycle, and a few microseconds of Python for each node; if no node is feasible, a dry
+    run of preemption for each node on which it could help.
     """
     if not len(snapshot):
         return Explanation(info.key, 0, None, {}, {})  # a cycle ends here, before any plugin
@@ -139,7 +140,7 @@ def explain(framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo) -> Ex
 
 
 def _ranked(judged: Judgement) -> dict[str, NodeScores]:
-    """Return the scores of the feasible nodes by name, the best first; equals by name."""
+    """Return the scores of the feasible nodes by name, best first; equal scores by name."""
     found, scores = list(judged.view.node_infos()), judged.scores
     order = sorted(range(len(found)), key=lambda row: found[row].name)
     if scores is None:

@@ -1,6 +1,6 @@
-"""An explanation as JSON, for programs.
+"""The JSON form of an explanation.
 
-Its form is::
+The form is::
 
     {"pod": "ns/name",
      "prefilter": null | {"rejected": plugin, "code": c, "reasons": [...]},
@@ -10,9 +10,9 @@ Its form is::
                     "chosen": name | null}}
 
 The code is kube-scheduler's number: 2 Unschedulable, 3 UnschedulableAndUnresolvable.
-``preemption`` is only there when no node is feasible and the pod may preempt. Its candidates are
-all nodes that it would help on, the least harm first, and the victims the most important first;
-when there are none, ``message`` says why.
+``preemption`` is present only if no node is feasible and the pod may preempt. Its candidates are
+all nodes on which preemption would help, the least harm first, with the most important victims
+first; if there are none, ``message`` contains the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def as_json(explanation: Explanation) -> bytes:
-    """Return one line of JSON without its end. Nodes with a rank come first, the best one first."""
+    """Return one line of JSON without a newline. Feasible nodes come first, in order of rank."""
     nodes: dict[str, Any] = dict(explanation.ranked)
     for name in sorted(explanation.rejected):
         nodes[name] = _rejection(explanation.rejected[name])

@@ -1,4 +1,4 @@
-"""What preemption could do for a pod, for people: who would have to go, and why them."""
+"""The text form of a preemption dry run: the victims on each node, and why a node is chosen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 MAX_CANDIDATES: Final = 10
 MAX_VICTIMS: Final = 8
-"""Pods that are named on each node."""
+"""The number of victims that are named for each node."""
 
 _BECAUSE: Final = {
     "pdb_violations": "the fewest violations of PodDisruptionBudgets",

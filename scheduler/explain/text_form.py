@@ -1,6 +1,6 @@
-"""An explanation for people: who says no and why, who is best and by what, who might have to go.
+"""The text form of an explanation: rejections with reasons, the ranking, and possible victims.
 
-Lists end early: what a person reads of 5 000 nodes is their number and some examples.
+Lists are short: of 5 000 nodes the text contains their number and some examples.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_GROUPS: Final = 20
 MAX_NAMES: Final = 8
 MAX_LACKING: Final = 3
-"""Nodes of a group whose missing amounts are told."""
+"""The number of nodes of a group whose shortfalls are listed."""
 MAX_RANKED: Final = 10
 
 
@@ -32,9 +32,9 @@ def as_text(explanation: Explanation, lacks: Callable[[str], Sequence[Shortfall]
     Parameters
     ----------
     explanation
-        Of one pod.
+        The explanation of one pod.
     lacks
-        Gives what a node, by its name, has too little of; asked of a few nodes only.
+        Returns the shortfalls of a node by its name; called for a few nodes only.
     """
     lines = [_headline(explanation)]
     if explanation.rejected:
@@ -139,7 +139,7 @@ def _cores(milli: int) -> str:
 
 
 def _bytes(amount: int) -> str:
-    """Return an amount with as many digits as a person compares."""
+    """Return an amount with the digits that suffice for a comparison."""
     unit, suffix = 1, ""
     for power, name in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1):
         if amount >= 1024**power:

@@ -1,7 +1,7 @@
-"""HTTP extenders: processes of other people that filter, score and bind beside the plugins.
+"""HTTP extenders: external servers that filter, score, preempt and bind besides the plugins.
 
-The protocol, its limits and its failures. When they are asked is decided by
-:mod:`scheduler.runtime`; which profile has which extenders by :mod:`scheduler.profiles`.
+This package contains the protocol, its limits and its error handling. :mod:`scheduler.runtime`
+decides when extenders are called, :mod:`scheduler.profiles` which extenders a profile has.
 """
 
 from scheduler.extenders.consultation import Consultation, Exclusions

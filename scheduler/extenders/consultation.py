@@ -1,4 +1,4 @@
-"""What the extenders say of one pod in one scheduling cycle.
+"""Calls the extenders for one pod in one scheduling cycle.
 
 Source: kube-scheduler 1.36, pkg/scheduler/schedule_one.go, findNodesThatPassExtenders and
 prioritizeNodes.
@@ -37,24 +37,24 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 SCALE: Final = MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY
-"""From an extender's scores to ours."""
+"""The factor from an extender's scores to the scores of plugins."""
 
 MAX_SCORE: Final = 1 << 62
-"""What all extenders together may add to or take from a node: the sum with the plugins' scores
-still fits into 64 bits."""
+"""The limit of the sum of all extenders' scores for a node, positive or negative: the sum with the
+plugins' scores still fits into 64 bits."""
 
 SLACK_S: Final = 5.0
-"""What the scheduling thread waits beyond the requests' own time limits."""
+"""How long the scheduling thread waits beyond the timeouts of the requests."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    """What the filters of extenders left of some nodes.
+    """The result of the extenders' filters for some nodes.
 
-    ``kept`` are indices into the view that was asked about, in its order. ``rejected`` has the
-    nodes for which an extender gave a reason; one that it merely left out has none.
+    ``kept`` are indices into the filtered view, in its order. ``rejected`` contains the nodes for
+    which an extender returned a reason; nodes that it only omitted are not in it.
     """
 
     kept: IntArray
@@ -62,12 +62,12 @@ class Exclusions:
 
 
 class Consultation:
-    """Asks the extenders that are interested in one pod.
+    """Calls the extenders that are interested in one pod.
 
     Notes
     -----
     *Concurrency*: :meth:`filter`, :meth:`prioritize` and :meth:`preempt` from the scheduling
-    thread, which waits while the loop speaks with the extenders.
+    thread, which waits while the loop sends the requests.
 
     *Cost*: a request to each extender, one after another to filter, all at once to prioritize;
     one GET of the pod.
@@ -89,7 +89,7 @@ class Consultation:
         self._whole: msgspec.Raw | None = None
 
     def filter(self, view: NodesView) -> Exclusions:
-        """Ask about feasible nodes.
+        """Let the extenders filter the feasible nodes.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class Consultation:
     def prioritize(self, view: NodesView) -> IntArray:
         """Return what extenders add to the total score of each node; failures add nothing.
 
-        # Differs: kube-scheduler's sum wraps round on absurd scores; here it stops.
+        # Differs: kube-scheduler's sum overflows on extreme scores; here it saturates.
         """
         names = _names(view)
         if not self._prioritizers:
@@ -128,7 +128,7 @@ class Consultation:
     def preempt(
         self, candidates: Mapping[str, Victims], nodes: Mapping[str, NodeInfo]
     ) -> Mapping[str, Victims]:
-        """Return the candidates for preemption that extenders leave, with the victims they say.
+        """Return the candidates for preemption that extenders accept, with the victims they return.
 
         Raises
         ------
@@ -175,8 +175,8 @@ class Consultation:
         )
 
     def _wait(self, call: Coroutine[Any, Any, T], asked: Sequence[HttpExtender]) -> T:
-        """Let the loop do it. The deadline is for a loop that has stopped: requests have theirs."""
-        # A question may be sent twice.
+        """Run a call on the loop. The deadline covers a blocked loop: requests have timeouts."""
+        # A request may be sent twice.
         limit_s = POD_TIMEOUT_S + SLACK_S + 2 * sum(extender.client.timeout_s for extender in asked)
         future = asyncio.run_coroutine_threadsafe(call, self._loop)
         try:

@@ -1,4 +1,4 @@
-"""All extenders of a configuration, in the order in which they are asked.
+"""The chain of all extenders of a configuration, in the order in which they are called.
 
 Source: kube-scheduler 1.36, pkg/scheduler/scheduler.go (buildExtenders) and schedule_one.go
 (extendersBinding).
@@ -34,26 +34,27 @@ class ExtenderChain:
     Parameters
     ----------
     extenders
-        As the configuration has them, at least one.
+        The extenders as in the configuration, at least one.
     objects
-        Where whole pods and nodes come from.
+        Provides whole pods and nodes.
     loop
-        Where requests are made.
+        The event loop on which requests are sent.
     settle
-        Tells what became of a binding that may have been made: a status, or None when the pod is
-        not bound.
+        Returns the outcome of a binding that may have taken effect: a status, or None if the pod
+        is not bound.
     write_fence
-        How much of its timeout a binding may have that starts now; nothing or less refuses it.
+        Returns how much of its timeout a binding that starts now may use; a result of 0 or less
+        refuses the binding.
 
     Raises
     ------
     ClientConfigError
-        When a TLS configuration cannot be used; names its path.
+        When a TLS configuration cannot be used; the message contains its path.
 
     Attributes
     ----------
     binds_in_flight
-        How many bindings have been sent to extenders and are not answered yet.
+        The number of bindings that were sent to extenders and have no response yet.
 
     Notes
     -----
@@ -82,18 +83,18 @@ class ExtenderChain:
 
     @property
     def wants_all_feasible(self) -> bool:
-        """Whether an extender filters or scores: then the first feasible node is not enough."""
+        """Whether an extender filters or scores: then one feasible node does not suffice."""
         return any(
             each.config.filter_verb or each.config.prioritize_verb for each in self._extenders
         )
 
     @property
     def requests_in_flight(self) -> int:
-        """How many requests of any kind have no answer yet."""
+        """The number of requests of any kind that have no response yet."""
         return sum(each.client.in_flight for each in self._extenders)
 
     def consult(self, info: PodInfo) -> Consultation | None:
-        """Return the way to ask about a pod; None if no extender is interested."""
+        """Return the consultation for a pod; None if no extender is interested."""
         interested = [each for each in self._extenders if each.is_interested(info.pod)]
         if not interested:
             return None
@@ -115,12 +116,12 @@ class ExtenderChain:
     async def bind(self, info: PodInfo, node_name: str) -> Status | None:
         """Let an extender bind the pod, if one binds and is interested.
 
-        # Differs: an extender that failed may have bound the pod; the API server is asked before
-        the pod is given up.
+        # Differs: an extender that failed may have bound the pod; the pod is read from the API
+        server before the attempt is abandoned.
 
         Returns
         -------
-        What became of it; None when the plugins shall bind it.
+        The status of the binding; None if the plugins are to bind the pod.
         """
         for extender in self._extenders:
             if not extender.config.bind_verb or not extender.is_interested(info.pod):

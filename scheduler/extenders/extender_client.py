@@ -1,4 +1,4 @@
-"""HTTP to one extender: bounded in time and in size, over connections that are kept."""
+"""The HTTP client of one extender: bounded in time and size, over persistent connections."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ if TYPE_CHECKING:
     from scheduler.config import Extender
 
 MAX_ANSWER_BYTES: Final = 32 << 20
-"""What an answer may have beyond the size of its request. A filter gives back some of the nodes
-that it was sent, so the request is the measure of that part; what is left are reasons by node:
-5 000 nodes with 6 KiB each."""
+"""The bytes that a response may have beyond the size of its request. A filter returns some of the
+nodes of its request, so the request bounds that part; the rest are reasons by node: 5 000 nodes
+with 6 KiB each."""
 
 MAX_CONNECTIONS: Final = 128
-"""Of one extender: only bindings come many at a time; the others wait, within their time."""
+"""Connections to one extender: only bindings are sent in parallel; further ones wait, within
+their timeout."""
 
 _NS_PER_S: Final = 1_000_000_000
 
 
 class ExtenderError(Exception):
-    """An extender gave no answer, or none that can be used; the message names it."""
+    """An extender returned no response, or an unusable one; the message names the extender."""
 
 
 class ExtenderClient:
@@ -31,9 +32,9 @@ class ExtenderClient:
     Parameters
     ----------
     extender
-        As the configuration has it.
+        The extender as in the configuration.
     where
-        Its path there, for messages.
+        Its path in the configuration, for messages.
 
     Raises
     ------
@@ -43,18 +44,18 @@ class ExtenderClient:
     Attributes
     ----------
     timeout_s
-        The time that one request may take, answer included.
+        The timeout of one request, including its response.
     in_flight
-        How many requests have no answer yet.
+        The number of requests that have no response yet.
 
     Notes
     -----
-    *Concurrency*: loop-confined, but for the construction.
+    *Concurrency*: loop-confined, except for the construction.
 
     *Source*: kube-scheduler 1.36, pkg/scheduler/extender.go, send.
 
-    # Differs: an answer is bounded in size, certificate files are read once, and no redirect leads
-    to another origin.
+    # Differs: a response is bounded in size, certificate files are read once, and redirects to
+    another origin are not followed.
     """
 
     def __init__(self, extender: Extender, where: str) -> None:
@@ -72,17 +73,17 @@ class ExtenderClient:
         self.in_flight = 0
 
     async def send(self, verb: str, body: bytes, *, again: bool) -> bytes:
-        """POST a body and return the answer's.
+        """POST a body and return the body of the response.
 
         Parameters
         ----------
         again
-            Whether to send once more when a kept connection proves dead: for questions only.
+            Whether to retry once if a persistent connection was closed: not for bindings.
 
         Raises
         ------
         ExtenderError
-            No answer in time, one too long, or a status other than 200.
+            When the response is late or too long, or has a status other than 200.
         """
         url = f"{self._url}/{verb}"
         self.in_flight += 1
@@ -105,5 +106,5 @@ class ExtenderClient:
         return answer.body
 
     async def close(self) -> None:
-        """Close all connections; requests under way fail."""
+        """Close all connections; requests in flight fail."""
         await self._poster.close()

@@ -1,4 +1,4 @@
-"""One extender: what it is asked, and what its answers mean.
+"""One HTTP extender: its requests, and the meaning of its responses.
 
 Source: kube-scheduler 1.36, pkg/scheduler/extender.go.
 """
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PODS_AT_ONCE: Final = 16
-"""Victims that are asked of the API at one time, for extenders that want to see them whole."""
+"""The number of parallel reads of victims, for extenders that want whole pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a filter said: the nodes that pass, and statuses of some that do not."""
+    """The result of a filter: the nodes that pass, and the statuses of some other nodes."""
 
     passed: frozenset[str]
     rejected: dict[str, Status]
@@ -56,20 +56,20 @@ class HttpExtender:
     Parameters
     ----------
     config
-        As the configuration has it.
+        The extender as in the configuration.
     where
-        Its path there, for messages.
+        Its path in the configuration, for messages.
     objects
-        Where whole pods and nodes come from.
+        Provides whole pods and nodes.
 
     Attributes
     ----------
     config
-        What it is asked (an empty verb: nothing) and what its answers weigh.
+        The verbs of the extender (an empty verb is not called) and the weight of its scores.
     name
-        Its URL: that is what kube-scheduler calls it by.
+        The extender's URL, which kube-scheduler uses as its name.
     client
-        Sends requests to it.
+        The client that sends requests to the extender.
 
     Notes
     -----
@@ -84,7 +84,7 @@ class HttpExtender:
         self._managed = frozenset(resource.name for resource in config.managed_resources)
 
     def is_interested(self, pod: Pod) -> bool:
-        """Tell whether it is asked about a pod: if it manages nothing, or what the pod requests."""
+        """Return whether the extender manages no resources, or one that the pod requests."""
         if not self._managed:
             return True
         return any(map(self._manages, (*pod.spec.containers, *pod.spec.init_containers)))
@@ -97,16 +97,16 @@ class HttpExtender:
         )
 
     async def filter(self, pod: msgspec.Raw, names: Sequence[str]) -> Verdict:
-        """Ask which of the nodes named may be used.
+        """Let the extender filter the named nodes.
 
-        # Differs: kube-scheduler believes an extender that gets whole nodes when it gives back a
-        node which it was not sent; here that is an error in both ways of asking. A node that has
-        not arrived whole yet is not sent, and so does not pass.
+        # Differs: kube-scheduler accepts a node that was not in the request from an extender that
+        gets whole nodes; here that is an error with whole nodes and with names. A node that the
+        watch of whole nodes has not delivered yet is not sent, and so does not pass.
 
         Raises
         ------
         ExtenderError
-            It failed, or its answer names a node that it was not sent.
+            When the request fails, or the response names a node that was not in the request.
         """
         sent, body = self._question(pod, names)
         result = await self._ask(self.config.filter_verb, body, decode_filter_result)
@@ -130,12 +130,12 @@ class HttpExtender:
         return Verdict(frozenset(passed), rejected)
 
     async def prioritize(self, pod: msgspec.Raw, names: Sequence[str]) -> dict[str, int]:
-        """Ask for scores; return them by node, neither weighted nor scaled, added up if repeated.
+        """Return the extender's scores by node, without weight and factor; repeated nodes add up.
 
         Raises
         ------
         ExtenderError
-            It failed.
+            When the request fails.
         """
         _, body = self._question(pod, names)
         scores: dict[str, int] = {}
@@ -149,12 +149,12 @@ class HttpExtender:
         candidates: Mapping[str, Victims],
         nodes: Mapping[str, NodeInfo],
     ) -> dict[str, Victims]:
-        """Ask which candidates remain and who would have to go there; may be nobody.
+        """Return the candidates that the extender accepts, with their victims, possibly none.
 
         Raises
         ------
         ExtenderError
-            It failed, or its answer names a node or a pod that does not exist there.
+            When the request fails, or the response names a node or a pod that does not exist there.
         """
         asked = {
             node: (tuple(each.uid for each in victims.pods), victims.pdb_violations)
@@ -199,12 +199,12 @@ class HttpExtender:
         return Victims(tuple(found), told.pdb_violations)
 
     async def bind(self, info: PodInfo, node_name: str) -> None:
-        """Let it bind a pod.
+        """Let the extender bind a pod.
 
         Raises
         ------
         ExtenderError
-            It failed; the pod may be bound all the same.
+            When the request fails; the pod may be bound nevertheless.
         """
         body = encode_binding(info.namespace, info.name, info.uid, node_name)
         error = await self._ask(self.config.bind_verb, body, decode_binding_error, again=False)
@@ -212,7 +212,7 @@ class HttpExtender:
             raise ExtenderError(error)
 
     def _question(self, pod: msgspec.Raw, names: Sequence[str]) -> tuple[frozenset[str], bytes]:
-        """Return the nodes that are asked about, and the body."""
+        """Return the nodes in the request, and its body."""
         if self.config.node_cache_capable:
             return frozenset(names), encode_args(pod, nodes=None, node_names=list(names))
         found = {name: node for name in names if (node := self._objects.node(name)) is not None}
@@ -223,7 +223,7 @@ class HttpExtender:
     async def _ask(
         self, verb: str, body: bytes, decode: Callable[[bytes], T], *, again: bool = True
     ) -> T:
-        """Return the answer to a request; ``again`` as for :meth:`ExtenderClient.send`."""
+        """Return the response to a request; ``again`` as for :meth:`ExtenderClient.send`."""
         answer = await self.client.send(verb, body, again=again)
         try:
             return decode(answer)

@@ -1,7 +1,7 @@
-"""Pods and nodes as the API has them, for extenders that read more of them than we do.
+"""Whole pods and nodes of the API, for extenders that read more fields than Berth does.
 
-A pod is asked of the API when an extender is asked about it; nodes are kept by a watch of their
-own, which exists only where an extender wants whole nodes.
+A pod is read from the API server when an extender is called for it. Nodes are stored by a separate
+watch, which runs only if an extender wants whole nodes.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from scheduler.client.api import Api
 
 POD_TIMEOUT_S: Final = 10.0
-"""For one GET that a scheduling cycle waits for."""
+"""The timeout of a GET for which a scheduling cycle waits."""
 
 _NOTHING: Final = msgspec.Raw()
 
 
 class _WholeMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Every field of an object's metadata but ``managedFields``, which kube-scheduler drops too.
+    """Every field of an object's metadata except ``managedFields``, which kube-scheduler drops too.
 
-    What nobody looks at stays text.
+    Fields that Berth does not read stay undecoded.
     """
 
     name: str = ""
@@ -50,8 +50,8 @@ class _WholeMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
 class WholeObject(msgspec.Struct, frozen=True, omit_defaults=True):
     """An object with ``spec`` and ``status`` as the API wrote them.
 
-    Without ``kind`` and ``apiVersion``: Go's objects have lost them by the time that
-    kube-scheduler sends them.
+    It has no ``kind`` and ``apiVersion``, because kube-scheduler's decoded Go objects do not have
+    them either when it sends them.
     """
 
     metadata: _WholeMeta = _WholeMeta()
@@ -73,10 +73,10 @@ class WholeNodes(Protocol):
 
 
 class WholeObjects(Protocol):
-    """Where an extender's pods and nodes come from."""
+    """Provides the whole pods and nodes for extenders."""
 
     async def pod(self, info: PodInfo) -> msgspec.Raw:
-        """Return the pod as JSON; raises ExtenderError when it cannot be had."""
+        """Return the pod as JSON; raise ExtenderError if it cannot be read."""
 
     def node(self, name: str) -> msgspec.Raw | None:
         """Return the node as JSON; None if it has not arrived."""
@@ -88,7 +88,7 @@ class ApiWholeObjects:
     Parameters
     ----------
     nodes
-        None where no extender wants whole nodes.
+        The store of whole nodes; None if no extender wants them.
 
     Notes
     -----
@@ -107,7 +107,7 @@ class ApiWholeObjects:
         Raises
         ------
         ExtenderError
-            It is gone, replaced by one of the same name, or the API server gives no answer.
+            When the pod is deleted or replaced by one of the same name, or cannot be read.
         """
         try:
             body = await self._api.get_pod_json(info.namespace, info.name, timeout_s=POD_TIMEOUT_S)
@@ -119,13 +119,13 @@ class ApiWholeObjects:
         return msgspec.Raw(_encode(whole))
 
     def node(self, name: str) -> msgspec.Raw | None:
-        """Return the node as the watch last brought it."""
+        """Return the node as the watch last delivered it."""
         whole = None if self._nodes is None else self._nodes.get("", name)
         return None if whole is None else msgspec.Raw(_encode(whole))
 
 
 def own_bytes(whole: WholeObject) -> WholeObject:
-    """Return the object with bytes of its own: a Raw keeps all of the message that it came in."""
+    """Return a copy of the object with its own bytes: a Raw keeps its whole message in memory."""
     metadata = msgspec.structs.replace(whole.metadata, **_copies(whole.metadata))
     return msgspec.structs.replace(whole, metadata=metadata, **_copies(whole))
 

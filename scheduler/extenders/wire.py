@@ -1,7 +1,7 @@
-"""What goes to an extender and what comes back.
+"""The bodies of requests to extenders and of their responses.
 
-Keys are spelt as the fields of Go's structs. An answer may spell them in any case and write null
-for what is empty, because Go's decoder, for which extenders are written, takes both.
+Keys have the names of the fields of Go's structs. A response may write them in any case, and null
+for empty values, because Go's decoder, for which extenders are written, accepts both.
 
 Source: k8s.io/kube-scheduler extender/v1/types.go (0.36).
 """
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MAX_EXTENDER_PRIORITY: Final = 10
-"""The highest score that an extender should give."""
+"""The highest score that an extender should return."""
 
 
 class MalformedAnswerError(Exception):
-    """An extender's answer is not what the protocol says; names the bad value."""
+    """An extender's response violates the protocol; the message names the bad value."""
 
 
 class _Nodes(msgspec.Struct, frozen=True):
@@ -45,17 +45,17 @@ class _BindingArgs(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class FilterResult:
-    """The answer to a filter request.
+    """The response to a filter request.
 
     Attributes
     ----------
     nodes, node_names
-        The names of the nodes that may be used, from the field of that name; None where the
-        answer does not have it.
+        The names of the feasible nodes, from the field of that name; None if the response does
+        not contain it.
     failed, failed_and_unresolvable
-        Reasons by the names of nodes that may not be used.
+        The reasons by the names of nodes that are not feasible.
     error
-        What went wrong at the extender; empty when nothing did.
+        The error of the extender; empty if there was none.
     """
 
     nodes: list[str] | None
@@ -81,7 +81,7 @@ class _PreemptionArgs(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class VictimUids(NamedTuple):
-    """Who has to go from one node, as an extender says."""
+    """The victims on one node, as an extender returned them."""
 
     uids: tuple[str, ...]
     pdb_violations: int
@@ -117,7 +117,10 @@ _TEXT: Final = msgspec.json.Decoder(str | None)
 def encode_args(
     pod: msgspec.Raw, *, nodes: list[msgspec.Raw] | None, node_names: list[str] | None
 ) -> bytes:
-    """Return the body of a filter or prioritize request: exactly one of the two is not None."""
+    """Return the body of a filter or prioritize request, with either nodes or node names.
+
+    Exactly one of ``nodes`` and ``node_names`` is not None.
+    """
     return _encode(_Args(pod, None if nodes is None else _Nodes(nodes), node_names))
 
 
@@ -136,9 +139,9 @@ def encode_preemption(
     Parameters
     ----------
     victims
-        By node, the UIDs of the victims and how many go against a budget.
+        By node, the UIDs of the victims and the number of PodDisruptionBudget violations.
     whole
-        The victims themselves by UID; None to send nothing but their UIDs.
+        The whole victims by UID; None to send only their UIDs.
     """
     sent = {
         node: _Victims([_MetaPod(uid) if whole is None else whole[uid] for uid in uids], violations)
@@ -150,12 +153,12 @@ def encode_preemption(
 
 
 def decode_preemption_result(body: bytes) -> dict[str, VictimUids | None]:
-    """Return the answer to a preempt request: victims by node, None where it says null.
+    """Return the response to a preempt request: victims by node, None for a null.
 
     Raises
     ------
     MalformedAnswerError
-        The body is not one.
+        When the body is not such a response.
     """
     path = "NodeNameToMetaVictims"
     raw = _fields(body, "").get(path.lower())
@@ -175,12 +178,12 @@ def decode_preemption_result(body: bytes) -> dict[str, VictimUids | None]:
 
 
 def decode_filter_result(body: bytes) -> FilterResult:
-    """Return the answer to a filter request.
+    """Return the response to a filter request.
 
     Raises
     ------
     MalformedAnswerError
-        The body is not one.
+        When the body is not such a response.
     """
     fields = _fields(body, "")
     nodes: list[str] | None = None
@@ -198,7 +201,7 @@ def decode_filter_result(body: bytes) -> FilterResult:
 
 
 def decode_priorities(body: bytes) -> list[HostPriority]:
-    """Return the answer to a prioritize request; raises like :func:`decode_filter_result`."""
+    """Return the response to a prioritize request; raise like :func:`decode_filter_result`."""
     try:
         found = _PRIORITIES.decode(body) or []
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -211,7 +214,7 @@ def decode_priorities(body: bytes) -> list[HostPriority]:
 
 
 def decode_binding_error(body: bytes) -> str:
-    """Return why a pod was not bound, empty if it was; raises like the others."""
+    """Return why a pod was not bound, empty if it was; raise like :func:`decode_filter_result`."""
     return _field(_TEXT, _fields(body, ""), "Error") or ""
 
 

@@ -1,5 +1,5 @@
-"""A cluster built from a dump or from one look at a live API server, without a running scheduler.
+"""The state of a cluster from a dump or one list of a live API server, without the scheduler.
 
-Used by ``berth explain`` and ``berth shadow``. What they report belongs to
+``berth explain`` and ``berth shadow`` use this package. Their reports belong to
 :mod:`scheduler.explain` and :mod:`scheduler.shadow`.
 """

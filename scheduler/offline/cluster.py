@@ -1,4 +1,4 @@
-"""API objects from a file, a pipe or lists, as the informers would have delivered them."""
+"""A cache filled with API objects of a file, a pipe or lists, as the informers would fill it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DECODERS: Final = {kind.kind: Decoder(kind.struct) for kind in WATCHED}
 
 
 class ClusterObjectError(ValueError):
-    """An object that cannot be read; the message names it and the path of the bad value."""
+    """An object cannot be decoded; the message names the object and the path of the bad value."""
 
 
 class _Kind(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ _TEXT: Final = msgspec.json.Decoder(str)
 
 
 def kind_of(raw: msgspec.Raw) -> str:
-    """Return an object's ``kind``, the empty string where it has none or is no object."""
+    """Return an object's ``kind``; the empty string if it has none or is not an object."""
     try:
         return _TEXT.decode(_KIND.decode(raw).kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -44,7 +44,7 @@ def kind_of(raw: msgspec.Raw) -> str:
 
 
 class DumpError(ValueError):
-    """A dump that cannot be read; the message is one sentence."""
+    """A dump cannot be decoded; the message is one sentence."""
 
 
 class _Document(msgspec.Struct, frozen=True):
@@ -56,21 +56,21 @@ _DOCUMENT: Final = msgspec.json.Decoder(_Document)
 
 
 def read_dump(text: bytes, source: str) -> Iterator[tuple[msgspec.Raw, str]]:
-    """Yield the objects of a list, or the one object that there is, with their presumed kinds.
+    """Yield the objects of a list, or a single object, with their presumed kinds.
 
-    The items of a ``PodList`` do not say that they are pods; those of kubectl's ``List`` do.
+    The items of a ``PodList`` have no ``kind`` themselves; those of kubectl's ``List`` have one.
 
     Parameters
     ----------
     text
         JSON.
     source
-        What it was read from, for messages.
+        The name of the input, for messages.
 
     Raises
     ------
     DumpError
-        When it is no JSON object.
+        When the text is not a JSON object.
     """
     try:
         document = _DOCUMENT.decode(text)
@@ -91,15 +91,15 @@ class Cluster:
     Attributes
     ----------
     known
-        All that plugins look at.
+        The observed state that plugins read.
     cache
-        Nodes, and the pods that use them: a part of it.
+        The nodes and their pods: a part of ``known``.
     nominator
-        Waiting pods that have a node in view.
+        The pending pods that have a nominated node.
     nodes
         Every node by name.
     pods
-        Every pod by ``namespace/name``, those that wait or have ended included.
+        Every pod by ``namespace/name``, including pending and finished pods.
 
     Notes
     -----
@@ -121,12 +121,12 @@ class Cluster:
         self._takers[NODES.kind] = self.add_node
 
     def add(self, raw: msgspec.Raw, kind: str = "") -> None:
-        """Take in one object as JSON; ``kind`` is what it is when it does not say so itself.
+        """Add one object as JSON; ``kind`` applies if the object itself has no kind.
 
         Raises
         ------
         ClusterObjectError
-            When it cannot be read; the cluster is then as if it were not there.
+            When the object cannot be decoded; the cluster is then unchanged.
         """
         kind = kind_of(raw) or kind
         take = self._takers.get(kind)
@@ -138,7 +138,7 @@ class Cluster:
             raise ClusterObjectError(_sentence(kind, raw, error)) from error
 
     def add_node(self, node: Node) -> None:
-        """Take in a node.
+        """Add a node.
 
         Raises
         ------
@@ -149,9 +149,9 @@ class Cluster:
         self.nodes[node.metadata.name] = node
 
     def add_pod(self, pod: Pod) -> None:
-        """Take in a pod.
+        """Add a pod.
 
-        One that runs, or is about to, uses its node; one that waits may have a node in view.
+        An assigned pod uses resources of its node; a pending pod may have a nominated node.
 
         Raises
         ------
@@ -165,7 +165,7 @@ class Cluster:
         self.pods[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
 
     def add_all(self, raws: Iterable[tuple[msgspec.Raw, str]]) -> list[ClusterObjectError]:
-        """Take in objects and their presumed kinds; return what could not be read."""
+        """Add objects with their presumed kinds; return an error for each undecodable object."""
         unreadable = []
         for raw, kind in raws:
             try:
@@ -175,19 +175,19 @@ class Cluster:
         return unreadable
 
     def snapshot(self) -> Snapshot:
-        """Return what a cycle would see now."""
+        """Return the snapshot that a cycle would use now."""
         snapshot = Snapshot()
         self.cache.update_snapshot(snapshot)
         return snapshot
 
 
 def read_pod(raw: msgspec.Raw) -> PodInfo:
-    """Decode the pod that is asked about.
+    """Decode the pod to explain.
 
     Raises
     ------
     ClusterObjectError
-        When it cannot be read.
+        When the pod cannot be decoded.
     """
     try:
         return PodInfo(_DECODERS[PODS.kind].decode(raw))

@@ -1,4 +1,4 @@
-"""The objects of a running cluster, listed once."""
+"""Lists the objects of a running cluster once."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _REQUESTS_IN_FLIGHT: Final = 4
 
 
 async def list_cluster(kubeconfig: str | None) -> list[tuple[msgspec.Raw, str]]:
-    """Return every object that a cycle may look at, with its kind.
+    """Return every object that a cycle may read, with its kind.
 
     Raises
     ------
     ClientConfigError
-        When there is no way to the API server.
+        When no configuration of the client is found or usable.
     ApiError
-        When it cannot be reached or refuses.
+        When the API server cannot be reached or refuses a request.
     """
     credentials = await load_credentials(kubeconfig)
     transport = Transport(
@@ -49,7 +49,7 @@ async def list_cluster(kubeconfig: str | None) -> list[tuple[msgspec.Raw, str]]:
 
 
 async def _list(api: Api, kind: WatchedKind[Any]) -> list[tuple[msgspec.Raw, str]]:
-    """Return every object of a kind; none of an optional kind that whoever asks may not list."""
+    """Return every object of a kind; none of an optional kind that the user may not list."""
     found: list[tuple[msgspec.Raw, str]] = []
     token = ""
     while True:

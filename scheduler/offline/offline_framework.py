@@ -1,4 +1,4 @@
-"""Profiles that decide about a cluster and never act on it."""
+"""Builds a profile's framework for an offline cluster: it judges pods and changes nothing."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 
 
 class ReadOnlyError(Exception):
-    """Somebody wanted to change a cluster that is only looked at."""
+    """A plugin tried to change a cluster that is read-only."""
 
 
 class NoPreemption:
-    """Evicts nobody. See :class:`plugins.framework.handle.Preemption`."""
+    """Evicts no pods. See :class:`plugins.framework.handle.Preemption`."""
 
     asks_extenders = False
 
     def is_running(self, uid: str) -> bool:
-        """Return False: nothing is under way here."""
+        """Return False: no preemption runs offline."""
         return False
 
     def start(self, info: PodInfo, node_name: str, victims: Victims, plugin: str) -> Status:
-        """Refuse."""
+        """Return an error: no pod is evicted offline."""
         return Status(Code.ERROR, ("nobody is evicted while explaining",))
 
     def ask_extenders(
         self, info: PodInfo, candidates: Mapping[str, Victims], nodes: Mapping[str, NodeInfo]
     ) -> Mapping[str, Victims]:
-        """Return all candidates: extenders are not asked."""
+        """Return all candidates: extenders are not called offline."""
         return candidates
 
 
@@ -54,21 +54,21 @@ class NoStorageWriter:
     """Writes nothing. See :class:`plugins.framework.handle.StorageWriter`."""
 
     async def claim_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """Refuse."""
+        """Raise ReadOnlyError: no volume is written offline."""
         raise ReadOnlyError("no volume is written while explaining")
 
     async def annotate_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Refuse."""
+        """Raise ReadOnlyError: no claim is written offline."""
         raise ReadOnlyError("no claim is written while explaining")
 
 
 class OfflineServices:
-    """The services that plugins get where nothing may be changed.
+    """The services of plugins in a read-only cluster.
 
     Parameters
     ----------
     cluster
-        What there is.
+        The cluster that plugins read.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -91,7 +91,7 @@ class OfflineServices:
         return self._cluster.nodes.get(name)
 
     def cached_node(self, name: str) -> None:
-        """Return None: hints are answered without regard to a cluster."""
+        """Return None: queueing hints do not depend on the offline cluster."""
 
     def nominated_pods(self, node_name: str) -> Sequence[PodInfo]:
         """Return the pods that are nominated for a node."""
@@ -102,17 +102,17 @@ class OfflineServices:
         return self._cluster.nominator.node_names()
 
     def waiting_pod(self, uid: str) -> None:
-        """Return None: nothing is held here."""
+        """Return None: no pod waits at Permit offline."""
 
     def waiting_pods(self) -> Sequence[WaitingPod]:
-        """Return nothing: nothing is held here."""
+        """Return an empty sequence: no pod waits at Permit offline."""
         return ()
 
     def activate_pods(self, uids: Iterable[str]) -> None:
-        """Do nothing: nobody waits here."""
+        """Do nothing: there is no queue offline."""
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
-        """Refuse: whoever explains does not bind."""
+        """Return an error: no pod is bound offline."""
         return Status(Code.ERROR, ("nothing is bound while explaining",))
 
 
@@ -122,9 +122,9 @@ def offline_framework(
     scheduler_name: str = "",
     plugins: Mapping[str, type[Plugin]] = PLUGINS,
 ) -> FrameworkRunner:
-    """Make the profile that serves a schedulerName, the first one where none does.
+    """Build the profile that serves a schedulerName, or the first profile if none does.
 
-    Its plugins are new and know of nothing but this cluster; ``plugins`` are those that exist.
+    Its plugin objects are new and read only this cluster; ``plugins`` are the available plugins.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""Policies that are tried beside the one in force, on real decisions, without acting on them.
+"""Shadows: policies that judge the same pods as the active policy, without any other effect.
 
-After a decision has been carried out the scheduling thread hands it to :class:`Shadows`, with the
-snapshot that it was made from. Each shadow of that profile judges the pod by its own plugins, and
-the two verdicts are compared: winners, feasible nodes, what each plugin does to the choice, cost.
-Nothing is bound, assumed, nominated, reserved or evicted.
+After a decision has been carried out, the scheduling thread passes it to :class:`Shadows`, with
+the snapshot of its cycle. Each shadow of that profile judges the pod with its own plugins, and the
+two judgements are compared: best nodes, feasible nodes, each plugin's influence on the choice, and
+cost. Nothing is bound, assumed, nominated, reserved or evicted.
 
     decision -> Shadows.observe -> TimeBudget: is there time? -> judge, twice -> Comparison
                                                                                     |

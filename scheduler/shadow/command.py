@@ -1,4 +1,4 @@
-"""``berth shadow report``: of a running cluster's shadows, or of two files over a dump."""
+"""The command ``berth shadow report``: shadows of a cluster, or two files compared on a dump."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _DECISIONS: Final = 1000
 
 
 def add_shadow_command(commands: Any) -> None:
-    """Add ``shadow`` to what ``add_subparsers`` returned."""
+    """Add the command ``shadow`` to the subparsers ``commands``."""
     shadow = commands.add_parser("shadow", help="say what another policy would do")
     verbs = shadow.add_subparsers(metavar="COMMAND", required=True)
     report = verbs.add_parser(

@@ -1,4 +1,4 @@
-"""Two policies' verdicts on one pod, side by side."""
+"""Compares the judgements of two policies on one pod."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from scheduler.runtime.judgement import Judgement
 
 CHOICE: Final = 2
-"""From so many feasible nodes on there is something to choose: fewer are not scored."""
+"""The number of feasible nodes from which on there is a choice: fewer nodes are not scored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Influence:
-    """What one plugin did to one choice.
+    """The influence of one plugin on one choice.
 
     Parameters
     ----------
     changes
-        How probable another winner is without it: 0..1.
+        The probability of another winner without the plugin: 0..1.
     spread
-        Weighted points between its best and its worst node.
+        The weighted points between the plugin's best and its worst node.
     """
 
     changes: float
@@ -35,7 +35,7 @@ class Influence:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What differs. See :class:`scheduler.shadow.report.ShadowReport` for the meaning of each."""
+    """The differences of two judgements, as defined in :class:`~scheduler.shadow.ShadowReport`."""
 
     winner_changed: bool
     nodes_lost: int
@@ -50,7 +50,7 @@ def compare(live: Judgement, shadow: Judgement, chosen: int | None) -> Compariso
     Parameters
     ----------
     chosen
-        The row of the node that the live policy chose; None when it chose none.
+        The row of the node that the live policy chose; None if it chose no node.
     """
     both = int(np.count_nonzero(live.feasible & shadow.feasible))
     changed = chosen is not None and shadow.count > 0 and chosen not in shadow.best_rows()
@@ -64,10 +64,10 @@ def compare(live: Judgement, shadow: Judgement, chosen: int | None) -> Compariso
 
 
 def influences(scores: Scores | None) -> dict[str, Influence]:
-    """Return what each plugin did to a choice, by leaving it out of the kept scores.
+    """Return each plugin's influence on a choice, by removing the plugin from the kept scores.
 
-    Among equally good nodes each is as probable to be chosen. So a plugin that only decides between
-    equals changes something too: without it all of them might have been chosen.
+    Equally good nodes are chosen with equal probability. A plugin that only decides between
+    otherwise equal nodes has an influence too: without it any of them might have been chosen.
 
     *Cost*: a few vector operations over the feasible nodes for each plugin.
     """
@@ -88,7 +88,7 @@ def influences(scores: Scores | None) -> dict[str, Influence]:
 
 
 def winner_sample(pod: str, shadow: Judgement, chosen: int) -> WinnerSample:
-    """Tell where the shadow would have put a pod instead, and by which of its plugins."""
+    """Return the node that the shadow would have chosen instead, and its decisive plugin."""
     infos = shadow.snapshot.columns.node_infos
     best = shadow.best_rows()
     instead = int(best[0])
@@ -114,9 +114,9 @@ def winner_sample(pod: str, shadow: Judgement, chosen: int) -> WinnerSample:
 def feasibility_samples(
     pod: str, live: Judgement, shadow: Judgement
 ) -> tuple[FeasibilitySample, ...]:
-    """Return at most two nodes: one that only the live policy allows, one only the shadow.
+    """Return at most two nodes: one allowed only by the live policy, one only by the shadow.
 
-    *Cost*: asks the filters for their reasons.
+    *Cost*: runs the filters again for their reasons.
     """
     found = []
     for allowed_by, allows, refuses in (("live", live, shadow), ("shadow", shadow, live)):

@@ -1,8 +1,8 @@
-"""Two policies held against each other over the pods of a dump, without a running scheduler.
+"""Compares two policies on the pods of a dump, without a running scheduler.
 
-Every pod is judged as if it were the only one that waits: one that runs is taken off its node and
-put back afterwards. So this tells how two policies would decide from here, not where all pods would
-be had one of them decided from the start.
+Each pod is judged as if it were the only pending pod: a running pod is removed from its node and
+added back afterwards. The result shows how two policies would decide in this state, not where all
+pods would run if one of the policies had decided from the start.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
     from scheduler.runtime.framework_runner import FrameworkRunner
 
 _SEED: Final = 1
-"""The same question gets the same answer."""
+"""A fixed seed, so that equal inputs give equal reports."""
 
 
 class Replay:
-    """Plays pods of a cluster through two policies.
+    """Judges the pods of a cluster with two policies.
 
     Parameters
     ----------
     cluster
-        As it was when each pod is judged; as it was again afterwards.
+        The cluster in which pods are judged; it is unchanged after each judgement.
     live, shadow
-        The profiles of two configurations. A pod is judged by those that serve its schedulerName,
-        by the first one where none does.
+        The profiles of two configurations. A pod is judged by the profiles with its schedulerName,
+        or by the first ones if no profile has it.
     names
-        What the two configurations are called in the report.
+        The names of the two configurations in the report.
     plugins
-        Those that exist, by name.
+        The available plugins by name.
     decisions
-        Of more pods than that, so many are chosen at random.
+        The largest number of pods to judge; if there are more, they are chosen at random.
 
     Notes
     -----
@@ -75,7 +75,7 @@ class Replay:
         self._selector = HostSelector(_SEED)
 
     def run(self) -> list[ShadowReport]:
-        """Return a report for each profile of the shadow's that any pod asks for.
+        """Return a report for each profile of the shadow that serves any pod.
 
         Raises
         ------

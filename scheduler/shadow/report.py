@@ -1,7 +1,7 @@
-"""What a shadow found out: one immutable value with a form for programs.
+"""The report of a shadow: one immutable value with a JSON form.
 
-The JSON form is what stands in a SchedulingProfile's status; it is bounded whatever the cluster:
-samples are few, a plugin is one line.
+The status of a SchedulingProfile contains the JSON form. Its size is bounded in every cluster: it
+has few samples, and one line for each plugin.
 """
 
 # No postponed annotations: msgspec reads them at run time.
@@ -13,7 +13,7 @@ class _ReportPart(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class WinnerSample(_ReportPart, frozen=True):
-    """A pod that the shadow would not have put where it went.
+    """A pod for which the shadow would have chosen another node.
 
     Parameters
     ----------
@@ -24,12 +24,12 @@ class WinnerSample(_ReportPart, frozen=True):
     shadow
         One of the shadow's best nodes.
     equals
-        How many nodes are as good to the shadow as that one, itself included.
+        The number of nodes with that node's total score in the shadow, itself included.
     lead
-        How many points the shadow's best is ahead of the live choice by the shadow's scores; None
-        when the live choice is not feasible to the shadow, or nothing was scored.
+        The points by which the shadow's best node exceeds the live choice in the shadow's scores;
+        None if the live choice is not feasible for the shadow, or nothing was scored.
     decisive
-        The shadow's plugin that speaks most for its own choice; empty where ``lead`` is None.
+        The shadow's plugin that contributes most to the lead; empty if ``lead`` is None.
     """
 
     pod: str
@@ -48,9 +48,10 @@ class FeasibilitySample(_ReportPart, frozen=True):
     allowed_by
         ``live`` or ``shadow``.
     plugin
-        Who refuses the node in the other policy; empty when several narrow the search together.
+        The plugin that rejects the node in the other policy; empty if several plugins narrow the
+        search together.
     reason
-        In the words of the pod's condition.
+        The reason as in the pod's condition.
     """
 
     pod: str
@@ -61,19 +62,20 @@ class FeasibilitySample(_ReportPart, frozen=True):
 
 
 class PluginInfluence(_ReportPart, frozen=True):
-    """What one scoring plugin does to the choice: measured by leaving it out.
+    """The influence of one scoring plugin on the choice, measured by removing the plugin.
 
     Parameters
     ----------
     plugin
-        Its name.
+        The plugin's name.
     decisions
-        The compared decisions in which it scored: it did not skip the pod, and there was a choice.
+        The number of compared decisions in which the plugin scored: it did not skip the pod, and
+        there was a choice.
     changes
-        How probable another winner is without it, on the average of ``decisions``: 0..1. Among
-        equally good nodes each is as probable.
+        The probability of another winner without the plugin, as the average of ``decisions``:
+        0..1. Equally good nodes have equal probability.
     spread
-        The weighted points between its best and its worst feasible node, on the average.
+        The average of the weighted points between the plugin's best and worst feasible node.
     """
 
     plugin: str
@@ -83,7 +85,7 @@ class PluginInfluence(_ReportPart, frozen=True):
 
 
 class Cost(_ReportPart, frozen=True):
-    """Seconds that whole decisions took: filters and scores over all nodes, nothing reused."""
+    """Duration of whole decisions in seconds: filters and scores for all nodes, nothing reused."""
 
     mean_s: float = msgspec.field(default=0.0, name="meanSeconds")
     p50_s: float = msgspec.field(default=0.0, name="p50Seconds")
@@ -92,17 +94,17 @@ class Cost(_ReportPart, frozen=True):
 
 
 class Passed(_ReportPart, frozen=True):
-    """Decisions that were not compared, by the reason.
+    """The number of decisions that were not compared, by reason.
 
     Parameters
     ----------
     budget
-        There was no time for them.
+        The time budget was used up.
     volumes
-        The pod was given volumes with its node, so that the shadow would see them as taken.
+        The pod got volumes together with its node, so the shadow would see them as in use.
     failed
-        The live decision was an error, the live policy failed when it was asked again, or comparing
-        did.
+        The live decision was an error, or the live policy failed when it judged again, or the
+        comparison failed.
     """
 
     budget: int = 0
@@ -116,17 +118,17 @@ class ShadowReport(_ReportPart, frozen=True):
     Parameters
     ----------
     scheduler_name
-        Whose pods they were.
+        The schedulerName of the pods.
     live, shadow
-        Which policies: ``schedulingprofile/NAME@GENERATION``, a file, ``default``.
+        The two policies: ``schedulingprofile/NAME@GENERATION``, a file, ``default``.
     wanted
-        How many decisions are to be compared.
+        The number of decisions to compare.
     compared
-        How many have been. The shares below are of these.
+        The number of decisions compared so far. The shares below refer to these.
     failures
-        In how many of them the shadow failed; these say nothing else.
+        The number of compared decisions in which the shadow failed; they count nowhere else.
     failure
-        What it said the first time.
+        The message of the first failure.
     both_placed
         Decisions in which both found a node.
     changed_winners
@@ -139,11 +141,12 @@ class ShadowReport(_ReportPart, frozen=True):
         Nodes that are feasible to the live policy alone and to the shadow alone, over all compared
         decisions.
     live_influence, shadow_influence
-        By plugin, those that change most first.
+        The influence of each plugin, in descending order of ``changes``.
     live_cost, shadow_cost
-        Of deciding, measured alike. A live cycle is mostly quicker: it reuses verdicts.
+        The duration of decisions, measured in the same way. A live cycle is usually faster,
+        because it reuses verdicts.
     time_s
-        What comparing has taken, all in all.
+        The total time of all comparisons.
     """
 
     scheduler_name: str

@@ -1,4 +1,4 @@
-"""One policy that looks on: it judges the pods of a profile and decides nothing."""
+"""The runner of one shadow: it judges the pods of a profile and compares, without any effect."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 MAX_SAVED_S: Final = 0.05
-"""What an idle hour saves up at most: pods that come after it are not to wait for long."""
+"""The most time that an idle budget can save, so that later pods do not wait for long."""
 
 
 class TimeBudget:
-    """Allows work as long as no more than a share of the time went into it.
+    """Allows work as long as its time stays within a share of the elapsed time.
 
-    Over any span of time no more is spent than its share, :data:`MAX_SAVED_S` and one piece of
-    work: how long that takes is known afterwards only, so what is too much is made up for later.
+    In any period no more time is spent than its share, :data:`MAX_SAVED_S` and one piece of work.
+    The duration of a piece of work is known only afterwards, so an excess is compensated later.
 
     Parameters
     ----------
     share
-        More than 0, at most 1.
+        The share of the time: more than 0, at most 1.
     clock
-        Seconds, never going back.
+        Returns monotonic time in seconds.
 
     Notes
     -----
@@ -63,14 +63,14 @@ class TimeBudget:
         self._saved_s = 0.0
 
     def allows(self) -> bool:
-        """Tell whether there is time for a piece of work now."""
+        """Return whether the budget allows a piece of work now."""
         now = self._clock()
         self._saved_s = min(self._saved_s + (now - self._at) * self._share, MAX_SAVED_S)
         self._at = now
         return self._saved_s >= 0.0
 
     def spend(self, seconds: float) -> None:
-        """Take off what a piece of work took."""
+        """Subtract the duration of a piece of work."""
         self._saved_s -= seconds
 
 
@@ -80,21 +80,22 @@ class ShadowRunner:
     Parameters
     ----------
     framework
-        The policy that looks on. Its plugins are its own; only :meth:`observe` asks them.
+        The policy of the shadow, with its own plugin objects; only :meth:`observe` calls them.
     options
-        How many decisions, in what share of the time.
+        The number of decisions to compare, and the share of the time.
     storage
-        Tells which pods get volumes with their node; None where no pod has any.
+        Returns which pods get volumes with their node; None if no pod has any.
     clock
-        Seconds, never going back.
+        Returns monotonic time in seconds.
     make_lock
-        Makes the lock of what is counted.
+        Creates the lock of the counters.
 
     Notes
     -----
-    The live profile is asked once more, with every plugin's scores kept, so that both verdicts
-    and both costs are taken alike; the live choice is the decision's own. When the profile changes
-    to another policy, comparing begins anew: a report is about two policies and no third one.
+    The live profile judges the pod once more and keeps every plugin's scores, so that both
+    judgements and both costs are measured in the same way; the live choice is that of the
+    decision. When the profile changes to another policy, the comparison starts again: a report
+    compares exactly two policies.
 
     *Concurrency*: :meth:`observe` belongs to the scheduling thread, the rest is thread-safe.
     """
@@ -125,7 +126,7 @@ class ShadowRunner:
         return self._tally.compared >= self.options.decisions
 
     def report(self) -> ShadowReport:
-        """Return what has been found out so far."""
+        """Return the report of all comparisons so far."""
         return self._tally.report()
 
     def observe(self, snapshot: Snapshot, live: FrameworkRunner, decision: Decision) -> None:

@@ -1,4 +1,4 @@
-"""The shadows that are installed, as the scheduling loop and the operator see them."""
+"""The installed shadows, for the scheduling loop and for the operator."""
 
 from __future__ import annotations
 

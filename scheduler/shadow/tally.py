@@ -1,4 +1,4 @@
-"""Comparisons added up."""
+"""Adds up comparisons for a shadow's report."""
 
 from __future__ import annotations
 

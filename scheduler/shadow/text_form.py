@@ -1,4 +1,4 @@
-"""A shadow's report for people: how much would change, what, and by which plugin."""
+"""The text form of a shadow's report: how much would change, what, and because of which plugin."""
 
 from __future__ import annotations
 

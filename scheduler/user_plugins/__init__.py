@@ -1,8 +1,9 @@
-"""Plugins of users: where their code is found, how it is loaded, and which there are.
+"""Users' plugins: the sources of their code, the loader, and the catalogue of loaded plugins.
 
-What keeps them from doing harm lives in ``containment``, what tries them in ``plugin_trial``. What
-a user's class is given belongs to :mod:`plugins`, when it runs to :mod:`scheduler.runtime`.
+``containment`` protects the scheduler from faulty plugins, and ``plugin_trial`` tests plugins
+before they are used. The interfaces of plugins belong to :mod:`plugins`, running them to
+:mod:`scheduler.runtime`.
 
-Nothing is imported here: the child process in which a plugin is tried needs the loader alone, and a
-person waits for it.
+This file imports nothing: the child process of a trial needs only the loader, and a user waits
+for it.
 """

@@ -1,4 +1,4 @@
-"""Every plugin that a profile may name: those of the registry, and those of users."""
+"""The catalogue of all plugins that a profile may name: the registry's and users' plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps the catalogue up to date with a directory of plugins."""
+"""Watches a plugin directory and updates the catalogue when its files change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sources that are there: installed entry points, and the files of a directory."""
+"""Finds plugin sources: installed entry points, and the files of a plugin directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plugins that a command at a terminal knows: nothing is tried first, nobody contains them."""
+"""The plugins that commands such as ``berth explain`` load, without trial and containment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a source to classes: its code is run once, in a module of its own."""
+"""Loads the plugin classes of a source: its code is run once, in its own module."""
 
 from __future__ import annotations
 

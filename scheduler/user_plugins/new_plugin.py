@@ -1,4 +1,4 @@
-"""``berth plugin new NAME``: a file to begin with."""
+"""The command ``berth plugin new NAME``, which writes a template of a plugin."""
 
 from __future__ import annotations
 

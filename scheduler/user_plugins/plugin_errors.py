@@ -1,4 +1,4 @@
-"""What to say of an exception out of a user's code."""
+"""Describes exceptions that users' code raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the code of a user's plugin comes from."""
+"""The source of a user's plugin: its kind, its name and its code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A configuration without a file, with what lies in the plugin directory."""
+"""The default configuration with the plugins of the plugin directory enabled."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ log = structlog.get_logger(__name__)
 def with_plugins(config: SchedulerConfig, names: Iterable[str]) -> SchedulerConfig:
     """Return ``config`` with these plugins enabled in each of its profiles, with weight 1.
 
-    They run at every point that they serve, behind those of the default profile, with their
-    default arguments. Plugins that a profile names already stay as it has them.
+    The plugins run at every extension point that they implement, after those of the default
+    profile, with their default arguments. Plugins that a profile already names stay unchanged.
     """
     profiles = []
     for profile in config.profiles:
@@ -41,9 +41,9 @@ def with_plugins(config: SchedulerConfig, names: Iterable[str]) -> SchedulerConf
 def usable_as_they_are(
     names: Iterable[str], plugins: Mapping[str, type[Plugin]]
 ) -> tuple[str, ...]:
-    """Return those plugins that can be made with their default arguments.
+    """Return the plugins that can be constructed with their default arguments.
 
-    Of others the log says why: one that cannot run shall not keep berth from starting.
+    The log reports why others cannot: a plugin that cannot run must not prevent Berth's start.
     """
     usable = []
     for name in names:

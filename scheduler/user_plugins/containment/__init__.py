@@ -1,7 +1,7 @@
-"""Keeps users' plugins from harming the scheduler: see docs/plugin-containment.md.
+"""Protects the scheduler from faulty users' plugins: see docs/plugin-containment.md.
 
-Breakers, budgets, limits of memory and the watchdog. Finding and loading plugins belongs to
-:mod:`scheduler.user_plugins`.
+This package contains circuit breakers, time budgets, memory limits and the watchdog. Finding and
+loading plugins belongs to :mod:`scheduler.user_plugins`.
 """
 
 from scheduler.user_plugins.containment.circuit_breaker import BreakerRules

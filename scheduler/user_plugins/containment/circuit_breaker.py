@@ -1,16 +1,16 @@
-"""A circuit breaker: whoever keeps failing is left alone for a while.
+"""A circuit breaker: a plugin that keeps failing is not called for a while.
 
-The table, `state, stimulus -> state`; a dot is a stimulus that cannot come:
+The table, `state, stimulus -> state`; a dot marks a stimulus that cannot occur:
 
     state        failed      tripped     due         succeeded
     closed       closed      open        .           closed
     open         .           .           half_open   .
     half_open    .           open        .           closed
 
-    failed     a failure, of which there may still be more within the window
-    tripped    a failure too many; after a half-open state each is
-    due        the time to be open is over, and somebody wants to call
-    succeeded  a call came back with an answer
+    failed     a call failed, and the limit of failures in the window is not reached
+    tripped    a call failed, and the limit is reached; in the half-open state, any failure
+    due        the open time has passed, and a call is requested
+    succeeded  a call returned a result
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from typing import Final
 
 
 class State(Enum):
-    """What becomes of calls; the value is the name in the drawing, in metrics and in the log."""
+    """The state of a breaker; its value is the name in the drawing, in metrics and in the log."""
 
     CLOSED = "closed"
-    """They are made."""
+    """Calls are made."""
     OPEN = "open"
-    """They are not made."""
+    """Calls are not made."""
     HALF_OPEN = "half_open"
-    """One is made, to see."""
+    """One test call is made."""
 
     __hash__ = object.__hash__
 
 
 class Stimulus(Enum):
-    """What happens to a breaker."""
+    """An event that changes the state of a breaker."""
 
     FAILED = "failed"
     TRIPPED = "tripped"
@@ -57,20 +57,20 @@ TRANSITIONS: Final = {
 
 
 class ImpossibleStimulusError(Exception):
-    """A stimulus that the table does not have: a mistake of the caller's."""
+    """The table has no such stimulus in this state: a programming error of the caller."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerRules:
-    """When a breaker opens, and for how long.
+    """The rules by which a breaker opens, and how long it stays open.
 
     Parameters
     ----------
     failures
-        So many within ``window_s`` open it.
+        The number of failures within ``window_s`` that opens the breaker.
     open_s
-        For how long it is open the first time. Each time that it opens again without a window
-        free of failures in between it is open twice as long, up to ``max_open_s``.
+        How long the breaker stays open the first time. The time doubles whenever the breaker opens
+        again without a window free of failures in between, up to ``max_open_s``.
     """
 
     failures: int = 5
@@ -80,30 +80,30 @@ class BreakerRules:
 
 
 class Breaker:
-    """One circuit breaker.
+    """A circuit breaker for one plugin version.
 
-    After a half-open state it is closed on probation: until a window without a failure has passed,
-    the first failure opens it again.
+    After the half-open state the breaker is closed on probation: until a window without a failure
+    has passed, the first failure opens it again.
 
     Parameters
     ----------
     rules
-        When it opens.
+        The rules by which the breaker opens.
 
     Attributes
     ----------
     state
-        Assigned here only.
+        The current state. Only this class assigns it.
     open_until
-        When the next call is let through, on the clock of whoever passes ``now``; without a
-        meaning while it is not open.
+        The time of the next test call, on the clock from which callers pass ``now``. It is
+        meaningless unless the breaker is open.
     changes
-        How often calls began to be made or ceased to be: answers of a time when they were not are
-        no answers.
+        The number of changes between calls being made and not being made. Results from a time
+        without calls are invalid.
 
     Notes
     -----
-    *Concurrency*: one thread calls the methods; any may read the attributes.
+    *Concurrency*: one thread calls the methods; any thread may read the attributes.
     """
 
     def __init__(self, rules: BreakerRules) -> None:
@@ -116,7 +116,7 @@ class Breaker:
         self.changes = 0
 
     def admits(self, now: float) -> bool:
-        """Tell whether a call may be made; a breaker whose time is over becomes half-open."""
+        """Return whether a call may be made; after its open time a breaker becomes half-open."""
         if self.state is not State.OPEN:
             return True
         if now < self.open_until:
@@ -126,16 +126,16 @@ class Breaker:
         return True
 
     def succeed(self, now: float) -> None:
-        """Take note of an answer."""
+        """Record a call that returned a result."""
         if self.state is State.HALF_OPEN:
             self._probation_until = now + self._rules.window_s
             self._move(Stimulus.SUCCEEDED)
 
     def fail(self, now: float, weight: int = 1) -> bool:
-        """Take note of a failure that counts ``weight`` times; return whether it opened.
+        """Record a failure that counts ``weight`` times; return whether the breaker opened.
 
-        A failure on probation, or of the one call of a half-open breaker, opens it whatever its
-        weight. Otherwise a single one opens it only if its weight alone is enough.
+        A failure on probation, or of the test call of a half-open breaker, opens the breaker
+        whatever its weight. Otherwise a single failure opens it only if its weight alone suffices.
         """
         if self.state is State.HALF_OPEN or now < self._probation_until:
             self._open(now)

@@ -1,4 +1,4 @@
-"""Everything that keeps users' plugins from harming the scheduler, put together."""
+"""The containment of users' plugins: guards, trials, quarantine and watchdog in one object."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scheduler.user_plugins.plugin_trial import ClusterCopy
 
 ACQUITTED_AFTER_S: Final = 600.0
-"""So long a process has to live before a death in the middle of a plugin's call is forgotten."""
+"""How long a process must run before an earlier crash during a plugin's call is forgotten."""
 
 _NOTE: Final = "plugin-at-work"
 _LEFT_OUT: Final = "plugins-left-out.json"
@@ -37,10 +37,10 @@ log = structlog.get_logger(__name__)
 
 
 class Containment:
-    """Makes guards, and tells what is wrong with plugins.
+    """Creates guards, and reports problems of plugins.
 
-    Made at the start of the process, before any plugin is loaded: it finds out whether a plugin
-    ended the process before.
+    It is constructed at the start of the process, before any plugin is loaded, because it
+    determines whether a plugin ended the previous process.
 
     Parameters
     ----------
@@ -50,11 +50,11 @@ class Containment:
     Raises
     ------
     StateDirError
-        When the state folder cannot be used.
+        When the state directory cannot be used.
 
     Notes
     -----
-    *Concurrency*: thread-safe, but for :meth:`start` and :meth:`stop`.
+    *Concurrency*: thread-safe, except for :meth:`start` and :meth:`stop`.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Containment:
     # --- guards -------------------------------------------------------------------------------
 
     def guard(self, code: PluginCode) -> ContainedGuard:
-        """Return the guard of one version of a plugin: always the same for the same."""
+        """Return the guard of one version of a plugin, the same object in every call."""
         with self._lock:
             found = self._guards.get(code)
             if found is None:
@@ -97,9 +97,9 @@ class Containment:
             return found
 
     def guard_for(self, source: PluginSource, cls: type) -> ContainedGuard:
-        """Return the guard of a user's class that a source brings.
+        """Return the guard of a user's class that a source contains.
 
-        That of the source's last version has nothing to tell any more once nobody asks for it.
+        The guard of the source's previous version is no longer reported once nothing uses it.
         """
         code = PluginCode.of(cls, source.digest)
         guard = self.guard(code)
@@ -113,50 +113,50 @@ class Containment:
         return guard
 
     def admit(self, source: PluginSource) -> str:
-        """Try code that is about to be used for the first time; return why not to, or nothing.
+        """Run the trial of code before its first use; return its problems, or the empty text.
 
-        *Concurrency*: it waits for a second or more, in the caller's thread.
+        *Concurrency*: blocks the caller's thread for a second or more.
         """
         return "; ".join(self._trials.report(source).problems)
 
     def lend_cluster(self, copy: Callable[[], ClusterCopy]) -> None:
-        """Name whom to ask, from any thread, for a copy of the cluster to try plugins in."""
+        """Set the function that returns a copy of the cluster for trials; any thread calls it."""
         self._trials.cluster = copy
 
     # --- what is wrong ------------------------------------------------------------------------
 
     def breaker_states(self) -> tuple[BreakerReport, ...]:
-        """Return what is to be told of every plugin."""
+        """Return a report about the breaker of each plugin."""
         with self._lock:
             guards = list(self._guards.values())
         return tuple(guard.report() for guard in guards)
 
     def troubles(self) -> Mapping[str, str]:
-        """Return what is wrong now, by the plugin's name."""
+        """Return the current problems by the plugin's name."""
         return {each.code.name: each.trouble for each in self.breaker_states() if each.trouble}
 
     def subscribe(self, callback: Callable[[Mapping[str, str]], None]) -> None:
-        """Have ``callback`` told :meth:`troubles` whenever they change; on a thread of its own."""
+        """Call ``callback`` with :meth:`troubles` on each change, from the containment's thread."""
         with self._lock:
             self._callbacks.append(callback)
 
     # --- life ---------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start to watch; done by the first guard that is made. Without plugins nobody watches."""
+        """Start the watchdog. The first guard does so; without plugins no watchdog runs."""
         if not self._started:
             self._started = True
             self._watchdog.start()
 
     def stop(self) -> None:
-        """Cease to watch, and let go of the state folder."""
+        """Stop the watchdog and release the state directory."""
         self._watchdog.stop()
         self._note.close()
         if self._evidence is not None:
             self._evidence.close()
 
     def _tick(self) -> None:
-        """Once a second, and whenever a plugin failed or a breaker changed."""
+        """Do the periodic work: once a second, and when a plugin failed or a breaker changed."""
         troubles = self.troubles()
         if troubles != self._told:
             self._told = troubles

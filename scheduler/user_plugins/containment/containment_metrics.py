@@ -1,4 +1,4 @@
-"""What is told of users' plugins when somebody scrapes."""
+"""Metrics of users' plugins, computed at each scrape."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scheduler.user_plugins.containment.guard import BreakerReport
 
 Values: TypeAlias = "Mapping[tuple[str, ...], float]"
-"""What is told at a scrape, by labels."""
+"""The values of one metric at a scrape, by labels."""
 
 Read: TypeAlias = "Callable[[Iterable[BreakerReport]], Values]"
 
@@ -87,7 +87,7 @@ _METRICS: Final[tuple[tuple[Kind, str, str, tuple[str, ...], Read], ...]] = (
 
 
 def add_containment_metrics(containment: Containment, metrics: Metrics) -> None:
-    """Have the guards asked at each scrape. Versions of one plugin are counted together."""
+    """Register the metrics of users' plugins. Versions of one plugin are counted together."""
 
     def values(read: Read) -> Callable[[], Values]:
         return lambda: read(containment.breaker_states())

@@ -1,12 +1,12 @@
-"""Which plugin is at work, written where it outlives the process.
+"""The crash note: a file that names the running plugin call and survives the process.
 
-The note is a page that is shared with a file: what has been written into it is in the file even if
-the process is killed in the next moment, and writing a word costs a tenth of a microsecond. Words
-are 64 bits wide:
+The note is a memory page that is mapped to a file: its content is in the file even if the process
+is killed in the next moment, and writing a word takes a tenth of a microsecond. Words are 64 bits
+wide:
 
     0          1                2          3         4...
-    magic      who is at work   number of  verdict   one record for each plugin:
-               and at what      the call             digest (64 bytes), name (192 bytes)
+    magic      plugin and       number of  verdict   one record for each plugin:
+               method           the call             digest (64 bytes), name (192 bytes)
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ _RECORD: Final = 256
 _DIGEST: Final = 64
 _MAX_PLUGINS: Final = (_SIZE - _RECORDS_AT) // _RECORD
 _NO_RECORD: Final = _MAX_PLUGINS
-"""Stands for plugins for which there was no record left; their calls are numbered all the same."""
+"""The number of all plugins for which no record was free; their calls are counted as well."""
 
 _HUNG: Final = 1
 _ENDED: Final = 2
 
 
 class StateDirError(Exception):
-    """The folder for what outlives the process cannot be used; the message says why."""
+    """The state directory cannot be used; the message states the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtWork:
-    """A call that has begun and has not ended.
+    """A plugin call that has begun and has not ended.
 
     Parameters
     ----------
     number
-        Of the call, counted from the start of the process.
+        The number of the call, counted from the start of the process.
     hung
-        Whether it was given up because it took too long.
+        Whether the watchdog ended the process because the call took too long.
     """
 
     plugin: str
@@ -60,7 +60,7 @@ class AtWork:
 
 
 class Note:
-    """The note of this process.
+    """The crash note of this process.
 
     Parameters
     ----------
@@ -70,16 +70,16 @@ class Note:
     Attributes
     ----------
     before
-        What the process before was at when it ended; None for nothing.
+        The call that was running when the previous process ended; None if there was none.
 
     Raises
     ------
     StateDirError
-        When the file cannot be written, or another process has it.
+        When the file cannot be written, or another process uses it.
 
     Notes
     -----
-    *Concurrency*: :meth:`begin` and :meth:`end` on the scheduling thread; the rest on any.
+    *Concurrency*: :meth:`begin` and :meth:`end` on the scheduling thread; the rest on any thread.
     """
 
     def __init__(self, path: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""Stands between the scheduler and one version of one user's plugin."""
+"""The guard of a user's plugin: it wraps the calls into one version of the plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much users' plugins may take, and where it is noted what became of them."""
+"""Options of containment: the limits of users' plugins, and the state directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which code of a user's a call goes into."""
+"""The identity of a user's plugin code: the plugin's name and the digest of its source."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Code that is not run any more, because the process ended while it was at work.
+"""The quarantine: plugin versions that are not run because the process ended during their calls.
 
-Kept in a file of the state folder, so that the next process knows. What counts is the plugin and
-the digest of its source: a file that was changed is other code and gets another chance.
+The quarantine is stored in a file of the state directory, so that the next process reads it. An
+entry is a plugin's name and the digest of its source: a changed file is a new version and is run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Trials of new code, each source once."""
+"""A cache of trial reports: each source is tried once."""
 
 from __future__ import annotations
 

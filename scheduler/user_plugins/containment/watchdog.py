@@ -1,14 +1,15 @@
-"""Ends the process when a plugin does not come back.
+"""The watchdog: it ends the process when a plugin call does not return.
 
-A thread of Python cannot be stopped from outside, so the one way out of a call that never ends is
-the end of the process; the next one leaves that plugin out. Two kinds of such calls:
+A Python thread cannot be stopped from outside, so the only way to end a call that does not return
+is to end the process. The next process does not load that plugin. There are two kinds of such
+calls:
 
-- One that lets other threads run (it sleeps, or loops in Python) is found by a thread of ours that
-  looks once a second which call is under way.
-- One that does not (a loop in C that keeps the interpreter's lock) stops that thread too. So the
-  thread winds up a clock that Python's ``faulthandler`` keeps in a C thread, over and over: when
-  nobody does, it writes the tracebacks and ends the process. The clock runs only while plugins
-  are being called, so that a process that somebody stopped and let go on is left alone.
+- A call that lets other threads run (it sleeps, or loops in Python) is detected by the watchdog's
+  thread, which checks once a second which call is running.
+- A call that holds the interpreter's lock (a loop in C) stops that thread too. The thread therefore
+  restarts, again and again, a timer that Python's ``faulthandler`` keeps in a C thread. If the
+  timer expires, ``faulthandler`` writes the tracebacks and ends the process. The timer runs only
+  while plugins are called, so that a process that was suspended and resumed is not ended.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Tries plugins before they are used: in a child process, against what every plugin must keep to.
+"""Trials of users' plugins: a child process runs the conformance checks before a plugin is used.
 
-Imported by that child, which has to start quickly: so there is little here.
+The child imports this file and has to start quickly, so the file imports nothing.
 """
 
 from scheduler.user_plugins.plugin_trial.trial import TrialReport, try_source

@@ -1,4 +1,4 @@
-"""``berth plugin check`` and ``berth plugin bench``: a plugin as its author should see it."""
+"""The commands ``berth plugin check`` and ``berth plugin bench``, for authors of plugins."""
 
 from __future__ import annotations
 

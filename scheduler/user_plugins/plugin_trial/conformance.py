@@ -1,7 +1,7 @@
-"""What every plugin of a user's must keep to, as checks that take any plugin.
+"""Conformance checks for users' plugins.
 
-A check returns, or raises :class:`BrokenPromiseError` with a sentence; anything else that it raises
-comes out of the plugin.
+A check returns, or raises :class:`BrokenPromiseError` with a sentence. Any other exception comes
+from the plugin.
 """
 
 from __future__ import annotations

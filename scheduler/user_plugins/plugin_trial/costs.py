@@ -1,4 +1,4 @@
-"""How long a plugin's methods take in a large cluster."""
+"""Measures how long a plugin's methods take in a large cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CALLS: Final = 200
 MAX_S: Final = 2.0
-"""So long one method is measured at most: a slow one needs no more calls to be known."""
+"""The longest time for which one method is measured: a few calls of a slow method suffice."""
 
 
 def costs_of(subject: Subject, num_nodes: int) -> Iterator[Cost]:

@@ -1,7 +1,7 @@
-"""Clusters that are made up, for plugins on trial: the API's objects as JSON.
+"""Generates nodes and pods for trials, as JSON objects of the API.
 
-Nodes differ in everything that a plugin is likely to look at, and some lack what others have: a
-label that is missing or is no number is what makes plugins fail first.
+The nodes differ in every field that a plugin is likely to read, and some nodes lack labels that
+others have: a label that is missing or is not a number is the most frequent cause of failures.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _GIB: Final = 1 << 30
 
 
 def nodes(count: int, seed: int = 0) -> tuple[bytes, ...]:
-    """Return nodes."""
+    """Return ``count`` generated nodes."""
     rng = random.Random(f"nodes/{seed}")
     return tuple(msgspec.json.encode(_node(number, rng)) for number in range(count))
 
 
 def bound_pods(num_nodes: int, per_node: int, seed: int = 0) -> tuple[bytes, ...]:
-    """Return pods that run on nodes of :func:`nodes`, more on some than on others."""
+    """Return pods that run on the nodes of :func:`nodes`; their number differs between nodes."""
     rng = random.Random(f"pods/{seed}")
     pods = []
     for number in range(num_nodes * per_node):
@@ -38,7 +38,7 @@ def bound_pods(num_nodes: int, per_node: int, seed: int = 0) -> tuple[bytes, ...
 
 
 def waiting_pods(seed: int = 0) -> tuple[bytes, ...]:
-    """Return one pod of each kind that is to be placed: from one that asks for nothing on."""
+    """Return one pending pod of each kind, the first without any requests."""
     rng = random.Random(f"waiting/{seed}")
     plain = _bare("asks-for-nothing")
     small = _pod("small", rng)

@@ -1,6 +1,6 @@
-"""New plugin code is first run where it can do no harm: in a child process with limits.
+"""Runs trials: new plugin code first runs in a child process with limits.
 
-The child has the rights of this process all the same: it keeps mistakes away, not attackers.
+The child has the permissions of this process: a trial protects from mistakes, not from attackers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A cluster at rest, about which a plugin on trial is asked."""
+"""The cluster of a trial: fixed nodes and pods, for which the plugin is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trial's process is told, and what it tells: a line of JSON each."""
+"""The messages between a trial's process and its parent, each one line of JSON."""
 
 from __future__ import annotations
 

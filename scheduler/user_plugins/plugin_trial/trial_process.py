@@ -1,8 +1,8 @@
-"""The process in which a plugin is tried.
+"""The child process of a trial.
 
-Reads one :class:`~scheduler.user_plugins.plugin_trial.trial_messages.Job`, takes on its limits,
-runs the code, and writes :class:`~scheduler.user_plugins.plugin_trial.trial_messages.Line`s. It
-never decides anything: whoever started it does.
+It reads one :class:`~scheduler.user_plugins.plugin_trial.trial_messages.Job`, applies the limits,
+runs the code, and writes :class:`~scheduler.user_plugins.plugin_trial.trial_messages.Line`s. The
+parent process decides whether the plugin is accepted.
 """
 
 from __future__ import annotations
