@@ -103,7 +103,7 @@ class PolicyPlugin(Plugin):
             raise
         except Exception as error:
             why = str(error) or type(error).__name__
-            raise ArgsError("", f"{self.name} refuses them: {why}") from error
+            raise ArgsError("", f"{self.name} rejects the arguments: {why}") from error
         self.own_columns = OwnColumns(_LateMetrics(handle))
         self.others = OtherNodes()
 
@@ -144,8 +144,8 @@ class _Signed(PolicyPlugin):
     def signature(self, info: PodInfo) -> Hashable | None:
         """Return the user's signature with ``guard.calls``; None if there is no signature."""
         guard = self.guard
-        answer = guard.call(self.name, "signature", lambda: self._signature(info))
-        return None if answer is None or answer is ABSENT else (answer, guard.calls)
+        result = guard.call(self.name, "signature", lambda: self._signature(info))
+        return None if result is None or result is ABSENT else (result, guard.calls)
 
     def _signature(self, info: PodInfo) -> Hashable | None:
         signature: Hashable | None = self.user.signature(Pod(info))
@@ -190,20 +190,24 @@ class _ScalarFilter(_Filter, FilterPlugin):
         def call() -> list[str | None]:
             pod, judge, reason = Pod(info), self.user.filter_one, self._reason
             own = self.own_columns
-            return [checked_verdict(judge(pod, Node(each, own)), reason) for each in infos]
+            return [
+                checked_verdict(judge(pod, Node(node_info, own)), reason) for node_info in infos
+            ]
 
         reasons = self.guard.call(self.name, "filter_one", call)
         if reasons is ABSENT or not any(reasons):
             return ALL_PASS
-        passed = np.fromiter((each is None for each in reasons), np.bool_, len(reasons))
+        passed = np.fromiter((reason is None for reason in reasons), np.bool_, len(reasons))
 
         def detail() -> tuple[npt.NDArray[np.integer], Sequence[Status]]:
-            distinct = list(dict.fromkeys(each for each in reasons if each is not None))
-            at = {each: index for index, each in enumerate(distinct)}
+            distinct = list(dict.fromkeys(reason for reason in reasons if reason is not None))
+            index_of = {reason: index for index, reason in enumerate(distinct)}
             which = np.fromiter(
-                (0 if each is None else at[each] for each in reasons), np.intp, len(reasons)
+                (0 if reason is None else index_of[reason] for reason in reasons),
+                np.intp,
+                len(reasons),
             )
-            return which, [unschedulable(each) for each in distinct]
+            return which, [unschedulable(reason) for reason in distinct]
 
         return NodeVerdicts(passed, detail=detail)
 
@@ -211,8 +215,8 @@ class _ScalarFilter(_Filter, FilterPlugin):
         """Judge one node."""
 
         def call() -> str | None:
-            answer = self.user.filter_one(Pod(info), Node(node_info, self.own_columns))
-            return checked_verdict(answer, self._reason)
+            result = self.user.filter_one(Pod(info), Node(node_info, self.own_columns))
+            return checked_verdict(result, self._reason)
 
         reason = self.guard.call(self.name, "filter_one", call)
         return SUCCESS if reason is None or reason is ABSENT else unschedulable(reason)
@@ -241,9 +245,9 @@ class _VectorScore(_Score, ScorePlugin):
         """Return the raw scores of all nodes of the view."""
 
         def call() -> npt.NDArray[np.float64]:
-            answer = self.user.score(Pod(info), self.nodes(nodes))
+            result = self.user.score(Pod(info), self.nodes(nodes))
             return checked_scores(
-                answer,
+                result,
                 len(nodes),
                 lambda at: nodes.node_info(at).name,
                 normalized=self.is_normalized,
@@ -267,8 +271,10 @@ class _ScalarScore(_Score, ScorePlugin):
             normalized = self.is_normalized
             return np.fromiter(
                 (
-                    checked_score(judge(pod, Node(each, own)), each.name, normalized=normalized)
-                    for each in infos
+                    checked_score(
+                        judge(pod, Node(node_info, own)), node_info.name, normalized=normalized
+                    )
+                    for node_info in infos
                 ),
                 np.float64,
                 len(infos),
@@ -281,8 +287,8 @@ class _ScalarScore(_Score, ScorePlugin):
         """Return the raw score of one node."""
 
         def call() -> float:
-            answer = self.user.score_one(Pod(info), Node(node_info, self.own_columns))
-            return checked_score(answer, node_info.name, normalized=self.is_normalized)
+            result = self.user.score_one(Pod(info), Node(node_info, self.own_columns))
+            return checked_score(result, node_info.name, normalized=self.is_normalized)
 
         score = self.guard.call(self.name, "score_one", call)
         return 0 if score is ABSENT else int(self._encoded(np.array([score]))[0])

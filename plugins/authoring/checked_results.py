@@ -33,7 +33,7 @@ class PolicyAnswerError(ValueError):
         self.kind = kind
 
 
-def checked_mask(answer: object, count: int) -> BoolArray:
+def checked_mask(result: object, count: int) -> BoolArray:
     """Return the result of ``filter`` as bool (count,).
 
     Raises
@@ -41,16 +41,16 @@ def checked_mask(answer: object, count: int) -> BoolArray:
     PolicyAnswerError
         When the result is not an array of bools, one for each node.
     """
-    array = _array(answer, "filter", "bool", count)
+    array = _array(result, "filter", "bool", count)
     if array.dtype != np.bool_:
         raise PolicyAnswerError(
             "dtype",
-            f"filter returned {array.dtype}, it must return bool: True for each node that will do",
+            f"filter returned {array.dtype}, it must return bool: True for each node that passes",
         )
     return array
 
 
-def checked_verdict(answer: object, reason: str) -> str | None:
+def checked_verdict(result: object, reason: str) -> str | None:
     """Return None if ``filter_one`` accepted the node, else the reason.
 
     Raises
@@ -58,18 +58,18 @@ def checked_verdict(answer: object, reason: str) -> str | None:
     PolicyAnswerError
         When the result is neither a bool nor a string.
     """
-    if isinstance(answer, (bool, np.bool_)):
-        return None if answer else reason
-    if isinstance(answer, str):
-        return answer or reason
+    if isinstance(result, (bool, np.bool_)):
+        return None if result else reason
+    if isinstance(result, str):
+        return result or reason
     raise PolicyAnswerError(
         "dtype",
-        f"filter_one returned {_described(answer)}, it must return True, or False or a reason",
+        f"filter_one returned {_described(result)}, it must return True, or False or a reason",
     )
 
 
 def checked_scores(
-    answer: object, count: int, name_of: Callable[[int], str], *, normalized: bool
+    result: object, count: int, name_of: Callable[[int], str], *, normalized: bool
 ) -> npt.NDArray[np.float64]:
     """Return the result of ``score`` as float64 (count,), in a new array.
 
@@ -87,7 +87,7 @@ def checked_scores(
     PolicyAnswerError
         When the result is not one finite number for each node, or a number is out of range.
     """
-    array = _array(answer, "score", "numbers", count)
+    array = _array(result, "score", "numbers", count)
     if array.dtype.kind not in "iufb":
         raise PolicyAnswerError("dtype", f"score returned {array.dtype}, it must return numbers")
     # Adding zero turns -0.0 into 0.0, so that equal scores have equal bits, and copies the array.
@@ -104,7 +104,7 @@ def checked_scores(
     return scores
 
 
-def checked_score(answer: object, name: str, *, normalized: bool) -> float:
+def checked_score(result: object, name: str, *, normalized: bool) -> float:
     """Return the result of ``score_one`` for one node as a finite float.
 
     Raises
@@ -112,12 +112,12 @@ def checked_score(answer: object, name: str, *, normalized: bool) -> float:
     PolicyAnswerError
         When the result is not a finite number, or is out of range.
     """
-    if not isinstance(answer, (int, float, np.integer, np.floating, np.bool_)):
+    if not isinstance(result, (int, float, np.integer, np.floating, np.bool_)):
         raise PolicyAnswerError(
-            "dtype", f"score_one returned {_described(answer)}, it must return a number"
+            "dtype", f"score_one returned {_described(result)}, it must return a number"
         )
     try:
-        score = float(answer) + 0.0
+        score = float(result) + 0.0
     except OverflowError:
         score = float("inf")
     if not np.isfinite(score):
@@ -153,24 +153,24 @@ def to_scale(raw: npt.NDArray[np.float64], *, higher_is_better: bool) -> IntArra
     return np.rint(share, out=share).astype(np.int64)
 
 
-def _array(answer: object, method: str, what: str, count: int) -> npt.NDArray[Any]:
-    if not isinstance(answer, np.ndarray):
+def _array(result: object, method: str, what: str, count: int) -> npt.NDArray[Any]:
+    if not isinstance(result, np.ndarray):
         raise PolicyAnswerError(
             "shape",
-            f"{method} returned {_described(answer)}, it must return an array of {what}, "
+            f"{method} returned {_described(result)}, it must return an array of {what}, "
             f"one for each of the {count} nodes",
         )
-    if answer.shape != (count,):
+    if result.shape != (count,):
         raise PolicyAnswerError(
             "shape",
-            f"{method} returned an array of shape {answer.shape}, it must be ({count},): "
+            f"{method} returned an array of shape {result.shape}, it must be ({count},): "
             "one for each node",
         )
-    return answer
+    return result
 
 
-def _described(answer: object) -> str:
-    return "None" if answer is None else type(answer).__name__
+def _described(result: object) -> str:
+    return "None" if result is None else type(result).__name__
 
 
 def _out_of_range(score: float, name: str) -> PolicyAnswerError:

@@ -53,8 +53,8 @@ class OtherNodes:
         copy = self._copy
         if copy is None or self._copied_at != columns.cursor:
             copy = self._copy = Columns()
-            for each in columns.node_infos:
-                copy.put(each)
+            for node_info in columns.node_infos:
+                copy.put(node_info)
             self._copied_at = columns.cursor
         elif self._changed:
             row = columns.row_of.get(self._changed)

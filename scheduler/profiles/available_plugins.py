@@ -194,7 +194,7 @@ class PythonProfiles:
             return ""
         if not self._allowed:
             return (
-                "code from the cluster is not run: it would have the scheduler's rights "
+                "code from the cluster is not run: it would have the scheduler's permissions "
                 "(--allow-python-profiles)"
             )
         if source.name.partition("/")[0] != self._namespace:

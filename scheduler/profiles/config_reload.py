@@ -136,7 +136,7 @@ class ConfigReload:
         self.problem = str(error)
         self._count(REFUSED)
         log.error(
-            "configuration cannot be used; the last good configuration stays in force",
+            "configuration cannot be used, keeping the last good one",
             error=str(error),
         )
 

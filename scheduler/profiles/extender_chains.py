@@ -70,7 +70,7 @@ class ExtenderChains:
     def binds_in_flight(self) -> int:
         """Number of bindings that were sent to extenders and have no response yet."""
         with self._lock:
-            return sum(each.binds_in_flight for each in self._open)
+            return sum(chain.binds_in_flight for chain in self._open)
 
     def make(self, extenders: tuple[Extender, ...], path: str) -> ExtenderChain | None:
         """Return a chain of the extenders; None if there are no extenders.

@@ -232,7 +232,7 @@ class KnownProfiles:
         if first is not None:
             path = item("profiles", 0)
             for mistake in check_queue_sort(profiles[0], first.effective, path):
-                why = "cannot change without a restart: the pods stand in one queue already"
+                why = "cannot change without a restart: all profiles share one queue"
                 raise ConfigError(mistake.path, why, source=config.source)
         source = FROM_FILE if config.source else FROM_DEFAULT
         origin = PolicyOrigin(source, self._file_generation + 1)
@@ -248,10 +248,10 @@ class KnownProfiles:
                     known = Running(effective, framework)
                 made[name] = known
         except ConfigError:
-            for framework in {each.framework for each in made.values()} - self._held:
+            for framework in {running.framework for running in made.values()} - self._held:
                 self._compiler.release(framework)
             raise
-        if any(each.origin is origin for each in made.values()):
+        if any(running.origin is origin for running in made.values()):
             self._file_generation += 1
         return made
 
@@ -300,7 +300,7 @@ class KnownProfiles:
 
     def _activate(self) -> frozenset[str]:
         """Select the deciding profiles, swap them in, and return the names with a new status."""
-        running = {name: each.framework for name, each in self._of_file.items()}
+        running = {name: profile.framework for name, profile in self._of_file.items()}
         for name, winner in winners(self._resources.values()).items():
             if winner.good is not None:
                 running[name] = winner.good.framework
@@ -309,7 +309,8 @@ class KnownProfiles:
                 self._swap(tuple(running.values()))
             self._running = running
             log.info(
-                "profiles running", running={n: each.policy.text for n, each in running.items()}
+                "profiles running",
+                running={n: profile.policy.text for n, profile in running.items()},
             )
         self._release_unused()
         return self._update_statuses()
@@ -319,9 +320,9 @@ class KnownProfiles:
 
         Such a profile may never have decided: it ran in shadow mode, or an older one was used.
         """
-        goods = (each.good for each in self._resources.values())
+        goods = (resource.good for resource in self._resources.values())
         known = (*self._of_file.values(), *(good for good in goods if good is not None))
-        before, self._held = self._held, frozenset(each.framework for each in known)
+        before, self._held = self._held, frozenset(running.framework for running in known)
         for framework in before - self._held:
             self._compiler.release(framework)
 

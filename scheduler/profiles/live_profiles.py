@@ -119,7 +119,7 @@ class LiveProfiles:
 
     def describe(self) -> str:
         """Return the configuration in force as YAML; comments list profiles and problems."""
-        lines = [f"policy of {each.profile_name}: {each.policy}" for each in self.profiles]
+        lines = [f"policy of {profile.profile_name}: {profile.policy}" for profile in self.profiles]
         if self._reload is not None and self._reload.problem:
             lines += ["the file is not in force:", *self._reload.problem.splitlines()]
         if self._reload is not None and self._reload.needs_restart:

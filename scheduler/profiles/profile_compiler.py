@@ -124,13 +124,13 @@ class ProfileCompiler:
             When the profile cannot be used. Paths start at ``spec``.
         """
         sources = self._own_plugins(spec)
-        own = {name: cls for each in sources for name, cls in each.items()}
+        own = {name: cls for plugins in sources for name, cls in plugins.items()}
         profile, moved = _with_own_plugins(spec, sources)
         extenders = config.extenders if spec.extenders is None else spec.extenders
         mistakes = list(check_extenders(spec.extenders or (), child(SPEC, "extenders")))
         plugins = {**self._plugins(), **own}
         effective, found = _effective(profile, plugins, SPEC, config, extenders)
-        mistakes += [_moved(each, moved) for each in found]
+        mistakes += [_moved(mistake, moved) for mistake in found]
         if effective is not None:
             mistakes += check_queue_sort(effective, first, SPEC)
         if mistakes or effective is None:
@@ -160,7 +160,7 @@ class ProfileCompiler:
         except Exception as error:
             # A plugin's constructor is a user's code and may raise anything.
             self._release(chain)
-            raise ConfigError(path, f"cannot be made: {_error_text(error)}") from error
+            raise ConfigError(path, f"cannot be constructed: {_error_text(error)}") from error
 
     def release(self, framework: FrameworkRunner) -> None:
         """Release the extenders of a profile that does not decide any more."""
@@ -205,7 +205,7 @@ def _with_own_plugins(
     """
     profile, moved = spec.profile, dict[str, str]()
     sets = profile.plugins.by_point().values()
-    named = {entry.name for each in sets for entry in (*each.enabled, *each.disabled)}
+    named = {entry.name for entries in sets for entry in (*entries.enabled, *entries.disabled)}
     added: list[PluginEntry] = []
     entries = list(profile.plugin_config)
     for index, (source, own) in enumerate(zip(spec.python, sources, strict=True)):
@@ -242,7 +242,7 @@ def _effective(
     try:
         entries, mistakes = check_plugin_config(given, plugins, where)
     except Exception as error:  # noqa: BLE001 - a user's code may raise anything
-        return None, [Mistake(where, f"cannot be tried: {_error_text(error)}")]
+        return None, [Mistake(where, f"cannot be validated: {_error_text(error)}")]
     checked = msgspec.structs.replace(profile, plugin_config=entries)
     effective, found = effective_profile(checked, plugins, path, percentage)
     mistakes += found

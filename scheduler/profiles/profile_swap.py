@@ -91,18 +91,22 @@ class ProfileSwap:
     def _apply(self, frameworks: Sequence[FrameworkRunner]) -> None:
         began = perf_counter()
         profiles = self.profiles
-        before = {each.profile_name: each for each in profiles}
+        before = {profile.profile_name: profile for profile in profiles}
         for framework in frameworks:
             framework.nominated = self._nominated
         profiles.swap(frameworks)
         served = profiles.names()
-        changed = {each.profile_name for each in profiles if before.get(each.profile_name) != each}
+        changed = {
+            profile.profile_name
+            for profile in profiles
+            if before.get(profile.profile_name) != profile
+        }
         self._queue.policy_changed(frozenset(changed), served)
         added = served - before.keys()
         waiting = self._handlers.take_in(self._pods(), added) if added else 0
         log.debug(
             "profiles swapped",
-            running={each.profile_name: each.policy.text for each in profiles},
+            running={profile.profile_name: profile.policy.text for profile in profiles},
             changed=sorted(changed),
             left=sorted(before.keys() - served),
             pods_taken_in=waiting,

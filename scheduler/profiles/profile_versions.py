@@ -126,7 +126,7 @@ class Resource:
         if self.mistakes and is_active and good is not None:
             text = (
                 f"generation {spec.generation} cannot be used, generation "
-                f"{good.origin.generation} keeps running: {_list(self.mistakes)}"
+                f"{good.origin.generation} stays active: {_list(self.mistakes)}"
             )
             return Condition(True, reasons.LAST_GOOD, text)
         if self.mistakes:
@@ -148,12 +148,12 @@ class Resource:
 def winners(resources: Iterable[Resource]) -> dict[str, Resource]:
     """Return the SchedulingProfile that decides for each schedulerName: the oldest usable one."""
     deciding: dict[str, Resource] = {}
-    for each in sorted(
+    for candidate in sorted(
         resources, key=lambda resource: (resource.version.created, resource.version.name)
     ):
-        name = each.wants
+        name = candidate.wants
         if name is not None:
-            deciding.setdefault(name, each)
+            deciding.setdefault(name, candidate)
     return deciding
 
 
@@ -163,6 +163,6 @@ def _conflict(winner: Resource) -> str:
 
 
 def _list(mistakes: tuple[Mistake, ...]) -> str:
-    listed = "; ".join(str(each) for each in mistakes[:_MAX_LISTED])
+    listed = "; ".join(str(mistake) for mistake in mistakes[:_MAX_LISTED])
     more = len(mistakes) - _MAX_LISTED
     return f"{listed}; and {more} more" if more > 0 else listed

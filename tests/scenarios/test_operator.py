@@ -371,7 +371,7 @@ def test_berth_rollback_returns_to_the_last_good_generation(
         assert world.profiles.get("back")["spec"]["percentageOfNodesToScore"] == 10
         capsys.readouterr()
         assert main(["rollback", "back", "--to", "3", "--kubeconfig", admin]) == 1
-        assert "generation 3 of SchedulingProfile back is not kept" in capsys.readouterr().err
+        assert "generation 3 of SchedulingProfile back is not stored" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ async def roll_back(transport: Transport, name: str, generation: int | None) -> 
             {"op": "replace", "path": "/spec", "value": entry["spec"]},
         ]
         try:
-            answer = await transport.request(
+            response = await transport.request(
                 "PATCH",
                 f"{PATH}/{segment(name)}",
                 query=[("fieldManager", "berth-rollback")],
@@ -123,7 +123,7 @@ async def roll_back(transport: Transport, name: str, generation: int | None) -> 
             if error.status in (409, 422) and await _has_changed(transport, profile):
                 continue
             raise
-        new = int(msgspec.json.decode(answer.body)["metadata"]["generation"])
+        new = int(msgspec.json.decode(response.body)["metadata"]["generation"])
         before = f"generation {entry['generation']} of {name} is generation {new} now"
         return f"{before}, {await _outcome(transport, name, new)}"
     raise ProfileError(f"{KIND} {name} keeps changing; try again")
@@ -133,17 +133,18 @@ def _entry(profile: Mapping[str, Any], generation: int | None) -> Mapping[str, A
     """Return the entry of the history to return to."""
     name, present = profile["metadata"]["name"], profile["metadata"]["generation"]
     entries = entries_of_raw(profile)
-    known = ", ".join(str(each["generation"]) for each in entries) or "none"
+    known = ", ".join(str(entry["generation"]) for entry in entries) or "none"
     if generation is None:
-        before = [each for each in entries if each["generation"] != present]
+        before = [entry for entry in entries if entry["generation"] != present]
         if not before:
             raise ProfileError(f"{KIND} {name} has no good generation before {present}")
         entry = before[0]
     else:
-        matching = [each for each in entries if each["generation"] == generation]
+        matching = [entry for entry in entries if entry["generation"] == generation]
         if not matching:
             raise ProfileError(
-                f"generation {generation} of {KIND} {name} is not kept; the good ones are: {known}"
+                f"generation {generation} of {KIND} {name} is not stored; "
+                f"the good generations are: {known}"
             )
         entry = matching[0]
     if entry["spec"] == profile.get("spec"):
@@ -200,12 +201,12 @@ def _error_text(error: ApiError, name: str | None) -> str:
 
 
 async def _get(transport: Transport, name: str) -> dict[str, Any]:
-    answer = await transport.request("GET", f"{PATH}/{segment(name)}")
-    profile: dict[str, Any] = msgspec.json.decode(answer.body)
+    response = await transport.request("GET", f"{PATH}/{segment(name)}")
+    profile: dict[str, Any] = msgspec.json.decode(response.body)
     return profile
 
 
 async def _list(transport: Transport) -> list[dict[str, Any]]:
-    answer = await transport.request("GET", PATH)
-    profiles: Sequence[dict[str, Any]] = msgspec.json.decode(answer.body)["items"]
+    response = await transport.request("GET", PATH)
+    profiles: Sequence[dict[str, Any]] = msgspec.json.decode(response.body)["items"]
     return sorted(profiles, key=lambda profile: str(profile["metadata"]["name"]))

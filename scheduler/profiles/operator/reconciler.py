@@ -118,7 +118,7 @@ class ProfileReconciler:
     def _put(self, version: ProfileVersion) -> None:
         status = self._known.put(version)
         log.info(
-            "scheduling profile applied",
+            "scheduling profile adopted",
             profile=version.name,
             generation=version.generation,
             accepted=status.accepted.status,
@@ -141,7 +141,7 @@ class ProfileReconciler:
 
     def _remove(self, name: str) -> None:
         self._known.remove(name)
-        log.info("scheduling profile removed", profile=name)
+        log.info("scheduling profile deleted", profile=name)
 
     def _complete(self, version: ProfileVersion, before: ProfileVersion | None) -> ProfileVersion:
         """Return a version with the texts of its ConfigMaps; an unreadable one keeps its text."""

@@ -192,7 +192,7 @@ def test_one_that_cannot_be_read_while_the_last_good_one_runs() -> None:
     }
     status = world.status()
     assert status["conditions"][0]["message"].startswith("spec.mode: ")
-    assert "generation 2 keeps running: spec.mode: " in status["conditions"][2]["message"]
+    assert "generation 2 stays active: spec.mode: " in status["conditions"][2]["message"]
     assert (status["observedGeneration"], status["activeGeneration"]) == (3, 2)
     assert status["history"] == []
 
