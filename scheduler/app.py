@@ -158,7 +158,7 @@ class App:
         """
         if self._stop.is_set():
             return
-        log.critical("ending, for a part has died", part=name, exc_info=error)
+        log.critical("exiting: a component failed", part=name, exc_info=error)
         self._dead = name
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self._stop.set)

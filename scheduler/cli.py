@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_run(commands: Commands) -> None:
-    run = commands.add_parser("run", help="schedule pods until told to stop")
+    run = commands.add_parser("run", help="schedule pods until stopped")
     run.set_defaults(command=_run)
     add_run_flags(run)
     run.add_argument("--log-format", choices=("json", "console"), default="json")
@@ -95,14 +95,16 @@ def _add_run(commands: Commands) -> None:
 
 
 def _add_check_config(commands: Commands) -> None:
-    check = commands.add_parser("check-config", help="check a file and print what it comes to")
+    check = commands.add_parser(
+        "check-config", help="check a file and print the effective configuration"
+    )
     check.set_defaults(command=_check_config)
     check.add_argument("file", metavar="F")
     add_plugin_dir(check)
 
 
 def _add_explain(commands: Commands) -> None:
-    explain = commands.add_parser("explain", help="say what every plugin says of a pod")
+    explain = commands.add_parser("explain", help="show every plugin's verdict on a pod")
     explain.set_defaults(command=_explain)
     explain.add_argument("--pod", metavar="NS/NAME", help="the pod to ask about")
     add_dump_flag(explain)

@@ -73,7 +73,7 @@ async def missing_permissions(api: Api, required: Sequence[Permission]) -> list[
     try:
         missing = await api.missing_permissions((*required, *OPTIONAL_PERMISSIONS))
     except* ApiError as group:
-        log.warning("cannot ask for our permissions", error=str(group.exceptions[0]))
+        log.warning("cannot check permissions", error=str(group.exceptions[0]))
     lacking = [permission for permission in missing if permission in required]
     if lacking:
         rights = "; ".join(map(str, lacking))

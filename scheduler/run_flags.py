@@ -50,8 +50,7 @@ _DURATIONS: Final = (
     (
         "--cache-comparison-period",
         _DEFAULTS.comparison_period_s,
-        "how often the cache is held against what the watches know (%(default)s; 0: only "
-        "when asked to)",
+        "interval of comparing the cache with the watches (%(default)s; 0: only on request)",
     ),
     (
         "--api-comparison-period",

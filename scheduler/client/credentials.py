@@ -127,7 +127,7 @@ class Credentials:
             if now >= self._valid_until:
                 raise
             self._fresh_until = now + _RETRY_S
-            log.warning("credentials not renewed, the old ones stay", error=str(error))
+            log.warning("credentials not renewed, keeping the old ones", error=str(error))
             return
         self._renew_context(grant.pair)
         self._header = grant.header
@@ -147,7 +147,7 @@ class Credentials:
         except ClientConfigError as error:
             if self._context is None:
                 raise
-            log.warning("certificates not reloaded, the old ones stay", error=str(error))
+            log.warning("certificates not reloaded, keeping the old ones", error=str(error))
             return
         self._context_state = state
         self._pair = pair

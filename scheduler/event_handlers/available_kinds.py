@@ -31,7 +31,7 @@ async def served_kinds(
         try:
             served[version] = await api.served_resources(version)
         except ApiError as error:
-            log.warning("cannot ask for the API's groups", error=str(error))
+            log.warning("cannot list API groups", error=str(error))
             served[version] = frozenset()
     return tuple(
         kind for kind in kinds if not kind.is_optional or kind.name in served[kind.group_version]
@@ -54,7 +54,7 @@ async def kinds_to_watch(
         lacking = [each for each in missing if (each.resource, each.group) == subject]
         if kind.is_optional and lacking:
             log.warning(
-                "resource is not watched, for a right is missing",
+                "resource is not watched: permission missing",
                 resource=kind.name,
                 missing="; ".join(map(str, lacking)),
                 consequence=kind.without,

@@ -170,7 +170,9 @@ class LostEvents:
         if not suspects:
             return True
         if not await self._has_passed(informer, version):
-            log.warning("watch does not get as far as a list", resource=informer.kind.name)
+            log.warning(
+                "watch has not reached the list's resourceVersion", resource=informer.kind.name
+            )
             return True
         wrong = [each for each in suspects if _is_wrong(informer, each)]
         for each in wrong[:_MAX_REREADS]:
@@ -249,7 +251,7 @@ class LostEvents:
     def _repaired(self, resource: str, kind: DeltaKind, subject: ListedObject) -> None:
         self._metrics.lost_event_repaired(resource, _KINDS[kind])
         log.error(
-            "lost event made up for",
+            "lost event repaired",
             resource=resource,
             kind=_KINDS[kind],
             namespace=subject.namespace,

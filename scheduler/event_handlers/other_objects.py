@@ -86,7 +86,7 @@ class OtherObjects:
         except QuantityError as error:
             self._metrics.malformed(kind.name)
             log.warning(
-                "object cannot be read and is left as it was known",
+                "object cannot be decoded, keeping the last readable version",
                 resource=kind.name,
                 namespace=changed.metadata.namespace,
                 name=changed.metadata.name,

@@ -113,7 +113,7 @@ class EventHandlers:
                 if event:
                     self._metrics.handled(event, perf_counter() - started)
             except MalformedObjectError as error:
-                self._malformed("pods", delta.new, error, "pod cannot be read and is not queued")
+                self._malformed("pods", delta.new, error, "pod cannot be decoded and is not queued")
 
     def on_nodes(self, deltas: Sequence[Delta[Node]]) -> None:
         """Take in changes of nodes."""
@@ -124,7 +124,7 @@ class EventHandlers:
                 if event:
                     self._metrics.handled(event, perf_counter() - started)
             except MalformedObjectError as error:
-                note = "node cannot be read and is left as it was known"
+                note = "node cannot be decoded, keeping the last readable version"
                 self._malformed("nodes", delta.new, error, note)
 
     def _malformed(
@@ -161,7 +161,7 @@ class EventHandlers:
             except MalformedObjectError as error:
                 self._metrics.malformed("pods")
                 name = f"{pod.metadata.namespace}/{pod.metadata.name}"
-                log.warning("pod cannot be read and is not queued", pod=name, error=str(error))
+                log.warning("pod cannot be decoded and is not queued", pod=name, error=str(error))
                 continue
             if not self._cache.is_assumed_pod(info.uid):
                 self._queue.add(info)

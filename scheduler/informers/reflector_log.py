@@ -60,7 +60,7 @@ class Diary:
 
     def mistake(self, state: State) -> None:
         """Say that the reflector itself raised what it should not, with the traceback."""
-        self._log.exception("mistake in a reflector", state=state.value)
+        self._log.exception("internal error in reflector", state=state.value)
 
     def unreadable(self, event: UnreadableEvent) -> None:
         """Name an object that could not be read; the same one again goes to the debug log."""

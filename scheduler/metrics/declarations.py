@@ -56,7 +56,7 @@ INCOMING: Final = (
 )
 PERMIT_WAIT: Final = (
     "scheduler_permit_wait_duration_seconds",
-    "Duration of waiting on permit, by what came of it.",
+    "Duration of waiting on permit, by result.",
     exponential(0.001, 2, 15),
     "result",
 )
@@ -87,7 +87,7 @@ MALFORMED: Final = (
 )
 LOST_EVENTS: Final = (
     "berth_lost_events_repaired_total",
-    "Changes that a watch never told, found in the API and made up for.",
+    "Changes that a watch did not report, found with a list and applied.",
     "resource",
     "kind",
 )
@@ -135,7 +135,7 @@ EVENT_HANDLING: Final = (
 )
 LOOP_LAG: Final = (
     "berth_loop_lag_seconds",
-    "By how much a timer of the I/O loop that is due every 0.1 s is called too late.",
+    "Delay of a 0.1 s timer of the event loop in seconds.",
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
 )
 
@@ -174,7 +174,7 @@ UNREADABLE: Final[State] = (
 RESTORES: Final[State] = (
     "counter",
     "berth_restores_total",
-    "Lists that were older than what was known and were believed: etcd was restored.",
+    "Lists that were older than what was known and were adopted: etcd was restored.",
     ("resource",),
 )
 INFLIGHT_EVENTS: Final[State] = (
@@ -210,7 +210,7 @@ CYCLE_UNDER_WAY: Final[State] = (
 WAKE_UP_BACKLOG: Final[State] = (
     "gauge",
     "berth_wake_up_backlog",
-    "Events about which waiting pods have not been asked yet.",
+    "Events not checked against all queued pods yet.",
     (),
 )
 OLDEST_ACTIVE_POD: Final[State] = (

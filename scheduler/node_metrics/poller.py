@@ -166,14 +166,14 @@ class NodeMetricsPoller:
         if complaint:
             log.warning("node metric", metric=metric, problem=complaint)
         else:
-            log.info("node metric is well again", metric=metric)
+            log.info("node metric recovered", metric=metric)
 
 
 def _complaint(readings: Readings) -> str:
     """Return what is wrong with an answer that can be used."""
     parts = []
     if not readings.values:
-        parts.append("the answer has no value for any node")
+        parts.append("the response has no value for any node")
     if readings.repeated:
         parts.append(
             f"more than one series for {_some(readings.repeated)}: aggregate them in the query"

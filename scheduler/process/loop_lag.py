@@ -2,7 +2,7 @@
 
 A timer asks to be called every tenth of a second. By how much it is called too late, so long the
 loop was held up: by one piece of work, by another thread that kept the interpreter, or because the
-process got no CPU. Summed up, that is the share of time in which the loop stood still.
+process got no CPU. Summed up, that is the share of time in which the loop was blocked.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class LoopLag:
             # Little of both: the process got no CPU. Much of the process's alone: another thread
             # held the interpreter. Much of the thread's: the loop itself was at work.
             log.warning(
-                "the I/O loop stood still",
+                "event loop blocked",
                 seconds=round(lag_s, 3),
                 own_cpu_seconds=round(time.thread_time() - self._thread_s, 3),
                 process_cpu_seconds=round(time.process_time() - self._process_s, 3),

@@ -81,7 +81,7 @@ class Access:
         try:
             user = await self._users.get(self._disguised(token), lambda: reviews.user_of(token))
         except ApiError as error:
-            log.error("cannot ask whose token it is", error=str(error))
+            log.error("token review failed", error=str(error))
             return _unauthorized()
         if user is None:
             return _unauthorized()
@@ -91,8 +91,8 @@ class Access:
                 lambda: reviews.is_allowed(user, verb, path),
             )
         except ApiError as error:
-            log.error("cannot ask for rights", user=user.username, path=path, error=str(error))
-            return _status(500, "InternalError", "rights cannot be asked for")
+            log.error("access review failed", user=user.username, path=path, error=str(error))
+            return _status(500, "InternalError", "authorization check failed")
         if is_allowed:
             return None
         log.warning("request refused", user=user.username, verb=verb, path=path)

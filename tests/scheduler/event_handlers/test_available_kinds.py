@@ -71,7 +71,7 @@ def test_a_group_that_the_cluster_does_not_have_is_no_reason_for_a_warning() -> 
 def test_a_server_that_does_not_tell_is_one_that_does_not_serve() -> None:
     with capture_logs() as lines:
         assert asyncio.run(named(refusing(403))) == ["nodes"]
-    assert [line["event"] for line in lines] == ["cannot ask for the API's groups"]
+    assert [line["event"] for line in lines] == ["cannot list API groups"]
 
 
 def test_without_a_right_it_is_not_watched_and_a_warning_says_what_follows() -> None:
@@ -79,7 +79,7 @@ def test_without_a_right_it_is_not_watched_and_a_warning_says_what_follows() -> 
         assert asyncio.run(named(serving("deviceclasses"), RIGHTS[1:])) == ["nodes"]
     assert lines == [
         {
-            "event": "resource is not watched, for a right is missing",
+            "event": "resource is not watched: permission missing",
             "log_level": "warning",
             "resource": "deviceclasses",
             "missing": "watch deviceclasses.resource.k8s.io in all namespaces",

@@ -216,6 +216,6 @@ def test_a_mistake_of_ours_does_not_end_the_watch() -> None:
                 it.server.create("pods", pod("late"))
                 await it.caught_up()
             assert holds_the_truth(it)
-            assert "mistake in a reflector" in [log["event"] for log in logs]
+            assert "internal error in reflector" in [log["event"] for log in logs]
 
     run(main)

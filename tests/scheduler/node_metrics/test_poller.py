@@ -199,7 +199,7 @@ def test_a_complaint_is_logged_once_until_it_changes(capsys):
 
     asyncio.run(run())
     told = capsys.readouterr().out
-    assert (told.count("more than one series for a"), told.count("well again")) == (1, 1)
+    assert (told.count("more than one series for a"), told.count("recovered")) == (1, 1)
 
 
 # --- who we are, and who the server is --------------------------------------------------------

@@ -146,7 +146,7 @@ def test_without_an_api_server_nobody_is_anybody():
     people.fails = True
     with structlog.testing.capture_logs() as lines:
         assert get("/metrics", "scraper", reviews=people)[0] == 401
-    assert [line["event"] for line in lines] == ["cannot ask whose token it is"]
+    assert [line["event"] for line in lines] == ["token review failed"]
 
 
 def test_answers_are_kept():
