@@ -22,7 +22,7 @@ _BITS = 32
 
 
 def distinct_patterns(flags: npt.NDArray[np.bool_]) -> tuple[BoolArray, RowArray]:
-    """Return the different columns of a table of flags, and which of them each column is.
+    """Return the distinct columns of a table of flags, and the index of each column's pattern.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def named_claim_keys(pod: Pod) -> frozenset[ClaimKey]:
 
 
 def for_claims(keys: Callable[[Pod], frozenset[ClaimKey]]) -> GroupHint[Sample[Pod]]:
-    """Return a hint for claims that are new or changed: yes for those that ``keys`` gives."""
+    """Return a hint for new or changed claims: Queue for pods whose ``keys`` contain the claim."""
 
     def hint(
         pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None

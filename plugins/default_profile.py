@@ -22,7 +22,7 @@ class ProfileEntry:
     name
         The plugin.
     weight
-        What its scores are multiplied by; 0 for a plugin that does not score.
+        The factor of its scores; 0 for a plugin that does not score.
     """
 
     name: str

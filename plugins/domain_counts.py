@@ -36,14 +36,14 @@ def sum_by_domain(
 
 
 class DomainCounts:
-    """Counts by domain, with what a what-if adds to them.
+    """Counts by domain, with the changes of a what-if.
 
     Parameters
     ----------
     key
         The topology.
     column
-        The label's values as they stood when the sums were made.
+        The label's values at the time when the sums were computed.
     sums
         int64, shape (number of value ids,), entry ``ABSENT`` 0; None for 0 everywhere. Kept
         and not changed.
@@ -63,9 +63,9 @@ class DomainCounts:
 
     @classmethod
     def summed(cls, columns: Columns, key: str, amounts: npt.NDArray[np.integer]) -> Self:
-        """Return the sums of what each node has, shape (n_nodes,), over the domains of a topology.
+        """Return the sums by domain of each node's amount, which has shape (n_nodes,).
 
-        What nodes without the label have counts nowhere.
+        Amounts of nodes without the label are not counted.
         """
         column, ids = columns.labels.get(key)
         sums = sum_by_domain(column, ids, amounts)

@@ -62,17 +62,17 @@ _IMAGES: StateKey[tuple[_Image, ...]] = StateKey("PreScoreImageLocality")
 
 
 class ImageLocality(PreScorePlugin, ScorePlugin):
-    """Prefers nodes that hold the images of the pod's containers and image volumes.
+    """Prefers nodes that have the images of the pod's containers and image volumes.
 
     Notes
     -----
     Upstream has no PreScore here. This one counts, in the snapshot's columns, how many nodes
-    hold each image, so that the vector form and its twin see the same and latest number; the
-    ``num_nodes`` of a node's own summary is as old as the node's last change.
+    have each image, so that the vector form and its scalar twin use the same and latest number;
+    the ``num_nodes`` of a node's own summary is as old as the node's last change.
 
-    *Cost*: for each different image of the pod that some node holds 20 us with 5 000 nodes; the
-    first time that anybody asks for the image, a look at every node. For a pod with very many such
-    images, one look at the images of each node.
+    *Cost*: 20 us with 5 000 nodes for each distinct image of the pod that some node has; for the
+    first use of an image, one pass over all nodes. For a pod with very many such images, one pass
+    over the images of each node.
     """
 
     name: ClassVar[str] = "ImageLocality"
@@ -83,16 +83,16 @@ class ImageLocality(PreScorePlugin, ScorePlugin):
         return ()
 
     def signature(self, info: PodInfo) -> Hashable | None:
-        """Return the images, as often as they are named; of a pod with many there is no like."""
+        """Return the images, as often as they are named; None for a pod with many images."""
         images = tuple(islice(_image_names(info.pod), MAX_SHARED_IMAGES + 1))
         return None if len(images) > MAX_SHARED_IMAGES else (images, _max_threshold(info.pod))
 
     def cluster_facts(self, info: PodInfo, nodes: NodesView) -> Hashable:
-        """Return how large a share of the nodes holds each image."""
+        """Return the share of the nodes that have each image."""
         return _images_of(info.pod, nodes)
 
     def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
-        """Count the nodes that hold each image; ``nodes.columns`` are all nodes."""
+        """Count the nodes that have each image; ``nodes.columns`` are all nodes."""
         state.write(_IMAGES, _images_of(info.pod, NodesView(nodes.columns), state.budget))
         return SUCCESS
 
@@ -121,7 +121,7 @@ class ImageLocality(PreScorePlugin, ScorePlugin):
         return total // (highest - MIN_THRESHOLD_BYTES)
 
     def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
-        """Return the score of one node; without a PreScore it is taken as the only one."""
+        """Return the score of one node; without a PreScore it counts as the only node."""
         images = state.get(_IMAGES)
         if images is None:
             images = _images_of(info.pod, NodesView.of([node_info]))
@@ -142,7 +142,7 @@ def _add_one_by_one(
     highest: int,
     budget: AttemptBudget,
 ) -> None:
-    """Add what the images that each node holds count: a node names some fifty of them."""
+    """Add the amounts of each node's images, node by node: a node reports some fifty images."""
     by_name = {image.name: image for image in images}
     for index, node_info in enumerate(nodes.node_infos()):
         if not index % _NODES_BETWEEN_CHECKS:
@@ -154,12 +154,12 @@ def _add_one_by_one(
 
 
 def _counted(node_info: NodeInfo, image: _Image) -> int:
-    """Return what an image counts on a node that holds it."""
+    """Return the amount that an image adds on a node that has it."""
     return int(float(max(_size(node_info, image.name), 0)) * image.share) * image.times
 
 
 def _images_of(pod: Pod, every: NodesView, budget: AttemptBudget = UNLIMITED) -> tuple[_Image, ...]:
-    """Return the pod's images that some node holds, with the share of nodes that do."""
+    """Return the pod's images that some node has, with the share of the nodes that have them."""
     times: dict[str, int] = {}
     for name in _image_names(pod):
         times[name] = times.get(name, 0) + 1
@@ -182,7 +182,7 @@ def _image_names(pod: Pod) -> Iterator[str]:
 
 
 def _max_threshold(pod: Pod) -> int:
-    # The API server accepts no pod without containers; one is assumed for what it never saw.
+    # The API server accepts no pod without containers; one is assumed for unchecked pods.
     containers = len(pod.spec.init_containers) + len(pod.spec.containers)
     return MAX_CONTAINER_THRESHOLD_BYTES * max(containers, 1)
 

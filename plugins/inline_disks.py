@@ -70,7 +70,7 @@ def disks_of_pod(pod: Pod) -> DisksByUse:
 
 
 def conflict(wanted: Iterable[DiskMount], mounted: Mapping[Hashable, bool]) -> bool:
-    """Tell whether a mount cannot be where other pods have these disks mounted."""
+    """Return whether a mount conflicts with the disks that other pods have mounted."""
     return any(
         mount.disk in mounted and (mount.is_exclusive or mounted[mount.disk]) for mount in wanted
     )
@@ -88,7 +88,7 @@ class DisksInUse:
     -----
     *Concurrency*: confined to the thread of the columns.
 
-    *Cost*: follows the nodes that have changed when it is asked; nothing while nobody asks.
+    *Cost*: each call follows the nodes that have changed; there is no cost without calls.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -100,7 +100,7 @@ class DisksInUse:
     def conflicting_rows(
         self, wanted: Iterable[DiskMount], budget: AttemptBudget = UNLIMITED
     ) -> list[int]:
-        """Return the rows of the nodes where a pod with these mounts cannot be."""
+        """Return the rows of the nodes on which a pod with these mounts cannot run."""
         self.follow()
         rows: set[int] = set()
         for disk, is_exclusive in wanted:
@@ -111,7 +111,7 @@ class DisksInUse:
         return sorted(rows)
 
     def follow(self) -> None:
-        """Take in the nodes that have changed."""
+        """Update the disks of the nodes that have changed."""
         cursor, changed = self.columns.follow(self._cursor)
         for row in changed:
             info = self.columns.info_at(row)

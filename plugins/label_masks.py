@@ -99,9 +99,9 @@ def requirements_mask(
 
     None stands for every node, as it does when there are no requirements.
 
-    *Cost*: constant where a requirement asks for a key that no node has; else a pass or two over
-    a column for each requirement until no node is left. Of very many, the last are asked of the
-    nodes that are left, one by one: nobody else needs all these columns.
+    *Cost*: constant where a requirement has a key that no node has; else one or two passes over a
+    column for each requirement until no node is left. If there are very many, the last ones are
+    checked node by node on the nodes that are left: no other caller needs all these columns.
     """
     known = nodes.columns.label_keys
     asked: list[Requirement] = []
@@ -165,10 +165,10 @@ def term_mask(
 def together(
     terms: Sequence[NodeTermSelector], nodes: NodesView, budget: AttemptBudget
 ) -> list[NodeTermSelector]:
-    """Return terms of which one matches a node when one of the given terms does, but fewer.
+    """Return fewer terms that together match the same nodes as the given terms.
 
-    Those that have nothing but one requirement are put together by key and operator, and those
-    that no node can satisfy are dropped.
+    Terms with exactly one requirement are merged by key and operator, and terms that no node can
+    satisfy are dropped.
 
     *Cost*: a microsecond for each term.
     """
@@ -215,7 +215,7 @@ def weights_of_terms(
     """Return int64 (n_nodes,): the sum of the weights of the terms that each node satisfies.
 
     *Cost*: a few passes over columns for each term. Of very many terms, those that only compare
-    one label cost one pass for each label, and those that only name a node none.
+    one label cost one pass for each label, and those that only name a node cost no pass.
     """
     total = np.zeros(len(nodes), dtype=np.int64)
     if len(weighted) > FEW_TERMS:
@@ -233,9 +233,9 @@ def _add_single_values(
     nodes: NodesView,
     budget: AttemptBudget,
 ) -> list[tuple[int, NodeTermSelector]]:
-    """Add what terms weigh that are one ``In`` of a label or a name, and return the others.
+    """Add the weights of terms that are one ``In`` of a label or a name; return the other terms.
 
-    What asks for a label that no node has weighs the same for all nodes.
+    A term on a label that no node has adds the same weight to all nodes.
     """
     known = nodes.columns.label_keys
     by_key: dict[str, dict[str, int]] = {}
@@ -284,8 +284,8 @@ def requirement_mask(requirement: Requirement, nodes: NodesView) -> BoolArray:
     """Return bool (n_nodes,): the nodes whose label satisfies the requirement.
 
     *Cost*: one pass over the label's column for each wanted value, up to a few of them; filling
-    the column, proportional to the nodes, when nobody asked for the label before; neither for a
-    key that no node has.
+    the column, proportional to the nodes, at the first use of the label; neither for a key that
+    no node has.
     """
     operator = requirement.operator
     if operator in (GT, LT):

@@ -28,14 +28,14 @@ class NamespaceFairSortArgs(PluginArgs, frozen=True):
     Parameters
     ----------
     weights
-        By namespace: one with weight 2 gets twice the time of one with weight 1, which is what
-        namespaces that are not named here have. Above 0, at most 1 000.
+        By namespace: a namespace with weight 2 gets twice the time of one with weight 1, which is
+        the weight of namespaces that are not named here. Above 0, at most 1 000.
     """
 
     weights: dict[str, float] = msgspec.field(default_factory=dict)
 
     def problems(self) -> Iterator[ArgsError]:
-        """Yield what is wrong with the arguments."""
+        """Yield the errors in the arguments."""
         for namespace, weight in self.weights.items():
             if not (math.isfinite(weight) and 0 < weight <= MAX_WEIGHT):
                 why = f"must be above 0 and at most {MAX_WEIGHT:.0f}, not {weight}"
@@ -43,9 +43,9 @@ class NamespaceFairSortArgs(PluginArgs, frozen=True):
 
 
 class NamespaceFairSort(PrioritySort):
-    """Sorts by priority; of one priority, the namespace that had the least time goes first.
+    """Sorts by priority; within a priority, the namespace that used the least time comes first.
 
-    What counts is the time that attempts cost, by weight, not their number.
+    The weighted CPU time of attempts counts, not their number.
     """
 
     name = "NamespaceFairSort"

@@ -82,7 +82,7 @@ _PREFERRED: Final = StateKey[tuple[WeightedTerm, ...]]("NodeAffinity.preferred")
 
 
 class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """Holds pods to nodeSelector, node affinity and the affinity that the profile adds."""
+    """Applies nodeSelector, node affinity and the affinity that the profile adds."""
 
     name = names.NODE_AFFINITY
     reads_pods = False
@@ -106,7 +106,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         if preferred:
             path = "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
             for index, preference in enumerate(preferred):
-                # Differs: kube-scheduler takes a negative weight and fails on every pod later.
+                # Differs: kube-scheduler accepts a negative weight and fails on every pod later.
                 if preference.weight < 0:
                     raise ArgsError(f"{path}[{index}].weight", "must not be negative")
             try:
@@ -117,13 +117,13 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     # --- filtering ----------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
-        """Narrow the search where the pod's demands name nodes.
+        """Limit the search to the nodes that the pod's node affinity names.
 
         Returns
         -------
-        Skip when neither the pod nor the profile demands anything; a rejection when each term
-        of the affinity demands two names at once; else Success, with the names if every term
-        demands one.
+        Skip when neither the pod nor the profile has requirements; a rejection when each term
+        of the affinity requires two names at once; else Success, with the names if every term
+        requires one.
         """
         spec = info.pod.spec
         required = required_node_selector(spec)
@@ -137,7 +137,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return PreFilterResult(node_names=demanded) if demanded else CONFLICT
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
-        """Judge all nodes of the view: first by the profile's demands, then by the pod's."""
+        """Judge all nodes of the view: first by the profile's requirements, then by the pod's."""
         by_pod = required_of(state, info).mask(nodes, state.budget)
         if self._added_required is None:
             return ALL_PASS if by_pod is None else NodeVerdicts(by_pod, status=REJECTED_BY_POD)
@@ -163,7 +163,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         Raises
         ------
         MalformedObjectError
-            When a preference cannot be understood.
+            When a preference is malformed.
         """
         preferred = _preferred(info.pod.spec)
         if not preferred and self._added_preferred is None:
@@ -188,7 +188,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     def _preferences(self, state: CycleState, info: PodInfo) -> tuple[WeightedTerm, ...]:
         of_pod = state.get(_PREFERRED)
         if of_pod is None:
-            # A profile may run the score without the PreScore.
+            # A profile may enable Score without PreScore.
             of_pod = _compile_preferences(_preferred(info.pod.spec))
         return of_pod if self._added_preferred is None else (*self._added_preferred, *of_pod)
 
@@ -199,7 +199,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return affinity, tuple(spec.node_selector.items()) if spec.node_selector else ()
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return: a node that is new or has other labels."""
+        """Return the events: a node that is new or has other labels."""
         return (
             EventRegistration.on(
                 Resource.NODE,
@@ -209,10 +209,11 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         )
 
     def _after_node(self, old: Node | None, new: Node) -> Question[Sample[RequiredNodeAffinity]]:
-        """Answer for a node that came or has other labels: it did not suit the pod and now does.
+        """Return the hint for a new or relabelled node: Queue if the pod fits it only since then.
 
-        # Differs: in kube-scheduler's hint the affinity that the profile adds has no past, so that
-        a pod whose own demands the node met before sleeps through the label that meets the added.
+        # Differs: kube-scheduler's hint does not check the old node by the affinity that the
+        profile adds. It skips a pod whose own requirements the node met before, even if the new
+        label meets the added ones.
         """
 
         def answer(demands: Sample[RequiredNodeAffinity]) -> bool:
@@ -224,7 +225,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return Question(answer)
 
     def _suits(self, required: RequiredNodeAffinity, node: Node) -> bool | None:
-        """Tell whether a node meets all demands; None if nobody can say for a malformed term."""
+        """Return whether a node meets all requirements; None if a malformed term prevents it."""
         labels, name = node.metadata.labels, node.metadata.name
         if self._added_required is not None and not self._added_required.matches(labels, name):
             return False
@@ -258,7 +259,7 @@ def _compile_preferences(
     *,
     check: Callable[[], None] | None = None,
 ) -> tuple[WeightedTerm, ...]:
-    """Compile preferences, leaving out those without weight and those that say nothing."""
+    """Compile preferences, except those without a weight and those without requirements."""
     compiled = []
     for index, preference in enumerate(preferred):
         if check is not None and index % _SOME == _SOME - 1:

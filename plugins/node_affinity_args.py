@@ -49,7 +49,7 @@ class AddedAffinity(NodeAffinity, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeAffinityArgs(PluginArgs, frozen=True):
-    """What the administrator demands of nodes and prefers, beside what each pod does.
+    """The administrator's node affinity, which applies in addition to that of each pod.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     judges_nodes_alone = True
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
-        """Return Skip for a pod that needs no feature, which nearly every pod is."""
+        """Return Skip for a pod that needs no feature, as almost all pods."""
         return PROCEED if _needed(info.pod) else SKIP_FILTER
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
@@ -76,7 +76,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         return _needed(info.pod)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return: a node that is new or declares other features, and a change of the pod itself."""
+        """Return the events: a new node or its changed features, and changes of the pod itself."""
         return (
             EventRegistration.on(
                 Resource.NODE,
@@ -119,5 +119,5 @@ def _after_node(old: Node | None, new: Node | None) -> bool:
 
 
 def _after_pod(pod: Pod, old: Pod | None, new: Pod) -> bool:
-    """Answer for a pod that changed: only the pod itself, and only if it needs other features."""
+    """Return the hint for a changed pod: Queue if it is the pod itself and its needs changed."""
     return old is None or _needed(old) != _needed(new)

@@ -56,5 +56,5 @@ class NodeName(FilterPlugin):
         return info.node_name
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return the one event that matters: a new node."""
+        """Return the only event that can help: a new node."""
         return (EventRegistration.on(Resource.NODE, Action.ADD),)

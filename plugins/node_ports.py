@@ -48,7 +48,7 @@ _BIT_MASK: Final = (1 << _BLOCK_BITS) - 1
 
 
 class _Block(NamedTuple):
-    """64 ports of one protocol, from the point of view of a pod that wants them at ``ip``."""
+    """64 ports of one protocol that a pod requests at ``ip``."""
 
     ip: str
     protocol: str
@@ -88,9 +88,9 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
         """Judge all nodes of the view.
 
-        *Cost*: two passes over a column for each block of ports; filling the column when nobody
-        asked for a port of that block before. For a pod with ports in very many blocks, a look at
-        the ports of each node.
+        *Cost*: two passes over a column for each block of ports; filling the column at the
+        first use of the block. For a pod with ports in very many blocks, one pass over the ports of
+        each node.
         """
         passed: BoolArray | None = None
         blocks = _blocks(info.host_ports)
@@ -115,7 +115,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         return info.host_ports
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return: a pod that goes, and a new node."""
+        """Return the events: a deleted pod, and a new node."""
         return (
             EventRegistration.on(Resource.POD, Action.DELETE, _AFTER_POD),
             EventRegistration.on(Resource.NODE, Action.ADD),
@@ -138,7 +138,7 @@ def _one_by_one(info: PodInfo, nodes: NodesView, budget: AttemptBudget) -> BoolA
 
 
 def _after_pod(pod: Pod, old: Pod, new: Any) -> Hint:
-    """Answer for a pod that goes: it had a node, and a port that the pod wants."""
+    """Return the hint for a deleted pod: Queue if it used a port that the pod requests."""
     if not old.spec.node_name and not old.status.nominated_node_name:
         return Hint.SKIP
     freed = UsedHostPorts()

@@ -43,7 +43,7 @@ _SUM_IN_FLOAT_BELOW = 2**52
 
 
 class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True):
-    """``NodeResourcesBalancedAllocationArgs`` as it stands in a configuration file."""
+    """``NodeResourcesBalancedAllocationArgs`` as in a configuration file."""
 
     resources: tuple[ResourceSpec, ...] | None = None
 
@@ -57,7 +57,7 @@ class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True):
         Raises
         ------
         ArgsError
-            For the first mistake.
+            For the first error.
         """
         seen: set[str] = set()
         for index, spec in enumerate(self.resources or ()):
@@ -69,7 +69,7 @@ class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True):
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
-    """Prefers nodes that the pod brings into balance.
+    """Prefers nodes whose balance the pod improves.
 
     Notes
     -----
@@ -95,7 +95,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return self._scorer.pod_requests(info.requests)
 
     def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
-        """Skip a pod that requests none of the resources: it would heap up with its like."""
+        """Skip a pod that requests none of the resources: such pods would accumulate on a node."""
         requests = self._scorer.pod_requests(info.requests)
         if not any(requests):
             return SKIP
@@ -129,7 +129,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 def _improvement(amounts: Amounts) -> IntArray:
     if amounts.allocatable.min(initial=1) > 0:
         return _improvement_of_present(amounts)
-    # The formula depends on how many resources a node has, so nodes are taken by which they have.
+    # The formula depends on how many resources a node has, so nodes are grouped by resources.
     patterns, which = distinct_patterns(amounts.allocatable > 0)
     scores = np.zeros(len(which), dtype=np.int64)
     for index, pattern in enumerate(patterns):

@@ -57,7 +57,7 @@ class NodeUnschedulable(FilterPlugin):
         return info.pod.spec.tolerations
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return: a node that is new or no longer cordoned, and a toleration more on the pod."""
+        """Return the events: a new or uncordoned node, and a new toleration of the pod."""
         return (
             EventRegistration.on(
                 Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, for_everybody(_after_node)
@@ -69,12 +69,12 @@ class NodeUnschedulable(FilterPlugin):
 
 
 def _after_node(old: Node | None, new: Node) -> bool:
-    """Answer for a node that came or has other taints: it was cordoned or new, and is open."""
+    """Return the hint for a node: Queue if it was cordoned or did not exist, and is schedulable."""
     return not new.spec.unschedulable and (old is None or old.spec.unschedulable)
 
 
 def _after_pod(pod: Pod, old: Any, new: Pod) -> bool:
-    """Answer for a toleration more: only the pod's own, and only if it covers the cordon."""
+    """Return the hint for a new toleration: Queue if the pod itself tolerates the cordon."""
     return _tolerates_cordon(new.spec.tolerations)
 
 

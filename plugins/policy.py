@@ -38,7 +38,7 @@ __all__ = list(authoring.__all__)
 
 
 class _OldModule(ModuleType):
-    """A module below the old name. Its members are those of the module that it has become."""
+    """A module with an old name. Its members are those of the module with the new name."""
 
     def __init__(self, name: str, new_name: str) -> None:
         super().__init__(name)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PrioritySort(QueueSortPlugin):
-    """Puts the pod of the highest priority first, and of two such the one that came first."""
+    """Sorts by priority, highest first, and by waiting time within one priority, longest first."""
 
     name = names.PRIORITY_SORT
 

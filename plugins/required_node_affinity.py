@@ -44,22 +44,22 @@ _compile = remembered(MAX_COMPILED_BYTES)(compile_node_selector)
 
 @dataclass(frozen=True, slots=True)
 class RequiredNodeAffinity:
-    """Both ways in which a pod demands nodes; a node must satisfy both.
+    """The nodeSelector and the required node affinity of a pod; a node must satisfy both.
 
     Parameters
     ----------
     labels
-        ``spec.nodeSelector``: what a node must have, nothing when there is none.
+        ``spec.nodeSelector``: the labels that a node must have; empty when there is none.
     affinity
-        Of the required node affinity; None when there is none. A malformed term matches no
-        node, and the other terms still count.
+        The terms of the required node affinity; None when there is none. A malformed term matches
+        no node, and the other terms still count.
     """
 
     labels: Mapping[str, str]
     affinity: NodeSelectorMatcher | None
 
     def matches(self, node_info: NodeInfo) -> bool:
-        """Tell whether the pod may run on the node."""
+        """Return whether the pod may run on the node."""
         labels = node_info.labels
         if not self.labels.items() <= labels.items():
             return False
@@ -79,7 +79,7 @@ class RequiredNodeAffinity:
 
 
 def required_of(state: CycleState, info: PodInfo) -> RequiredNodeAffinity:
-    """Return the compiled demands of the pod that an attempt is about: compiled once for it."""
+    """Return the compiled requirements of the attempt's pod, compiled once for each attempt."""
     required = state.get(_REQUIRED)
     if required is None:
         required = required_node_affinity(info.pod.spec, state.budget)
@@ -90,7 +90,7 @@ def required_of(state: CycleState, info: PodInfo) -> RequiredNodeAffinity:
 def required_node_affinity(
     spec: PodSpec, budget: AttemptBudget = UNLIMITED
 ) -> RequiredNodeAffinity:
-    """Return the compiled demands of a pod.
+    """Return the compiled requirements of a pod.
 
     *Cost*: a few microseconds, less for an affinity that another pod had before.
     """
@@ -132,10 +132,10 @@ def required_node_selector(spec: PodSpec) -> NodeSelector | None:
 
 
 def names_demanded(required: NodeSelector) -> frozenset[str] | None:
-    """Return the only nodes that a required affinity leaves open by their names.
+    """Return the names of the only nodes that a required affinity allows by name.
 
-    None means that names do not limit it: some term demands no name. An empty set means that
-    each term contradicts itself. Labels, and whether terms are well-formed, are left aside.
+    None means that names do not limit it: some term requires no name. An empty set means that
+    each term contradicts itself. Labels are ignored, and terms are not checked.
     """
     if not required.node_selector_terms:
         return None

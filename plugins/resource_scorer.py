@@ -65,7 +65,7 @@ def defaulted_resources(specs: Sequence[ResourceSpec] | None) -> tuple[ResourceS
 def widened(nodes: NodesView) -> NodesView:
     """Return the view of all nodes where that is cheaper to compute on, else the view itself.
 
-    Who uses it restricts the result with ``nodes.take`` if the view is another one.
+    The caller restricts the result with ``nodes.take`` if the returned view is another one.
     """
     if nodes.rows is None or len(nodes.rows) < _TAKE_BELOW * len(nodes.columns):
         return nodes
@@ -90,11 +90,11 @@ class Amounts:
     weights
         The weight of each resource.
     pod
-        int64, shape (n_resources, 1): what the pod asks for.
+        int64, shape (n_resources, 1): the pod's requests.
     allocated
-        int64, shape (n_resources, n_nodes): what other pods have. May be a read-only view.
+        int64, shape (n_resources, n_nodes): the use of other pods. May be a read-only view.
     allocatable
-        int64, shape (n_resources, n_nodes): what there is. May be a read-only view.
+        int64, shape (n_resources, n_nodes): the allocatable amounts. May be a read-only view.
     """
 
     weights: tuple[int, ...]
@@ -123,10 +123,10 @@ class ResourceScorer:
     Parameters
     ----------
     resources
-        What to compare, with weights.
+        The resources to compare, with weights.
     use_requested
-        Whether CPU and memory in use are the sum of requests, rather than of what pods are
-        taken to use (100m and 200 MiB for a container that asks for none).
+        Whether CPU and memory in use are the sum of requests, rather than of the assumed use of
+        pods (100m and 200 MiB for a container that requests none).
     """
 
     __slots__ = ("_names", "_rows", "_use_requested", "_weights")
@@ -139,7 +139,7 @@ class ResourceScorer:
         """Where the amounts are, if they are CPU, memory or both in this order: as by default."""
 
     def pod_requests(self, amounts: Mapping[str, int]) -> tuple[int, ...]:
-        """Return the pod's amount of each configured resource, 0 for what it leaves out."""
+        """Return the pod's amount of each configured resource, 0 where it requests none."""
         return tuple(min(amounts.get(name, 0), INT64_MAX) for name in self._names)
 
     def score(
@@ -148,7 +148,7 @@ class ResourceScorer:
         pod: tuple[int, ...],
         formula: Callable[[Amounts], IntArray],
     ) -> IntArray:
-        """Return the scores of the nodes by a formula that looks at each node by itself.
+        """Return the scores of the nodes by a formula that reads each node by itself.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class ResourceScorer:
         pod
             From :meth:`pod_requests`.
         formula
-            Gives int64 of shape (n_nodes,) for amounts of at least one node.
+            Returns int64 of shape (n_nodes,) for amounts of at least one node.
 
         Returns
         -------
@@ -191,7 +191,7 @@ class ResourceScorer:
                 rows.append(row)
                 weights.append(weight)
                 asked.append(amount)
-        # A slice is a view; any other choice of rows has to be copied together.
+        # A slice is a view; any other selection of rows has to be copied.
         first = rows[0] if rows else 0
         in_one_piece = rows == list(range(first, first + len(rows)))
         chosen = slice(first, first + len(rows)) if in_one_piece else rows
@@ -213,7 +213,7 @@ class ResourceScorer:
         )
 
     def node_amounts(self, node_info: NodeInfo, pod: tuple[int, ...]) -> list[NodeAmounts]:
-        """Return what is compared on one node: the scalar twin of :meth:`score`'s amounts."""
+        """Return the compared amounts of one node: the scalar twin of :meth:`score`'s amounts."""
         found = []
         for name, weight, amount in zip(self._names, self._weights, pod, strict=True):
             if name not in _BASIC and (amount == 0 or not is_scalar_resource_name(name)):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SchedulingGates(PreEnqueuePlugin):
-    """Lets a pod into the active queue once it has no gate left."""
+    """Admits a pod to the active queue when it has no gate left."""
 
     name = names.SCHEDULING_GATES
 
@@ -33,7 +33,7 @@ class SchedulingGates(PreEnqueuePlugin):
         return unresolvable(f"waiting for scheduling gates: [{listed}]")
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return the one event that matters: the last gate of a pod was removed."""
+        """Return the only event that can help: the last gate of a pod was removed."""
         return (
             EventRegistration.on(
                 Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, AFTER_OWN_CHANGE

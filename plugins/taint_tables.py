@@ -39,7 +39,7 @@ _FEW: Final = 2
 
 
 class _Table:
-    """Judgements by taint set id, good for one interner in one epoch."""
+    """Results by taint set id, valid for one interner in one epoch."""
 
     __slots__ = ("counts", "epoch", "is_zero", "nonzero", "taint_sets")
 
@@ -52,20 +52,20 @@ class _Table:
 
 
 class TaintTables:
-    """One judgement, remembered for each distinct (taint set, tolerations).
+    """The results of one function for each distinct (taint set, tolerations).
 
     Parameters
     ----------
     judge
-        Gives a count, not negative, for a node's taints and a pod's tolerations: 0 when there
-        is nothing to complain of.
+        Returns a count, not negative, for a node's taints and a pod's tolerations: 0 when all
+        taints in question are tolerated.
 
     Notes
     -----
     *Concurrency*: confined to the scheduling thread.
 
-    *Cost*: tolerations seen before cost a dictionary lookup and a pass or two over a column; new
-    ones cost one judgement for each distinct taint set, and so does a set that is new.
+    *Cost*: known tolerations cost a dictionary lookup and one or two passes over a column; new
+    ones cost one call for each distinct taint set, and a new set costs one for each of them.
     """
 
     def __init__(self, judge: Callable[[Taints, Tolerated], int]) -> None:
@@ -73,7 +73,7 @@ class TaintTables:
         self._tables: ByteBounded[Tolerations, _Table] = ByteBounded(MAX_BYTES, _weight)
 
     def passed(self, nodes: NodesView, tolerations: Tolerations) -> BoolArray | None:
-        """Return bool (n_nodes,), True where the count is 0; None where it is so on all nodes."""
+        """Return bool (n_nodes,), True where the count is 0; None if it is 0 on all nodes."""
         table = self._table(nodes, tolerations)
         nonzero = table.nonzero
         if not nonzero:
@@ -94,12 +94,12 @@ class TaintTables:
         return table.counts.take(nodes.taint_set_ids)
 
     def __len__(self) -> int:
-        """Return the number of distinct tolerations remembered."""
+        """Return the number of distinct tolerations in the table."""
         return len(self._tables)
 
     @property
     def memory_bytes(self) -> int:
-        """What is remembered weighs so many bytes."""
+        """Return the estimated memory of the table in bytes."""
         return self._tables.bytes
 
     def _table(self, nodes: NodesView, tolerations: Tolerations) -> _Table:
@@ -130,7 +130,7 @@ def rejects(taints: Taints, tolerations: Tolerated) -> int:
 
 
 def prepared_tolerations(tolerations: Tolerations) -> Tolerated:
-    """Return tolerations in the form in which they are quickly asked."""
+    """Return tolerations in a form for quick checks."""
     return tolerations if len(tolerations) <= MANY else ToleratedTaints(tolerations)
 
 

@@ -80,7 +80,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         return REJECTED if rejects(_taints(node_info), tolerations) else SUCCESS
 
     def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
-        """Keep the tolerations that bear on soft taints. Never skips."""
+        """Store the tolerations that apply to soft taints. Never skips."""
         tolerations = info.pod.spec.tolerations
         soft = tuple(t for t in tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
         state.write(_SOFT, soft)
@@ -103,7 +103,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         return info.pod.spec.tolerations
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return: a node that is new or has other taints, and a toleration more on the pod."""
+        """Return the events: a new node or its changed taints, and a new toleration of the pod."""
         return (
             EventRegistration.on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _AFTER_NODE),
             EventRegistration.on(Resource.POD, Action.UPDATE_POD_TOLERATION, AFTER_OWN_CHANGE),
@@ -111,7 +111,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
 
 def _after_node(pod: Pod, old: Node | None, new: Node) -> Hint:
-    """Answer for a node that came or has other taints: it rejected the pod and no longer does."""
+    """Return the hint for a node with new taints: Queue if they no longer reject the pod."""
     tolerations = pod.spec.tolerations
     rejected = old is None or rejects(old.spec.taints, tolerations)
     opened = rejected and not rejects(new.spec.taints, tolerations)

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedRequest:
-    """Something that a pod may ask for and that is not looked at yet.
+    """A request of a pod that Berth does not support yet.
 
     Parameters
     ----------
     feature
-        What it is, as it stands in the reason: "pod asks for <feature>, which is ...".
+        The request, as the reason names it: "pod asks for <feature>, which is ...".
     needs
-        The plugins of kube-scheduler that honour it.
+        The plugins of kube-scheduler that support it.
     asked_by
-        Tells whether a pod asks for it.
+        Returns whether a pod has the request.
     """
 
     feature: str
@@ -46,12 +46,12 @@ class UnsupportedRequest:
 
     @property
     def reason(self) -> str:
-        """The sentence for people."""
+        """The reason as users see it."""
         return f"pod asks for {self.feature}, which this scheduler does not support yet"
 
 
 class Asked(NamedTuple):
-    """A pod, and where it wants to be placed."""
+    """A pod, and the nodes on which it could be placed."""
 
     info: PodInfo
     nodes: NodesView
@@ -67,7 +67,7 @@ def _belongs_to_a_group(asked: Asked) -> bool:
 
 
 def _asks_for_devices(asked: Asked) -> bool:
-    """Tell whether a DeviceClass stands for an extended resource that no node reports.
+    """Return whether a DeviceClass stands for an extended resource that no node reports.
 
     Where a node reports it, the pod is an ordinary one there.
     """
@@ -95,7 +95,7 @@ UNSUPPORTED: Final[tuple[UnsupportedRequest, ...]] = (
 
 
 class UnsupportedRequests(PreFilterPlugin):
-    """Rejects a pod with a request that is not supported, and says which."""
+    """Rejects a pod with an unsupported request, and names the request."""
 
     name = names.UNSUPPORTED_REQUESTS
 
@@ -106,9 +106,9 @@ class UnsupportedRequests(PreFilterPlugin):
         return PreFilterResult(unresolvable(*reasons)) if reasons else PROCEED
 
     def signature(self, info: PodInfo) -> Hashable | None:
-        """Return what is asked for and not honoured, as far as the pod alone decides it.
+        """Return the unsupported requests, as far as they depend on the pod alone.
 
-        None for a pod with extended resources: classes and nodes decide, too.
+        None for a pod with extended resources: they depend on classes and nodes as well.
         """
         spec = info.pod.spec
         if any(map(may_be_devices, info.requests)):
@@ -116,16 +116,16 @@ class UnsupportedRequests(PreFilterPlugin):
         return bool(spec.resource_claims), spec.scheduling_group is not None
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return: a node that may report a resource.
+        """Return the events: a node that may report a resource.
 
-        No other event in the cluster changes what this scheduler can do.
+        No other event in the cluster changes what this scheduler supports.
         """
         nodes = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE
         return (EventRegistration.on(Resource.NODE, nodes, _after_node),)
 
 
 def _after_node(pod: Pod, old: Node | None, new: Node | None) -> Hint:
-    """Answer for a node: only one that reports an extended resource of the pod."""
+    """Return the hint for a node: Queue if it reports an extended resource of the pod."""
     if new is None:
         return Hint.QUEUE
     wanted = {

@@ -73,7 +73,7 @@ _WANTED: Final[StateKey[_Wanted]] = StateKey("VolumeRestrictions")
 
 
 class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
-    """Rejects nodes where a disk of the pod is mounted, and all while its claim is in use."""
+    """Rejects nodes on which the pod's disk is mounted, and all while its claim is in use."""
 
     name = names.VOLUME_RESTRICTIONS
     is_eased_by_removals = True
@@ -83,7 +83,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         self._in_use: DisksInUse | None = None
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
-        """Return Skip for a pod that wants nothing which others have.
+        """Return Skip for a pod without a disk or claim that conflicts with other pods.
 
         A pod whose claim does not exist is rejected, since its access modes are not known.
         """
@@ -128,14 +128,14 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         return _count(state, removed, -1)
 
     def is_concerned_by(self, state: CycleState, info: PodInfo, other: PodInfo) -> bool:
-        """Tell whether the other pod uses one of the claims, or mounts one of the disks."""
+        """Return whether the other pod uses one of the claims, or mounts one of the disks."""
         wanted = state.read(_WANTED)
         return _uses(other, wanted.claims) > 0 or conflict(wanted.disks, disks_of_pod(other.pod))
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
         """Judge all nodes of the view.
 
-        *Cost*: constant, but for the nodes that have changed since a pod with disks came last.
+        *Cost*: constant, except for the nodes that have changed since the last pod with disks.
         """
         wanted = state.read(_WANTED)
         without_disk: BoolArray | None = None
@@ -163,14 +163,14 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         return CLAIM_IN_USE if wanted.uses > 0 else SUCCESS
 
     def signature(self, info: PodInfo) -> Hashable | None:
-        """Return the same for all pods without claims and disks; the others are asked for anew."""
+        """Return one signature for all pods without claims and disks; other pods have none."""
         for volume in info.pod.spec.volumes:
             if volume.persistent_volume_claim is not None or any(disk_mounts((volume,))):
                 return None
         return ()
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return: a pod that goes, a new node, a new claim."""
+        """Return the events: a deleted pod, a new node, a new claim."""
         return (
             EventRegistration.on(Resource.POD, Action.DELETE, _AFTER_POD_DELETED),
             EventRegistration.on(Resource.NODE, Action.ADD),
@@ -193,9 +193,9 @@ def _count(state: CycleState, other: PodInfo, sign: int) -> Status:
 
 
 def _after_pod_deleted(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
-    """Answer for a pod that is gone: only if it held a disk or a claim of this one.
+    """Return the hint for a deleted pod: Queue if it used a disk or a claim of this pod.
 
-    kube-scheduler looks only at pods of the same namespace, though a disk knows none.
+    kube-scheduler checks only pods of the same namespace, although disks have no namespace.
     """
     if old is None:
         return Hint.QUEUE
@@ -207,7 +207,7 @@ def _after_pod_deleted(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
 
 
 def _volumes(pod: Pod) -> tuple[str, tuple[DiskMount, ...], frozenset[ClaimKey]]:
-    """Return all of a pod that the hint for pods reads."""
+    """Return the part of a pod that the hint for pods reads."""
     return (
         pod.metadata.namespace,
         tuple(disk_mounts(pod.spec.volumes)),

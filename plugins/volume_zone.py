@@ -54,7 +54,7 @@ _ZONES_SEPARATOR: Final = "__"
 
 
 class VolumePlace(NamedTuple):
-    """One label of a volume: where it can be reached from."""
+    """One zone or region label of a volume: the places from which it can be reached."""
 
     key: str
     values: frozenset[str]
@@ -71,10 +71,10 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     reads_pods = False
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
-        """Return Skip for a pod whose volumes can be anywhere.
+        """Return Skip for a pod whose volumes have no zone or region.
 
-        A pod is rejected whose claim, volume or class does not exist, or whose claim should have
-        been bound by now.
+        A pod is rejected if a claim, volume or class of it does not exist, or if a claim should
+        have been bound already.
         """
         if not info.pod.spec.volumes:
             return SKIP_FILTER
@@ -127,12 +127,12 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         return SUCCESS
 
     def signature(self, info: PodInfo) -> Hashable | None:
-        """Return the same for all pods without claims; the others are asked for anew."""
+        """Return one signature for all pods without claims; other pods have none."""
         has_claim = any(each.persistent_volume_claim is not None for each in info.pod.spec.volumes)
         return None if has_claim else ()
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return: a new class, a node that is new or labelled, and claims and volumes."""
+        """Return the events: a new class, a new or relabelled node, and claims and volumes."""
         changes = Action.ADD | Action.UPDATE
         nodes = Action.ADD | Action.UPDATE_NODE_LABEL
         return (
@@ -172,7 +172,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
 
 
 def _places(volume: PersistentVolume) -> tuple[VolumePlace, ...]:
-    """Return where a volume can be reached from; a label that names an empty zone says nothing."""
+    """Return the places from which a volume can be reached; empty zones are ignored."""
     found = []
     for key in _PRESENT_LABELS:
         text = volume.metadata.labels.get(key)
@@ -184,15 +184,15 @@ def _places(volume: PersistentVolume) -> tuple[VolumePlace, ...]:
 
 
 def _allowed(column: LabelColumn, place: VolumePlace) -> BoolArray:
-    """Return bool (n_values,): which values of a label are within a place; its absence is not."""
+    """Return bool (n_values,): whether each value of a label is in a place; absence is not."""
     return np.array([value in place.values for value in column.values], dtype=np.bool_)
 
 
 def _after_class_added(old: StorageClass | None, new: StorageClass | None) -> bool:
-    """Answer for a new class: only one whose claims wait for their pods."""
+    """Return the hint for a new class: Queue if its claims wait for their pods."""
     return new is None or new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def _after_volume(old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
-    """Answer for a volume: only if it is new or somewhere else now."""
+    """Return the hint for a volume: Queue if it is new or its place has changed."""
     return old is None or new is None or _places(old) != _places(new)

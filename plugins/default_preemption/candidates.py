@@ -44,9 +44,9 @@ node, without most of its pods."""
 
 
 class Findings:
-    """What a search for candidates came to; good until the nodes change.
+    """The result of a search for candidates; valid until the nodes change.
 
-    Candidates that were remembered stay where they are until somebody wants them all.
+    Stored candidates are only read when a caller requests all candidates.
     """
 
     def __init__(self, nodes: NodesView) -> None:
@@ -60,7 +60,7 @@ class Findings:
         self._lone: list[LoneVerdicts] = []
 
     def add(self, name: str, outcome: Outcome) -> None:
-        """Take in what one dry run came to."""
+        """Add the result of one dry run."""
         if isinstance(outcome, Candidate):
             self._tried[name] = outcome
             self._has_harmless = self._has_harmless or not outcome.victims.pdb_violations
@@ -68,19 +68,19 @@ class Findings:
             self._refusals[outcome] += 1
 
     def recall(self, outcomes: Outcomes, rows: RowArray) -> None:
-        """Take in what dry runs came to earlier, on rows that are known."""
+        """Add the stored results of earlier dry runs, for known rows."""
         self._outcomes = outcomes
         self._recalled = outcomes.candidates(rows)
         self._refused = np.setdiff1d(rows, self._recalled, assume_unique=True)
         self._has_harmless = outcomes.any_harmless(self._recalled)
 
     def refuse(self, status: Status, nodes: int) -> None:
-        """Take in that preemption does not help on some nodes."""
+        """Record that preemption does not help on some nodes."""
         if nodes:
             self._refusals[status] += nodes
 
     def drop(self, verdicts: LoneVerdicts) -> None:
-        """Take in what columns said of nodes."""
+        """Record the reasons that columns gave for nodes."""
         self._lone.append(verdicts)
 
     def __len__(self) -> int:
@@ -88,7 +88,7 @@ class Findings:
         return len(self._recalled) + len(self._tried)
 
     def is_enough(self, wanted: int) -> bool:
-        """Tell whether there are as many candidates as wanted, and one that breaks no promise."""
+        """Return whether there are enough candidates, and one of them violates no budget."""
         return self._has_harmless and len(self) >= wanted
 
     def best(self) -> tuple[str, Candidate]:
@@ -119,7 +119,7 @@ class Findings:
         return self._nodes.columns.node_infos[row].name, outcome
 
     def refusals(self) -> Counter[Status]:
-        """Return why nodes that were looked at are no candidates, and how many of them."""
+        """Return the reasons why examined nodes are not candidates, and the number of nodes."""
         refusals = Counter(self._refusals)
         if self._outcomes is not None:
             for row in self._refused.tolist():
@@ -133,12 +133,12 @@ class Findings:
 
 
 class CandidateSearch:
-    """Looks for candidates, and remembers what helps to find the next ones sooner.
+    """Finds candidates, and stores results that speed up the next search.
 
     Parameters
     ----------
     handle
-        Lends the filters, the budgets and the nominations.
+        Gives access to the filters, the budgets and the nominations.
 
     Notes
     -----
@@ -162,20 +162,20 @@ class CandidateSearch:
         """Return the candidates among some rows.
 
         # Differs: kube-scheduler stops at ``wanted`` candidates from a random node on; here more
-        are looked at for as long as that is cheap, and the start goes round.
+        nodes are examined while that is cheap, and the start rotates.
 
         Parameters
         ----------
         nodes
             All nodes.
         rows
-            Those that preemption may help on.
+            The rows on which preemption may help.
         wanted
-            How many candidates are enough; None for all that there are.
+            How many candidates are enough; None for all candidates.
 
         *Cost*: microseconds of vector operations for all nodes, some 20 us for each that has
-        changed since a pod of this priority looked at it last, and a dry run for each that
-        would do and that is not remembered.
+        changed since the last search for a pod of this priority, and a dry run for each that
+        could be a candidate and has no stored result.
         """
         found = Findings(nodes)
         columns = nodes.columns
@@ -184,7 +184,7 @@ class CandidateSearch:
         rows = rows[has_lower]
         if not len(rows):
             return found
-        # Who is nominated where changes without a sign on the node.
+        # Nominations change without a change of the node.
         crowds = self._crowds(info, nodes)
         settled, lone_state, outcomes = self._settle(state, info, nodes, rows, crowds)
         if outcomes is not None:
@@ -226,9 +226,9 @@ class CandidateSearch:
         rows: RowArray,
         found: Findings,
     ) -> Iterator[tuple[int, NodeInfo]]:
-        """Yield the places of rows whose emptied nodes would do, with these nodes.
+        """Yield the positions of rows whose emptied nodes fit the pod, with these nodes.
 
-        What columns say of the others is added to ``found``.
+        The reasons that columns give for the others are added to ``found``.
         """
         emptied = self._emptied_below(info.priority)
         emptied.follow(columns)
@@ -250,16 +250,16 @@ class CandidateSearch:
         rows: RowArray,
         crowds: Mapping[int, Crowd],
     ) -> tuple[BoolArray, CycleState, Outcomes | None]:
-        """Return on which rows only filters that judge nodes alone matter, and what that allows.
+        """Return the rows on which only filters that judge nodes by themselves take part.
 
         Returns
         -------
         settled
-            bool (n_nodes,): the rows for which what follows is good.
+            bool (n_nodes,): the rows for which the other two values are valid.
         lone_state
             The cycle's state without the other filters.
         outcomes
-            What is remembered of dry runs for pods like this one; None when no row is settled.
+            The stored results of dry runs for alike pods; None when no row is settled.
         """
         settled: BoolArray = np.zeros(len(nodes), dtype=np.bool_)
         settlement = self._handle.what_if.settle(state, info, nodes.subset(rows))
@@ -267,14 +267,14 @@ class CandidateSearch:
             return settled, state, None
         lone_state, settled[rows] = settlement
         if lone_state is not state and crowds:
-            # A filter that was left out may mind the nominated pods.
+            # A filter that was left out may depend on the nominated pods.
             settled[list(crowds)] = False
         outcomes = self._memory.of(info.pod, self._handle.disruption_budgets.version)
         outcomes.follow(nodes.columns)
         return settled, lone_state, outcomes
 
     def _crowds(self, info: PodInfo, nodes: NodesView) -> dict[int, Crowd]:
-        """Return who else is nominated, by row."""
+        """Return the other nominated pods, by row."""
         row_of = nodes.columns.row_of
         crowds = {}
         for name in self._handle.nominated_node_names():

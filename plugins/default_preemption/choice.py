@@ -20,18 +20,18 @@ _LIFT: Final = 2**31
 
 
 class Harm(NamedTuple):
-    """How bad it would be to take a node: the first field that differs decides, less is better.
+    """The harm of preemption on a node: the first field that differs decides, less is better.
 
     Parameters
     ----------
     pdb_violations
-        How many promises of PodDisruptionBudgets would be broken.
+        How many victims would violate a PodDisruptionBudget.
     highest_priority
         The priority of the most important victim.
     sum_of_priorities
-        Over all victims, each lifted above 0.
+        The sum over all victims; each priority is shifted to be above 0.
     num_victims
-        How many pods would have to go.
+        How many pods would be evicted.
     running_since_s
         Minus the time at which the first of the victims with the highest priority started.
     displaced_nominees
@@ -48,7 +48,7 @@ class Harm(NamedTuple):
 
     @classmethod
     def of(cls, victims: Victims, displaced_nominees: int = 0) -> Harm:
-        """Weigh the victims of one node."""
+        """Return the harm of evicting the victims of one node."""
         pods = victims.pods
         return cls(
             victims.pdb_violations,
@@ -61,7 +61,7 @@ class Harm(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A node that would do once its victims are gone."""
+    """A node on which the pod fits once its victims are gone."""
 
     victims: Victims
     harm: Harm
@@ -73,20 +73,20 @@ class Candidate(NamedTuple):
 
 
 def pick_node(candidates: Mapping[str, Candidate]) -> str:
-    """Return the candidate to take: of equals the first one.
+    """Return the best candidate: the first one of equals.
 
     Raises
     ------
     ValueError
-        When there is none.
+        When there is no candidate.
     """
     return min(candidates, key=lambda name: candidates[name].harm)
 
 
 def decisive_rung(candidates: Mapping[str, Candidate], chosen: str) -> str | None:
-    """Return the field of ``Harm`` that set the chosen node apart from the last of the others.
+    """Return the field of ``Harm`` that decided between the chosen node and the last other one.
 
-    None when there is no other candidate, or one that is as good.
+    None when there is no other candidate, or an equal one.
     """
     mine = candidates[chosen].harm
     decisive = -1

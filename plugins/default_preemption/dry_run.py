@@ -26,7 +26,7 @@ NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
 
 class DryRunError(Exception):
-    """A plugin could not follow a what-if."""
+    """A plugin failed to add or remove a pod in a dry run."""
 
 
 def select_victims(
@@ -39,21 +39,21 @@ def select_victims(
     *,
     fits_emptied: bool = False,
 ) -> Victims | Status:
-    """Return who has to go from a node so that a pod fits there, or why it would not help.
+    """Return the victims on a node for a pod to fit there, or why preemption does not help.
 
-    All pods of lower priority are taken off; then as many as possible are put back, those first
-    whose going would violate a budget, and in both groups the most important first.
+    All pods of lower priority are removed; then as many as possible are added again: first those
+    whose eviction would violate a budget, and in both groups the most important first.
 
     Parameters
     ----------
     state
-        Of the pod's cycle; stays as it is.
+        The state of the pod's cycle; it is not changed.
     node_info
-        A node; stays as it is.
+        A node; it is not changed.
     emptied
-        The same node without its pods of lower priority; stays as it is.
+        The same node without its pods of lower priority; it is not changed.
     fits_emptied
-        Whether it is known already that the pod fits there.
+        Whether the pod is already known to fit on ``emptied``.
 
     *Cost*: a copy of the node and one run of the filters for each pod of lower priority, some
     20 us each.
@@ -72,7 +72,7 @@ def select_victims(
 
 @dataclass(slots=True, eq=False)
 class _Trial:
-    """One node in one what-if."""
+    """The dry run on one node."""
 
     what_if: WhatIf
     state: CycleState
@@ -102,7 +102,7 @@ class _Trial:
         return Victims(tuple(victims), len(violations))
 
     def _reprieve(self, other: PodInfo) -> bool:
-        """Put a pod back and return whether there is room for both."""
+        """Add a pod again and return whether both pods fit."""
         self.node_info.add_pod(other)
         self._expect(self.what_if.add_pod(self.state, self.info, other, self.node_info))
         if self._ask().is_success:
@@ -126,10 +126,10 @@ class _Trial:
 def split_by_budgets(
     pods: Sequence[PodInfo], budgets: DisruptionBudgets
 ) -> tuple[list[PodInfo], list[PodInfo]]:
-    """Return the pods whose going would violate a budget, and the others, both in order.
+    """Return the pods whose eviction would violate a budget, and the others, both in order.
 
-    Each pod that a budget protects uses up one of the disruptions that it allows, those that
-    are let go included; once there are none left, the pods that follow violate it.
+    Each pod that a budget selects uses one of its allowed disruptions, whether it is evicted in
+    the end or not; once there are none left, the following pods violate the budget.
     """
     used: dict[tuple[str, str], int] = {}
     violating: list[PodInfo] = []

@@ -49,10 +49,10 @@ its own then."""
 
 
 class Outcomes:
-    """What dry runs on single nodes came to; the harm of candidates as columns.
+    """The results of dry runs on single nodes, with the harm of candidates as columns.
 
-    Thousands of candidates are the rule when one has many like it, and looking at them one by one
-    would cost more than all else.
+    Thousands of candidates are common when many nodes are alike, and a loop over them would cost
+    more than everything else.
 
     Notes
     -----
@@ -66,7 +66,7 @@ class Outcomes:
         self._harm: npt.NDArray[np.float64] = np.empty((_RUNGS, 0), dtype=np.float64)
 
     def follow(self, columns: Columns) -> None:
-        """Take over which node each row is."""
+        """Update the mapping of rows to nodes."""
         if not self._nodes.follow(columns):
             return
         self._crowded.clear()
@@ -78,7 +78,7 @@ class Outcomes:
                 self._note(row, *value)
 
     def put(self, row: int, crowd: Crowd, outcome: Outcome) -> None:
-        """Remember what came of a dry run, and who was nominated for the node then."""
+        """Store the result of a dry run, and the pods that were nominated for the node then."""
         self._nodes.put(row, (crowd, outcome))
         self._crowded.discard(row)
         self._note(row, crowd, outcome)
@@ -92,9 +92,9 @@ class Outcomes:
             self._harm[:, row] = outcome.harm
 
     def known(self, rows: RowArray, crowds: Mapping[int, Crowd]) -> BoolArray:
-        """Return bool (n,): whether the outcome of each row is known and still good.
+        """Return bool (n,): whether the result of each row is known and still valid.
 
-        *Cost*: a pass over a column, and a look at each node that anybody is nominated for.
+        *Cost*: a pass over a column, and one check for each node that has nominated pods.
         """
         known = self._nodes.known(rows)
         changed = [
@@ -107,17 +107,17 @@ class Outcomes:
         return known
 
     def outcome(self, row: int) -> Outcome:
-        """Return what came of the dry run on a row that is known."""
+        """Return the result of the dry run on a known row."""
         value = self._nodes.values[row]
         assert value is not None, "only rows that are known"  # noqa: S101 - misuse
         return value[1]
 
     def candidates(self, rows: RowArray) -> RowArray:
-        """Return those of some known rows that are candidates."""
+        """Return the candidates among some known rows."""
         return rows[self._is_candidate[rows]]
 
     def any_harmless(self, rows: RowArray) -> bool:
-        """Tell whether any of some candidates violates no budget."""
+        """Return whether any of some candidates violates no budget."""
         return bool((self._harm[0, rows] == 0).any())
 
     def best(self, rows: RowArray) -> int:
@@ -131,7 +131,7 @@ class Outcomes:
 
 
 class DryRunMemory:
-    """Outcomes by node, for the latest few shapes of pods.
+    """Results by node, for the latest few shapes of pods.
 
     Notes
     -----
@@ -143,15 +143,15 @@ class DryRunMemory:
         self._budgets_version = -1
 
     def __len__(self) -> int:
-        """Return how many shapes are remembered."""
+        """Return the number of stored shapes."""
         return len(self._shapes)
 
     def of(self, pod: Pod, budgets_version: int) -> Outcomes:
-        """Return what is remembered for pods like this one, nothing when there was none.
+        """Return the stored results for pods alike this one; empty when there was none.
 
-        Of very large pods nothing is.
+        Results of very large pods are not stored.
 
-        Everything is forgotten when a budget changed.
+        All results are dropped when a budget changed.
         """
         if budgets_version != self._budgets_version:
             self._shapes.clear()
@@ -170,7 +170,7 @@ class DryRunMemory:
 
 
 def _shape(pod: Pod) -> tuple[Any, ...]:
-    """Return everything of a pod that a filter which judges nodes by themselves may look at."""
+    """Return all fields of a pod that filters which judge nodes by themselves may read."""
     spec, status = pod.spec, pod.status
     return (
         replace(spec, volumes=tuple(_sourced(spec.volumes))),
@@ -183,10 +183,10 @@ def _shape(pod: Pod) -> tuple[Any, ...]:
 
 
 def _sourced(volumes: tuple[Volume, ...]) -> Iterator[Volume]:
-    """Yield the volumes with a source that scheduling looks at.
+    """Yield the volumes with a source that scheduling reads.
 
-    The others are but a name, and that of the token's volume is another one for each pod. So is
-    the name of a claim, at which filters that judge nodes alone do not look.
+    The others have only a name, and the token's volume has another name in each pod. So has a
+    claim, but filters that judge nodes by themselves do not read its name.
     """
     for volume in volumes:
         if volume.persistent_volume_claim is not None:

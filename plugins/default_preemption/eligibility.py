@@ -37,9 +37,9 @@ class Eligibility:
     Parameters
     ----------
     refusal
-        Why it may not; empty when it may.
+        The reason why the pod may not preempt; empty when it may.
     avoided_node
-        A node that must not be chosen again, because a victim on it will not die; else empty.
+        A node that must not be chosen again, because a victim on it does not terminate; else empty.
     """
 
     refusal: str = ""
@@ -49,12 +49,12 @@ class Eligibility:
 def eligibility(
     info: PodInfo, nodes: NodesView, verdicts: NodeStatuses, wall_s: float
 ) -> Eligibility:
-    """Tell whether a pod may preempt.
+    """Return whether a pod may preempt.
 
     A pod whose victims are about to leave its nominated node has to wait for them.
 
-    # Differs: it does not wait for a victim that is still there ``STUCK_VICTIM_LIMIT_S`` after
-    its grace period ended, and looks at other nodes instead; kube-scheduler waits for ever
+    # Differs: it does not wait for a victim that still exists ``STUCK_VICTIM_LIMIT_S`` after its
+    grace period ended, and considers other nodes instead; kube-scheduler waits without limit
     (kubernetes/kubernetes#95752).
 
     Parameters
@@ -64,7 +64,7 @@ def eligibility(
     nodes
         All nodes.
     verdicts
-        What the filters said of them.
+        The results of the filters for them.
     wall_s
         The time, in seconds since the epoch.
     """
@@ -91,7 +91,7 @@ def eligibility(
 
 
 def is_preempted(pod: Pod) -> bool:
-    """Tell whether the pod is being deleted because a scheduler preempted it."""
+    """Return whether the pod is being deleted because a scheduler preempted it."""
     if pod.metadata.deletion_timestamp is None:
         return False
     for condition in pod.status.conditions:
@@ -101,9 +101,9 @@ def is_preempted(pod: Pod) -> bool:
 
 
 def is_stuck(pod: Pod, wall_s: float) -> bool:
-    """Tell whether a pod should have been gone for long.
+    """Return whether a pod should have terminated long ago.
 
-    Its deletion timestamp is when its grace period ends.
+    Its grace period ends at its deletion timestamp.
     """
     deadline = pod.metadata.deletion_timestamp
     return deadline is not None and parsed_time_s(deadline) + STUCK_VICTIM_LIMIT_S < wall_s

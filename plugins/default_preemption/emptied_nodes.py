@@ -43,8 +43,8 @@ class EmptiedNodes:
     -----
     *Concurrency*: confined to the thread of the columns.
 
-    *Cost*: some 20 us for each node that is asked for and has changed since it was asked for
-    last; of all others a pass over a column.
+    *Cost*: some 20 us for each requested node that has changed since it was last requested;
+    for all other nodes a pass over a column.
     """
 
     def __init__(self, priority: int) -> None:
@@ -54,27 +54,27 @@ class EmptiedNodes:
         self._at: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
 
     def follow(self, columns: Columns) -> None:
-        """Take over which nodes there are."""
+        """Update the set of nodes."""
         if not self._memory.follow(columns):
             return
         own = self._columns
         for name in [name for name in own.row_of if name not in columns.row_of]:
             own.remove(name)
-        # Those that are not here yet are put in before anybody looks at their place.
+        # New nodes are filled in before their positions are read.
         self._at = np.array(
             [own.row_of.get(node_info.name, 0) for node_info in columns.node_infos], dtype=np.intp
         )
 
     def num_stale(self, rows: RowArray) -> int:
-        """Return how many of the rows have to be worked out anew."""
+        """Return how many of the rows have to be computed again."""
         return int(np.count_nonzero(~self._memory.known(rows)))
 
     def view(
         self, columns: Columns, rows: RowArray, budget: AttemptBudget = UNLIMITED
     ) -> NodesView:
-        """Return some rows as they would be, in the same order; :meth:`follow` comes first.
+        """Return the emptied nodes of some rows, in the same order; call :meth:`follow` first.
 
-        What is worked out before ``budget`` runs out is known to the next attempt.
+        Rows that are computed before ``budget`` is used up are available to the next attempt.
         """
         for row in rows[~self._memory.known(rows)].tolist():
             budget.check()

@@ -27,7 +27,7 @@ NOT_STARTED = math.inf
 
 
 def start_time_s(pod: Pod) -> float:
-    """Return when the pod started, in seconds since the epoch; infinity when it has not yet.
+    """Return when the pod started, in seconds since the epoch; infinity when it has not started.
 
     # Differs: kube-scheduler reads the clock for a pod that has not started, once for each
     comparison, so that of two such pods either may come first; here they are equals.
@@ -37,7 +37,7 @@ def start_time_s(pod: Pod) -> float:
 
 
 def parsed_time_s(text: str) -> float:
-    """Return an RFC 3339 time in seconds since the epoch; infinity for what is no time."""
+    """Return an RFC 3339 time in seconds since the epoch; infinity for an invalid time."""
     return _parsed_time_s(text) if len(text) <= _LONGEST else _parsed_time_s.__wrapped__(text)
 
 
@@ -58,6 +58,6 @@ def importance(info: PodInfo) -> tuple[int, float]:
 
 
 def earliest_start_s(victims: Victims) -> float:
-    """Return when the first of the victims with the highest priority started."""
+    """Return the earliest start time of the victims with the highest priority."""
     highest = max(info.priority for info in victims.pods)
     return min(start_time_s(info.pod) for info in victims.pods if info.priority == highest)

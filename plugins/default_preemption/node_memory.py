@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class NodeMemory(Generic[T]):
-    """One value for each node, good until the node or a pod on it changes.
+    """One value for each node, valid until the node or a pod on it changes.
 
     Notes
     -----
@@ -32,7 +32,7 @@ class NodeMemory(Generic[T]):
         """By row; None where nothing is known."""
 
     def follow(self, columns: Columns) -> bool:
-        """Forget the nodes that have changed; return whether rows have come to mean others."""
+        """Drop the values of changed nodes; return whether rows stand for other nodes now."""
         if columns is not self._columns:
             self._columns, self._cursor, self._epoch = columns, 0, -1
         self._cursor, changed = columns.follow(self._cursor)
@@ -49,11 +49,11 @@ class NodeMemory(Generic[T]):
         return means_others
 
     def known(self, rows: RowArray) -> BoolArray:
-        """Return bool (n,): whether the value of each row is known and still good."""
+        """Return bool (n,): whether the value of each row is known and still valid."""
         is_known: BoolArray = self._is_known[rows]
         return is_known
 
     def put(self, row: int, value: T) -> None:
-        """Remember what was worked out for the node that a row is now."""
+        """Store the value of the node that a row stands for."""
         self._is_known[row] = True
         self.values[row] = value

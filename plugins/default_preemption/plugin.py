@@ -43,7 +43,7 @@ NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
 
 class DefaultPreemptionArgs(PluginArgs, frozen=True):
-    """On how many nodes victims are looked for at least: the larger of the two.
+    """The minimum number of nodes on which victims are searched for: the larger of the two.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True):
     min_candidate_nodes_absolute: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = 100
 
     def problems(self) -> Iterator[ArgsError]:
-        """Yield what is wrong with the arguments."""
+        """Yield the errors in the arguments."""
         share, count = self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute
         if not 0 <= share <= 100:
             why = f"must be from 0 to 100, not {share}"
@@ -69,19 +69,19 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True):
             yield ArgsError("minCandidateNodesPercentage", why)
 
     def candidates_wanted(self, num_nodes: int) -> int:
-        """Return how many candidates are enough, out of the nodes that preemption may help on."""
+        """Return the sufficient number of candidates for this number of potential nodes."""
         share = num_nodes * self.min_candidate_nodes_percentage // 100
         return min(max(share, self.min_candidate_nodes_absolute), num_nodes)
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What preemption could do for a pod.
+    """The result of a search for candidates that evicts no pod.
 
     Parameters
     ----------
     candidates
-        All nodes that room could be made on.
+        All nodes on which preemption would help.
     refusal
         Why the pod may not preempt; empty when it may.
     message
@@ -94,7 +94,7 @@ class Survey:
 
 
 class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
-    """Finds the node where making room does the least harm, and lets its victims be evicted.
+    """Finds the node on which preemption does the least harm, and has its victims evicted.
 
     A pod stays out of the queue while its victims are being evicted.
 
@@ -112,19 +112,19 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         self.candidate_search = CandidateSearch(handle)
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Hold a pod back while its preemption is under way."""
+        """Reject a pod while its preemption is running."""
         return IS_RUNNING if self.handle.preemption.is_running(pod.metadata.uid) else SUCCESS
 
     def post_filter(
         self, state: CycleState, info: PodInfo, nodes: NodesView, verdicts: NodeStatuses
     ) -> tuple[str | None, Status]:
-        """Choose a node and begin to evict whoever is in the way there.
+        """Choose a candidate and start to evict its victims.
 
         Returns
         -------
         nominated
-            The node that room is made on; the empty string when preemption helps nowhere; None
-            when the pod may not preempt, or when something failed.
+            The node that the pod is nominated for; the empty string when preemption helps on no
+            node; None when the pod may not preempt, or after an error.
         status
             Success, Unschedulable or Error.
         """
@@ -191,12 +191,12 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     def survey(
         self, state: CycleState, info: PodInfo, nodes: NodesView, verdicts: NodeStatuses
     ) -> Survey:
-        """Return all nodes on which preemption would help, and do nothing about it.
+        """Return all nodes on which preemption would help, without any eviction.
 
         Raises
         ------
         DryRunError
-            When there are none because dry runs failed; a cycle would end with that error.
+            When there is no candidate because dry runs failed; a cycle would end with that error.
         """
         allowed = eligibility(info, nodes, verdicts, time.time())
         if allowed.refusal:
@@ -210,10 +210,10 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         return Survey(message=no_candidates(found, len(nodes)))
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return a pod that goes, and that this alone is no reason to try again.
+        """Return the deletion of pods, with a hint that does not retry the pod for it.
 
-        What keeps a preempting pod waiting is that it does not fit: the plugins which said so
-        know when it may.
+        A preempting pod waits because it does not fit: the hints of the plugins that rejected it
+        decide when it may.
         """
         return (
             EventRegistration.on(
@@ -223,7 +223,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
 
 
 def no_candidates(found: Findings, num_nodes: int) -> str:
-    """Return why preemption helps nowhere, over all nodes.
+    """Return the message, over all nodes, that preemption helps on no node.
 
     Source: kube-scheduler 1.36, pkg/scheduler/framework/types.go (FitError.Error).
     """
@@ -239,7 +239,7 @@ def no_candidates(found: Findings, num_nodes: int) -> str:
 
 
 def _errors_of(found: Findings) -> str:
-    """Return what went wrong in dry runs, each error once; empty where nothing did."""
+    """Return the errors of dry runs, each error once; empty without errors."""
     errors = (status.reasons for status in found.refusals() if status.code is Code.ERROR)
     distinct = list(dict.fromkeys(chain.from_iterable(errors)))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]" if distinct else ""

@@ -85,7 +85,7 @@ class GpuFragmentation:
         popularity: float = 0.95
 
         def problems(self) -> Iterator[berth.ArgsError]:
-            """Yield what is wrong with the arguments."""
+            """Yield the errors in the arguments."""
             if not 0 < self.popularity <= 1:
                 yield berth.ArgsError("popularity", "must be above 0 and at most 1")
             for index, typical in enumerate(self.typical_pods):
@@ -154,7 +154,7 @@ class GpuFragmentation:
         return _scores(self._costs(shape, nodes))
 
     def filter_one(self, pod: Pod, node: Node) -> bool:
-        """Tell whether one node has GPUs for the pod."""
+        """Return whether one node has GPUs for the pod."""
         if not pod.requests(self.args.resource):
             return True
         shape = self._shape_of(pod)

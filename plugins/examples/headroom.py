@@ -49,7 +49,7 @@ class Headroom:
         nodes: Mapping[str, str] = msgspec.field(default_factory=dict)
 
         def problems(self) -> Iterator[berth.ArgsError]:
-            """Yield what types cannot say."""
+            """Yield the errors that the types do not rule out."""
             for resource, share in self.share.items():
                 if not 0 <= share <= 1:
                     yield berth.ArgsError(

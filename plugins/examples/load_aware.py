@@ -63,7 +63,7 @@ class LoadAware:
         default_milli_cpu: int = 200
 
         def problems(self) -> Iterator[berth.ArgsError]:
-            """Yield what types cannot say."""
+            """Yield the errors that the types do not rule out."""
             if not 0 < self.target < 1:
                 yield berth.ArgsError(
                     "target", f"must be more than 0 and less than 1, not {self.target}"

@@ -47,7 +47,7 @@ class NodeCost:
         unpriced: float = 1.0
 
         def problems(self) -> Iterator[berth.ArgsError]:
-            """Yield what types cannot say."""
+            """Yield the errors that the types do not rule out."""
             if not (math.isfinite(self.unpriced) and self.unpriced >= 0):
                 yield berth.ArgsError("unpriced", f"must be a cost, not {self.unpriced}")
 

@@ -47,7 +47,7 @@ class RackSpread:
         max_per_rack: int | None = None
 
         def problems(self) -> Iterator[berth.ArgsError]:
-            """Yield what types cannot say."""
+            """Yield the errors that the types do not rule out."""
             if self.max_per_rack is not None and self.max_per_rack < 1:
                 yield berth.ArgsError("maxPerRack", f"must be at least 1, not {self.max_per_rack}")
 

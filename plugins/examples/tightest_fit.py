@@ -35,7 +35,7 @@ class TightestFit:
         )
 
         def problems(self) -> Iterator[berth.ArgsError]:
-            """Yield what types cannot say."""
+            """Yield the errors that the types do not rule out."""
             if not self.resources:
                 yield berth.ArgsError("resources", "must name at least one")
             for name, weight in self.resources.items():

@@ -44,18 +44,18 @@ _STATUSES: Final = (REJECTED_BY_AFFINITY, REJECTED_BY_ANTI_AFFINITY, REJECTED_BY
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """What another pod is to the pod to be placed.
+    """How another pod relates to the terms of the pod to be placed.
 
     Parameters
     ----------
     info
         The other pod.
     is_company
-        Whether it is what all affinity terms mean.
+        Whether all affinity terms select it.
     unwanted
-        How many anti-affinity terms of each topology mean it.
+        How many anti-affinity terms of each topology select it.
     existing
-        How many of its own anti-affinity terms of each topology mean the pod to be placed.
+        How many of its own anti-affinity terms of each topology select the pod to be placed.
     """
 
     info: PodInfo
@@ -65,24 +65,24 @@ class _Meaning:
 
 
 class AffinityCounts:
-    """Counts by domain for the terms of one pod and for the terms that are about it.
+    """Counts by domain for the terms of one pod and for the terms that select it.
 
     Parameters
     ----------
     info
         The pod to be placed.
     namespace_labels
-        Those of its namespace.
+        The labels of its namespace.
 
     Attributes
     ----------
     affinity
-        For each topology of the pod's affinity terms: the pods that all terms mean, once for
-        each term with that topology.
+        For each topology of the pod's affinity terms: the pods that all terms select, once
+        for each term with that topology.
     anti_affinity
-        For each topology of its anti-affinity terms: the pods that each of these means, summed.
+        For each topology of its anti-affinity terms: the pods that each of these selects, summed.
     existing
-        For each topology of the anti-affinity terms of other pods that mean the pod: how many.
+        For each topology: how many anti-affinity terms of other pods select the pod.
     """
 
     def __init__(self, info: PodInfo, terms: PodTerms, namespace_labels: Mapping[str, str]) -> None:
@@ -103,11 +103,11 @@ class AffinityCounts:
     ) -> None:
         """Count over all nodes.
 
-        A topology that no node has is left out: with such an affinity term no node will do,
-        whatever else is asked, and such an anti-affinity term keeps nobody away.
+        A topology that no node has is left out: with such an affinity term no node is feasible,
+        and such an anti-affinity term excludes no pod.
 
         *Cost*: a few passes over columns for each distinct term; for more than a few terms of one
-        topology a few microseconds for each and for each pod that they mean.
+        topology a few microseconds for each and for each pod that they select.
         """
         affinity, anti_affinity = self._terms.required_affinity, self._terms.required_anti_affinity
         known = columns.label_keys
@@ -144,7 +144,7 @@ class AffinityCounts:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no term bears on the pod."""
+        """Whether no term applies to the pod."""
         return not (
             self.existing or self._terms.required_affinity or self._terms.required_anti_affinity
         )
@@ -164,7 +164,7 @@ class AffinityCounts:
     # --- what-ifs -----------------------------------------------------------------------------
 
     def change(self, other: PodInfo, labels: Mapping[str, str], by: int) -> None:
-        """Count a pod on a node with these labels in (``by`` 1) or out (-1)."""
+        """Add (``by`` 1) or subtract (-1) a pod on a node with these labels."""
         meaning = self._meaning_of(other)
         for key, times in meaning.existing.items():
             if key not in self.existing:
@@ -177,7 +177,7 @@ class AffinityCounts:
             _change(self.anti_affinity[key], labels, by * times)
 
     def is_concerned_by(self, other: PodInfo) -> bool:
-        """Tell whether :meth:`change` may count anything for a pod."""
+        """Return whether :meth:`change` may count anything for a pod."""
         meaning = self._meaning_of(other)
         return meaning.is_company or bool(meaning.unwanted) or bool(meaning.existing)
 
@@ -207,9 +207,9 @@ class AffinityCounts:
 
     @property
     def _is_first_of_its_kind(self) -> bool:
-        """Whether no pod is what the affinity terms mean, but the pod itself would be.
+        """Whether the affinity terms select no other pod, but would select the pod itself.
 
-        Without this rule the first pod of a group that wants to be together would never start.
+        Without this rule the first pod of a group with affinity to itself would never start.
         """
         return self.is_self_affine and not any(each.total for each in self.affinity.values())
 
@@ -251,7 +251,7 @@ class AffinityCounts:
 
         def detail() -> tuple[npt.NDArray[np.integer], Sequence[Status]]:
             which = np.zeros(len(nodes), dtype=np.intp)
-            # The first that rejects is written last.
+            # The first check that rejects is written last.
             for mask, at in reversed(used):
                 which[~mask] = at
             return which, _STATUSES
@@ -316,7 +316,7 @@ def _add(sums: dict[str, npt.NDArray[np.int64]], key: str, amounts: npt.NDArray[
 
 
 def _by_query(weights: Mapping[str, Mapping[PodQuery, int]]) -> dict[PodQuery, dict[str, int]]:
-    """Return how often each query stands for each topology."""
+    """Return how often each query occurs for each topology."""
     turned: dict[PodQuery, dict[str, int]] = {}
     for key, queries in weights.items():
         for query, times in queries.items():

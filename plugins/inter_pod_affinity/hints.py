@@ -49,20 +49,20 @@ class RequiredTerms(NamedTuple):
 
     @classmethod
     def of(cls, pod: Pod) -> RequiredTerms:
-        """Return those of a pod."""
+        """Return the required terms of a pod."""
         terms = pod_terms(pod)
         return cls(terms.required_affinity, terms.required_anti_affinity, bool(terms.errors))
 
     @property
     def are_simple(self) -> bool:
-        """Whether kube-scheduler's hint knows all that these terms mean."""
+        """Whether kube-scheduler's hint covers all pods that these terms select."""
         return len(self.apart) < 2 and not any(map(_selects_namespaces, (*self.near, *self.apart)))
 
     def topics(self) -> Iterable[Topic]:
         """Return the topics of pods with such terms."""
         if self.malformed:
             yield ANY
-        # All of them have to mean the same pod: one may stand for the others.
+        # All terms have to select the same pod: one of them may represent the others.
         likely = [selector_topics(term.selector) for term in self.near]
         if likely:
             known = [each for each in likely if each is not None]
@@ -93,19 +93,19 @@ class AffinityHints:
     Parameters
     ----------
     handle
-        Lends the namespaces; not used before the first event.
+        Gives access to the namespaces; it is not used before the first event.
     """
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
     def registrations(self) -> Sequence[EventRegistration]:
-        """Return: pods that come, go or are relabelled; nodes that come or are relabelled.
+        """Return the events: pods added, deleted or relabelled; nodes added or relabelled.
 
-        # Differs: kube-scheduler's hint takes a namespaceSelector for none unless no labels at
-        all satisfy it; here it reaches the namespaces that it reaches in the filter. And where
-        several terms keep pods apart, any of them may be the one that counts, while
-        kube-scheduler wakes the pod only for a pod that all of them mean.
+        # Differs: kube-scheduler's hint ignores a namespaceSelector unless no labels at all satisfy
+        it; here it selects the same namespaces as in the filter. And where several anti-affinity
+        terms exist, a pod that any of them selects wakes the waiting pod, while kube-scheduler
+        wakes it only for a pod that all of them select.
         """
         changes = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
         by_one_term = GroupHint(TERMS, self._about_one_term, is_addition=True)
@@ -122,7 +122,7 @@ class AffinityHints:
         )
 
     def _about_one_term(self, old: Pod | None, new: Pod | None) -> Question[RequiredTerms]:
-        """Ask where kube-scheduler's hint lets a pod sleep that may have become schedulable."""
+        """Return the hint for pods that kube-scheduler's hint skips wrongly."""
         if is_nowhere(old) or is_nowhere(new):
             return NO
         namespaces = self._handle.namespaces
@@ -143,7 +143,7 @@ class AffinityHints:
         return Question(answer, _topics_of(old, new))
 
     def _about_one_of_its_terms(self, old: Pod, new: Pod | None) -> Question[Sample[Pod]]:
-        """Ask whether one of the terms of a pod that goes kept the waiting one away."""
+        """Return the hint for a deleted pod: Queue if one of its terms excluded the waiting pod."""
         if is_nowhere(old):
             return NO
         others = RequiredTerms.of(old)
@@ -168,7 +168,7 @@ class AffinityHints:
 
 
 def _about_pod(old: Pod | None, new: Pod | None) -> Question[RequiredTerms]:
-    """Ask about a pod that came, went or was relabelled."""
+    """Return the hint for a pod that was added, deleted or relabelled."""
     if is_nowhere(old) or is_nowhere(new):
         return NO
     if old is not None and new is None and RequiredTerms.of(old).malformed:
@@ -190,7 +190,7 @@ def _about_pod(old: Pod | None, new: Pod | None) -> Question[RequiredTerms]:
 
 
 def _about_terms_of(old: Pod, new: Pod | None) -> Question[Sample[Pod]]:
-    """Ask whether all terms of a pod that goes kept the waiting one away."""
+    """Return the hint for a deleted pod: Queue if all of its terms excluded the waiting pod."""
     if is_nowhere(old):
         return NO
     terms = RequiredTerms.of(old).apart
@@ -202,7 +202,7 @@ def _about_terms_of(old: Pod, new: Pod | None) -> Question[Sample[Pod]]:
 
 
 def _about_node(old: Node | None, new: Node | None) -> Question[RequiredTerms]:
-    """Ask about a node that came (``old`` is None) or was relabelled."""
+    """Return the hint for a node that was added (``old`` is None) or relabelled."""
     if new is None:
         return NO
     after = new.metadata.labels
@@ -229,7 +229,7 @@ def _about_node(old: Node | None, new: Node | None) -> Question[RequiredTerms]:
 
 
 def _topics_of(old: Pod | None, new: Pod | None) -> set[Topic]:
-    """Return the topics of a change: whom to be near to comes, whom to be apart from goes."""
+    """Return the topics of a change: added pods matter for affinity, deleted for anti-affinity."""
     topics: set[Topic] = {ANY}
     for role, pod in ((_NEAR, new), (_APART, old)):
         if pod is not None:
@@ -242,7 +242,7 @@ def _in_role(role: str, topics: Iterable[tuple[str, ...]] | None) -> Iterable[To
 
 
 def _each_means(terms: Sequence[AffinityTerm], other: Pod) -> bool:
-    """Tell whether there are terms and all of them mean a pod whose namespace has no labels."""
+    """Return whether there are terms that all select a pod whose namespace has no labels."""
     metadata = other.metadata
     return bool(terms) and all(
         term.matches(metadata.namespace, metadata.labels, EMPTY_MAP) for term in terms

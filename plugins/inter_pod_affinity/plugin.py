@@ -47,12 +47,12 @@ MAX_HARD_WEIGHT: Final = 100
 
 
 class InterPodAffinityArgs(PluginArgs, frozen=True):
-    """What terms of pods that run already are worth in a score.
+    """The weight of the terms of existing pods in a score.
 
     Parameters
     ----------
     hard_pod_affinity_weight
-        The weight of a required affinity term of a pod that runs, 0..100; 0 leaves them out.
+        The weight of a required affinity term of an existing pod, 0..100; 0 ignores such terms.
     ignore_preferred_terms_of_existing_pods
         Whether a pod without preferences of its own is not scored at all.
     """
@@ -61,17 +61,17 @@ class InterPodAffinityArgs(PluginArgs, frozen=True):
     ignore_preferred_terms_of_existing_pods: bool = False
 
     def problems(self) -> Iterator[ArgsError]:
-        """Yield what is wrong with the arguments."""
+        """Yield the errors in the arguments."""
         weight = self.hard_pod_affinity_weight
         if not 0 <= weight <= MAX_HARD_WEIGHT:
             yield ArgsError("hardPodAffinityWeight", f"must be from 0 to 100, not {weight}")
 
 
 class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """Rejects nodes where a required term of the pod, or of a pod that runs, forbids it.
+    """Rejects nodes that a required term of the pod, or of an existing pod, excludes.
 
-    Among the others, those are better where the preferences of both are met, and where pods run
-    that require the pod's company.
+    Of the other nodes it prefers those that meet the preferences of both, and those with pods
+    that have a required affinity to the pod.
     """
 
     name = names.INTER_POD_AFFINITY
@@ -88,11 +88,11 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     # --- filtering ----------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
-        """Count, for each domain, what the pod's terms mean and what means the pod.
+        """Count, by domain, the pods that the pod's terms select, and the terms that select it.
 
         Returns
         -------
-        Skip when the pod requires nothing and no pod that runs keeps it away.
+        Skip when the pod has no required term and no existing pod excludes it.
 
         *Cost*: see :meth:`AffinityCounts.count`.
         """
@@ -112,19 +112,19 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def add_pod(
         self, state: CycleState, info: PodInfo, added: PodInfo, node_info: NodeInfo
     ) -> Status:
-        """Count a pod in that a what-if puts on a node."""
+        """Add a pod that a what-if places on a node."""
         state.read(_COUNTS).change(added, node_info.labels, 1)
         return SUCCESS
 
     def remove_pod(
         self, state: CycleState, info: PodInfo, removed: PodInfo, node_info: NodeInfo
     ) -> Status:
-        """Count a pod out that a what-if takes off a node."""
+        """Subtract a pod that a what-if removes from a node."""
         state.read(_COUNTS).change(removed, node_info.labels, -1)
         return SUCCESS
 
     def is_concerned_by(self, state: CycleState, info: PodInfo, other: PodInfo) -> bool:
-        """Tell whether any term of the one means the other."""
+        """Return whether any term of one pod selects the other pod."""
         return state.read(_COUNTS).is_concerned_by(other)
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
@@ -138,11 +138,11 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     # --- scoring ------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
-        """Weigh every domain, those without feasible nodes included.
+        """Compute the score of every domain, including those without feasible nodes.
 
         Returns
         -------
-        Skip when no preference bears on the pod, be it its own or another pod's.
+        Skip when no preference applies to the pod, neither its own nor another pod's.
         """
         affinity = info.pod.spec.affinity
         has_own = affinity is not None and (
@@ -176,7 +176,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return normalized(scores)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return: pods that come, go or are relabelled; nodes that come or are relabelled."""
+        """Return the events: pods added, deleted or relabelled; nodes added or relabelled."""
         return self._hints.registrations()
 
 

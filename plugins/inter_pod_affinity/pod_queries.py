@@ -25,11 +25,11 @@ SOME: Final = 16
 
 
 def query_of(term: AffinityTerm, namespaces: Namespaces) -> PodQuery:
-    """Return what finds the pods that a term of the pod to be placed means.
+    """Return the query for the pods that a term of the pod to be placed selects.
 
     A namespace selector that is satisfied by no labels at all (the empty one, and one of nothing
-    but ``NotIn`` and ``DoesNotExist``) reaches every namespace: kube-scheduler unrolls the
-    selector into names and then still asks it about the absent labels of the other pods'
+    but ``NotIn`` and ``DoesNotExist``) selects every namespace: kube-scheduler expands the
+    selector to names and then still applies it to the absent labels of the other pods'
     namespaces.
     """
     selector = term.namespace_selector
@@ -43,7 +43,7 @@ def query_of(term: AffinityTerm, namespaces: Namespaces) -> PodQuery:
 def query_of_all(
     terms: Sequence[AffinityTerm], namespaces: Namespaces, budget: AttemptBudget = UNLIMITED
 ) -> PodQuery:
-    """Return what finds the pods that every one of the terms means; there is at least one."""
+    """Return the query for the pods that all of the terms select; there is at least one term."""
     queries = []
     for at, term in enumerate(terms):
         if at:
@@ -66,9 +66,9 @@ def weights_by_query(
     topologies: Container[str],
     budget: AttemptBudget,
 ) -> dict[str, dict[PodQuery, int]]:
-    """Return, for each topology, what finds the pods that its terms mean, and their weights.
+    """Return, for each topology, the queries for the pods that its terms select, and the weights.
 
-    Terms that mean the same pods become one, with the sum of their weights.
+    Terms that select the same pods become one, with the sum of their weights.
 
     Parameters
     ----------

@@ -64,9 +64,9 @@ def domain_scores(
     hard_pod_affinity_weight: int,
     budget: AttemptBudget = UNLIMITED,
 ) -> DomainScores | None:
-    """Return the scores of all domains; None when no term brings anybody together.
+    """Return the scores of all domains; None when no term selects a pod.
 
-    *Cost*: a few passes over columns for each distinct term that bears on the pod.
+    *Cost*: a few passes over columns for each distinct term that applies to the pod.
     """
     tally = _Tally(columns)
     for preferred, sign in ((terms.preferred_affinity, 1), (terms.preferred_anti_affinity, -1)):
@@ -98,15 +98,15 @@ class _Tally:
     def add(
         self, key: str, counts: npt.NDArray[np.int64], worth: npt.NDArray[np.int64], weight: int
     ) -> None:
-        """Add ``weight`` times what each node is worth that has the label ``key``.
+        """Add ``weight`` times the value of each node that has the label ``key``.
 
         Parameters
         ----------
         counts
-            int64 (n_nodes,): the pods that were met there, whatever they are worth.
+            int64 (n_nodes,): the matching pods there, whatever their weight.
         """
         if not self._met:
-            # Weights may cancel out to 0 and the terms have met pods all the same.
+            # Weights may cancel out to 0 although the terms have selected pods.
             self._met = bool(np.logical_and(counts, self._columns.labels.get(key)[1]).any())
         weighted = worth * weight
         known = self._sums.get(key)
@@ -124,7 +124,7 @@ class _Tally:
 
 
 def normalized(scores: IntArray) -> IntArray:
-    """Stretch scores so that the lowest becomes 0 and the highest 100; all 0 if all are equal."""
+    """Scale scores so that the lowest becomes 0 and the highest 100; all 0 if all are equal."""
     if not len(scores):
         return scores.copy()
     lowest = int(scores.min())

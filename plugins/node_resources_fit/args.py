@@ -25,11 +25,11 @@ MAX_SHAPE_SCORE = 10
 
 
 class _Args(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Base of the structs: camelCase, and a name that nobody knows is an error."""
+    """Base of the structs: camelCase, and an unknown field is an error."""
 
 
 class UtilizationShapePoint(_Args, frozen=True):
-    """A point where two straight pieces meet: utilization in percent, score 0..10."""
+    """A point of a piecewise linear shape: utilization in percent, score 0..10."""
 
     utilization: int = 0
     score: int = 0
@@ -53,10 +53,10 @@ DEFAULT_STRATEGY = ScoringStrategy(LEAST_ALLOCATED, DEFAULT_RESOURCES)
 
 
 class NodeResourcesFitArgs(PluginArgs, frozen=True):
-    """``NodeResourcesFitArgs`` as it stands in a configuration file.
+    """``NodeResourcesFitArgs`` as in a configuration file.
 
     ``ignored_resources`` and ``ignored_resource_groups`` (the part of a name before its slash)
-    name extended resources that the filter does not check; they do not touch the score.
+    name extended resources that the filter does not check; they do not affect the score.
     """
 
     ignored_resources: tuple[str, ...] | None = None
@@ -81,7 +81,7 @@ class NodeResourcesFitArgs(PluginArgs, frozen=True):
         Raises
         ------
         ArgsError
-            For the first mistake.
+            For the first error.
         """
         for index, name in enumerate(self.ignored_resources or ()):
             if not is_qualified_name(name):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Wanted(NamedTuple):
-    """What a waiting pod needs, and at whose cost."""
+    """The needs of a waiting pod, and the priority below which it may preempt."""
 
     needs: Needs
     priority: int
@@ -40,22 +40,22 @@ class Wanted(NamedTuple):
 class FitHints:
     """The hints of a NodeResourcesFit that ignores some resources.
 
-    Whatever cannot be read is answered with yes: an attempt too many costs little, one too few
+    Objects that cannot be read give Queue: an unnecessary attempt costs little, a missing one
     keeps a pod waiting.
 
-    # Differs: upstream's hint for nodes does not know of ignored resources, so that a pod which
-    asks for one sleeps through a new node that would do. And upstream wakes everybody for any pod
-    that goes, and for any node that gets more of what a pod asks for. Here the room on that node
-    decides: a pod is woken if it would fit there once all pods of lower priority had gone, which is
+    # Differs: upstream's hint for nodes does not consider ignored resources, so that a pod which
+    requests one is not woken by a new node that fits. And upstream wakes all pods for any deleted
+    pod, and for any node that gets more of what a pod requests. Here the free resources of that
+    node decide: a pod is woken if it would fit there without all pods of lower priority, which is
     the most that preemption can do. Each change is judged by the node as it is at that time, so
     that several small ones add up.
 
     Parameters
     ----------
     ignored
-        The resources that the filter leaves to others.
+        The resources that the filter does not check.
     handle
-        Lends the nodes of the cache; not used before the first event.
+        Gives access to the nodes of the cache; it is not used before the first event.
     """
 
     def __init__(self, ignored: IgnoredResources, handle: Handle) -> None:
@@ -66,7 +66,7 @@ class FitHints:
         )
 
     def registrations(self) -> Sequence[EventRegistration]:
-        """Return: pods that go or shrink, nodes that come or get more to allocate."""
+        """Return the events: pods deleted or scaled down, nodes added or with more allocatable."""
         return (
             EventRegistration.on(
                 Resource.POD,
@@ -82,7 +82,7 @@ class FitHints:
         )
 
     def _about_pod(self, old: Pod, new: Pod | None) -> Question[Wanted]:
-        """Ask about a pod that was deleted (``new`` is None) or asks for less than before."""
+        """Return the hint for a pod that was deleted (``new`` is None) or scaled down."""
         if new is None:
             node_name = old.spec.node_name or old.status.nominated_node_name
             return Question(self._room_on(node_name)) if node_name else NO
@@ -99,7 +99,7 @@ class FitHints:
         )
 
     def _about_node(self, old: Node | None, new: Node | None) -> Question[Wanted]:
-        """Ask about a node that came (``old`` is None) or whose allocatable amounts changed."""
+        """Return the hint for an added node (``old`` is None) or changed allocatable amounts."""
         if new is None:
             return NO
         try:
@@ -121,7 +121,7 @@ class FitHints:
         )
 
     def _room_on(self, node_name: str) -> Callable[[Wanted], bool]:
-        """Return what tells whether a node has the room for a pod, with preemption if need be."""
+        """Return a function that says whether a pod fits on a node, with preemption if needed."""
         info = self._handle.cached_node(node_name)
         if info is None:
             return lambda wanted: True
@@ -153,7 +153,7 @@ def _without_lower(info: NodeInfo, priority: int) -> NodeInfo:
 
 
 def _grown(before: Mapping[str, int], after: Mapping[str, int]) -> frozenset[str]:
-    """Return the resources of which there is more than before."""
+    """Return the resources whose amount has grown."""
     return frozenset(name for name, amount in after.items() if amount > before.get(name, 0))
 
 

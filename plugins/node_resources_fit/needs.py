@@ -36,7 +36,7 @@ _NO_STATUS = PodStatus()
 
 
 class Shortfall(NamedTuple):
-    """A resource of which a node has too little left for a pod.
+    """A resource of which a node has too little free for a pod.
 
     Amounts are milli-CPU for ``cpu``, pods for ``pods``, bytes or pieces for all others.
     """
@@ -63,14 +63,14 @@ def reason_for(resource: str) -> str:
 
 
 class IgnoredResources:
-    """The extended resources that the filter leaves to somebody else.
+    """The extended resources that the filter does not check.
 
     Parameters
     ----------
     names
         Whole resource names.
     groups
-        What stands before the slash of names.
+        The parts of names before the slash.
     """
 
     __slots__ = ("_groups", "_names")
@@ -89,15 +89,15 @@ NOTHING_IGNORED = IgnoredResources()
 
 
 def filter_needs(info: PodInfo, ignored: IgnoredResources = NOTHING_IGNORED) -> Needs:
-    """Return what the filter checks besides the number of pods.
+    """Return the requests that the filter checks besides the number of pods.
 
     CPU, memory and ephemeral storage come first, then the others by name.
 
     # Differs: upstream gives the reasons of the others in a random order.
 
-    Upstream passes over an extended resource that a DeviceClass stands for, on nodes that do
+    Upstream skips an extended resource that a DeviceClass stands for, on nodes that do
     not report it (gate DRAExtendedResource, on by default), and lets DynamicResources decide.
-    Here such a pod finds no such node.
+    Here such nodes reject the pod.
     """
     amounts = _amounts_by_spec(info)
     others = (
@@ -115,7 +115,7 @@ def filter_needs(info: PodInfo, ignored: IgnoredResources = NOTHING_IGNORED) -> 
 def _amounts_by_spec(info: PodInfo) -> Mapping[str, int]:
     """Return the pod's requests without regard to its status: it is not running yet.
 
-    A pod that is asked about while it runs (a what-if) has a status, and then they may differ.
+    A running pod (in a what-if) has a status, and then its requests may differ.
     """
     if _has_container_status(info.pod):
         return pod_amounts(replace(info.pod, status=_NO_STATUS))[0]
@@ -145,7 +145,7 @@ def _has_container_status(pod: Pod) -> bool:
 
 
 def find_shortfalls(needs: Needs, node_info: NodeInfo) -> list[Shortfall]:
-    """Return everything that the node has too little of, the number of pods first."""
+    """Return all resources that the node has too little of, the number of pods first."""
     found = []
     allocatable, requested = node_info.allocatable, node_info.requested
     pods = len(node_info.pods)

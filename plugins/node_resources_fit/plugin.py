@@ -51,11 +51,11 @@ _REQUESTS: StateKey[tuple[int, ...]] = StateKey("PreScoreNodeResourcesFit")
 
 
 class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """Lets a pod go where everything it requests is left, and prefers nodes by a strategy.
+    """Rejects nodes without the requested resources, and scores the others by a strategy.
 
-    A node without room answers Unschedulable, or UnschedulableAndUnresolvable when the pod
-    requests more of something than the node has altogether. All lacks are named, the number of
-    pods first.
+    The status of a rejected node is Unschedulable, or UnschedulableAndUnresolvable when the pod
+    requests more of a resource than the node has in total. All lacking resources are named, the
+    number of pods first.
 
     Notes
     -----
@@ -80,17 +80,17 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._scorer = ResourceScorer(defaulted_resources(strategy.resources), use_requested=False)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return: pods that go or shrink, nodes that come or get more to allocate."""
+        """Return the events: pods deleted or scaled down, nodes added or with more allocatable."""
         return FitHints(self._ignored, self.handle).registrations()
 
     def signature(self, info: PodInfo) -> Hashable:
-        """Return the requests, as the filter and as the score see them."""
+        """Return the requests, as the filter and the score use them."""
         return filter_needs(info, self._ignored), self._scorer.pod_requests(scored_amounts(info))
 
     # --- filter -------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
-        """Note what the pod needs."""
+        """Store the requests that the filter checks."""
         state.write(_NEEDS, filter_needs(info, self._ignored))
         return PROCEED
 
@@ -101,7 +101,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
         """Judge all nodes of the view.
 
-        The reasons are found when they are asked for, from the columns: ask before those change.
+        The reasons are computed from the columns on first use: use them before the columns change.
         """
         needs = self._needs(state, info)
         resource_row = nodes.columns.resource_row
@@ -126,13 +126,13 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return refuse(*(lack.reason for lack in lacks))
 
     def shortfalls(self, info: PodInfo, node_info: NodeInfo) -> list[Shortfall]:
-        """Return what the node has too little of for the pod, with the amounts."""
+        """Return the resources that the node has too little of for the pod, with the amounts."""
         return find_shortfalls(filter_needs(info, self._ignored), node_info)
 
     # --- score --------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
-        """Note what the pod would use."""
+        """Store the requests that the score compares."""
         state.write(_REQUESTS, self._scorer.pod_requests(scored_amounts(info)))
         return SUCCESS
 
@@ -153,8 +153,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 def _reasons(needs: Needs, nodes: NodesView) -> tuple[npt.NDArray[np.intp], list[Status]]:
     """Group the nodes by what they lack: see :class:`NodeVerdicts`.
 
-    *Cost*: a few passes over columns for each resource that some node reports. What no node
-    reports is lacking on all of them.
+    *Cost*: a few passes over columns for each resource that some node reports. A resource
+    that no node reports is lacking on all of them.
     """
     resource_row = nodes.columns.resource_row
     lacks: list[BoolArray] = [nodes.requested(PODS) >= nodes.allocatable(PODS)]

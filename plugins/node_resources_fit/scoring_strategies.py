@@ -64,7 +64,7 @@ class Strategy(Protocol):
 
 
 class LeastAllocated:
-    """Prefers nodes with much left."""
+    """Prefers nodes with a large free share."""
 
     def score(self, amounts: Amounts) -> IntArray:
         """Return int64 of shape (n_nodes,)."""
@@ -160,9 +160,9 @@ def strategy_of(config: ScoringStrategy) -> Strategy:
 
 
 def broken_linear(shape: Sequence[UtilizationShapePoint], percent: int) -> int:
-    """Return the shape's value at a utilization: straight between points, level outside them.
+    """Return the shape's value at a utilization: straight between points, constant outside them.
 
-    Scores of the shape are stretched from 0..10 to 0..100 first; what lies between two points
+    Scores of the shape are scaled from 0..10 to 0..100 first; what lies between two points
     is truncated towards zero from the left point, as Go divides.
     """
     stretch = MAX_NODE_SCORE // MAX_SHAPE_SCORE
@@ -178,7 +178,7 @@ def broken_linear(shape: Sequence[UtilizationShapePoint], percent: int) -> int:
 
 
 def _present(amounts: Amounts) -> BoolArray | None:
-    """Which resources each node has, bool (n_resources, n_nodes).
+    """Return the resources that each node has, bool (n_resources, n_nodes).
 
     None if there is a resource and every node has every one: then it need not be looked at.
     """
@@ -198,7 +198,7 @@ def _percent_used(amounts: Amounts, present: BoolArray | None, *, round_up: bool
         capacity = np.where(present, capacity, 1)
     highest = capacity.max(initial=0)
     if highest < _FLOAT_EXACT_BELOW:
-        # What is in use beyond float64's exact integers exceeds every capacity anyway.
+        # Use beyond float64's exact integers exceeds every capacity anyway.
         used = amounts.allocated.astype(np.float64)
         used += amounts.pod.astype(np.float64)
         used *= 100.0
@@ -218,7 +218,7 @@ def _weighted_mean(
 ) -> FloatArray:
     """Return the mean over resources of whole numbers: float64 (n_nodes,), the caller's own.
 
-    Only what is ``counted`` enters; where nothing is, the mean is 0. ``values`` is used up.
+    Only ``counted`` values count; without any, the mean is 0. ``values`` is overwritten.
     """
     if len(values) == 0:
         return np.zeros(values.shape[1])

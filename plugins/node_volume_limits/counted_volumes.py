@@ -42,12 +42,12 @@ NONE: frozenset[VolumeKey] = frozenset()
 
 
 def class_key(name: str) -> Hashable:
-    """Return what stands for a storage class among the keys that volumes are worked out from."""
+    """Return the key of a storage class among the keys that volumes are computed from."""
     return (name,)
 
 
 def may_count(pod: Pod) -> bool:
-    """Tell whether any volume of a pod can count."""
+    """Return whether any volume of a pod can count."""
     return any(
         volume.persistent_volume_claim is not None
         or volume.ephemeral is not None
@@ -57,16 +57,16 @@ def may_count(pod: Pod) -> bool:
 
 
 def volumes_of_new_pod(storage: Storage, pod: Pod, *, on_csi_node: bool) -> Counted:
-    """Return the volumes of a pod that is to be placed; a claim that is missing rejects it.
+    """Return the volumes of a pod to be placed; a missing claim rejects it.
 
-    ``on_csi_node`` tells whether the node has a CSINode: without one, in-tree volumes do not
+    ``on_csi_node`` says whether the node has a CSINode: without one, in-tree volumes do not
     count.
     """
     return _volumes(storage, pod, None, on_csi_node=on_csi_node, is_new=True)
 
 
 def volumes_of_running_pod(storage: Storage, pod: Pod, read: set[Hashable]) -> Counted:
-    """Return the volumes of a pod on a node with a CSINode; a claim that is missing has none.
+    """Return the volumes of a pod on a node with a CSINode; a missing claim has none.
 
     The keys of the claims and the classes and the names of the volumes that this depends on are
     added to ``read``, whether they exist or not.
@@ -75,7 +75,7 @@ def volumes_of_running_pod(storage: Storage, pod: Pod, read: set[Hashable]) -> C
 
 
 def attached_volumes(storage: Storage, node_name: str, read: set[Hashable]) -> frozenset[VolumeKey]:
-    """Return the volumes that are being attached to a node or are there.
+    """Return the volumes that are attached to a node or are being attached.
 
     The names of the volumes that this depends on are added to ``read``.
     """
@@ -91,7 +91,7 @@ def attached_volumes(storage: Storage, node_name: str, read: set[Hashable]) -> f
 
 
 def volume_limits(csi_node: CSINode | None) -> dict[str, int]:
-    """Return how many volumes a node can hold of each driver that has a limit there."""
+    """Return the limit of each driver that has a limit on a node."""
     if csi_node is None:
         return {}
     return {
@@ -167,7 +167,7 @@ def _volume_of_claim(
             if source is None or not source.driver or not source.volume_handle:
                 return None
             return source.driver, source.volume_handle
-    # No volume yet, or one that is not there: it counts for the driver that will make it.
+    # No volume yet, or a missing one: it counts for the driver that will provision it.
     class_name = claim_class(claim)
     if read is not None:
         read.add(class_key(class_name))

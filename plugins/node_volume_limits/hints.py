@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def _csi_node_holds_more(old: CSINode | None, new: CSINode | None) -> bool:
-    """Answer for a CSINode that changed: only if a driver holds more now.
+    """Return the hint for a changed CSINode: Queue if the limit of a driver has grown.
 
-    A driver without a limit counts as one that holds nothing, as kube-scheduler has it.
+    A driver without a limit counts as limit 0, as in kube-scheduler.
     """
     if old is None or new is None:
         return True
@@ -30,7 +30,7 @@ def _csi_node_holds_more(old: CSINode | None, new: CSINode | None) -> bool:
 
 
 def _pod_with_volumes_left(old: Pod | None, new: Pod | None) -> bool:
-    """Answer for a pod that is gone: only if it had volumes on a node."""
+    """Return the hint for a deleted pod: Queue if it had volumes on a node."""
     if old is None:
         return True
     return bool(old.spec.node_name or old.status.nominated_node_name) and may_count(old)
@@ -39,7 +39,7 @@ def _pod_with_volumes_left(old: Pod | None, new: Pod | None) -> bool:
 def _after_attachment_deleted(
     pod: Pod, old: VolumeAttachment | None, new: VolumeAttachment | None
 ) -> Hint:
-    """Answer for a volume that was detached: any for a pod with a claim, else its own driver's."""
+    """Return the hint for a detached volume: any for a pod with a claim, else its own driver's."""
     if old is None:
         return Hint.QUEUE
     for volume in pod.spec.volumes:
@@ -52,7 +52,7 @@ def _after_attachment_deleted(
 
 
 def _attachable(pod: Pod) -> tuple[bool, tuple[Volume, ...]]:
-    """Return all of a pod that :func:`_after_attachment_deleted` reads."""
+    """Return the part of a pod that :func:`_after_attachment_deleted` reads."""
     with_claim = any(volume.persistent_volume_claim is not None for volume in pod.spec.volumes)
     inline = (volume for volume in pod.spec.volumes if inline_plugin(volume) is not None)
     return with_claim, () if with_claim else tuple(inline)

@@ -69,11 +69,11 @@ _WANTED: Final[StateKey[_Wanted]] = StateKey("NodeVolumeLimits")
 
 
 class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
-    """Rejects nodes on which the pod's volumes would go beyond a driver's limit.
+    """Rejects nodes on which the pod's volumes would exceed a driver's limit.
 
     Notes
     -----
-    *Cost*: the first pod with such volumes counts those of all nodes; later ones what has changed.
+    *Cost*: the first pod with such volumes counts those of all nodes; later pods the changes.
     """
 
     name = names.NODE_VOLUME_LIMITS
@@ -108,7 +108,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         if isinstance(wanted.without_csi_node, Status) and volumes == wanted.without_csi_node:
             return NodeVerdicts(np.zeros(len(nodes), dtype=np.bool_), status=volumes)
         if isinstance(volumes, Status) or usage is None or usage.columns is not nodes.columns:
-            # Volumes that make no sense, or a what-if about some nodes.
+            # Malformed volumes, or a what-if about some nodes.
             return super().filter(state, info, nodes)
         if not volumes:
             return ALL_PASS
@@ -149,11 +149,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         return REJECTED if exceeds(volumes, uses, held, limits) else SUCCESS
 
     def signature(self, info: PodInfo) -> Hashable | None:
-        """Return the same for all pods without such volumes; the others are asked for anew."""
+        """Return one signature for all pods without such volumes; other pods have none."""
         return None if may_count(info.pod) else ()
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return: a CSINode that is new or holds more, and claims, pods and attachments."""
+        """Return the events: a new CSINode or a higher limit, and claims, pods and attachments."""
         return (
             EventRegistration.on(Resource.CSI_NODE, Action.ADD),
             EventRegistration.on(Resource.CSI_NODE, Action.UPDATE, AFTER_CSI_NODE_UPDATED),
@@ -176,7 +176,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 def _left_out(error: Status) -> Status:
     """Return the rejection of a node on which the volumes of some pod cannot be counted.
 
-    # Differs: to kube-scheduler that is an error, which ends the cycle of any pod with volumes
-    whatever other nodes there are; here that node alone is out.
+    # Differs: in kube-scheduler that is an error, which ends the cycle of any pod with volumes
+    whatever other nodes exist; here only that node is rejected.
     """
     return unresolvable(*error.reasons)

@@ -47,7 +47,7 @@ class _Pod(NamedTuple):
 
 
 class _Node:
-    """What is known of one node that limits any driver."""
+    """The volumes and limits of one node that limits any driver."""
 
     __slots__ = ("attached", "attached_read", "limits", "name", "pods", "uses")
 
@@ -62,11 +62,11 @@ class _Node:
         self.attached_read = _NO_KEYS
 
     def held(self) -> dict[str, int]:
-        """Return how many volumes of each driver the node holds."""
+        """Return the number of volumes of each driver on the node."""
         return held_volumes(self.uses, self.attached or NONE)
 
     def error(self) -> Status | None:
-        """Return why its volumes cannot be counted, if they cannot."""
+        """Return the error if its volumes cannot be counted."""
         for pod in self.pods.values():
             if isinstance(pod.volumes, Status):
                 return pod.volumes
@@ -84,15 +84,15 @@ def held_volumes(uses: Iterable[VolumeKey], attached: Iterable[VolumeKey]) -> di
 class VolumeUsage:
     """The volumes on all nodes of some columns.
 
-    Nodes that limit no driver are passed over.
+    Nodes that limit no driver are skipped.
 
     Notes
     -----
     *Concurrency*: confined to the thread of the columns; reads storage, which is thread-safe.
 
-    *Cost*: follows, when asked, the nodes, pods, claims, volumes, classes, CSINodes and attachments
-    that have changed since it was asked last, some microseconds each. Where that was too long
-    ago, and at first, everything is counted: some 30 us for each pod with a volume.
+    *Cost*: each call follows the nodes, pods, claims, volumes, classes, CSINodes and attachments
+    that have changed since the last call, some microseconds each. Where that was too long ago,
+    and at first, all volumes are counted: some 30 us for each pod with a volume.
     """
 
     def __init__(self, columns: Columns, storage: Storage) -> None:
@@ -122,7 +122,7 @@ class VolumeUsage:
     def over_limit(
         self, wanted: frozenset[VolumeKey], budget: AttemptBudget = UNLIMITED
     ) -> BoolArray:
-        """Return bool (n_nodes,), of all rows: where volumes go beyond the limit of their driver.
+        """Return bool (n_nodes,), of all rows: where volumes exceed the limit of their driver.
 
         A volume that is on a node already is not counted again there.
         """
@@ -145,7 +145,7 @@ class VolumeUsage:
         return over
 
     def errors(self) -> Mapping[int, Status]:
-        """Return why the volumes on a node cannot be counted, by row."""
+        """Return the errors of nodes whose volumes cannot be counted, by row."""
         return self._errors
 
     def volumes_of(self, node_name: str, info: PodInfo) -> Counted | None:
@@ -166,7 +166,7 @@ class VolumeUsage:
     # --- following ----------------------------------------------------------------------------
 
     def follow(self) -> None:
-        """Take in everything that has changed since the last time."""
+        """Apply all changes since the last call."""
         self._read_storage()
         self._cursor, changed = self.columns.follow(self._cursor)
         self._stale.update(changed)
@@ -203,7 +203,7 @@ class VolumeUsage:
             if nodes is None:
                 self._start_anew()
             else:
-                # A node that has moved meanwhile is counted anew anyway.
+                # A node that has moved meanwhile is counted again anyway.
                 for name in nodes:
                     row = self.columns.row_of.get(name)
                     if row is not None and row in self._nodes:
@@ -215,7 +215,7 @@ class VolumeUsage:
         self._stale.update(range(len(self.columns)))
 
     def _expire(self, keys: frozenset[Hashable] | frozenset[str] | None) -> None:
-        """Forget what was worked out from claims, volumes or classes with these keys."""
+        """Drop results that depend on claims, volumes or classes with these keys."""
         if keys is None:
             self._start_anew()
             return
@@ -233,7 +233,7 @@ class VolumeUsage:
         self._stale.add(row)
 
     def _make_room(self) -> None:
-        """Make the arrays longer: for half as many nodes again, as more may come one by one."""
+        """Grow the arrays by half, because nodes may be added one by one."""
         self._num_rows = len(self.columns) + len(self.columns) // 2
         for arrays, nothing in ((self._limits, NO_LIMIT), (self._held, 0)):
             for driver, array in arrays.items():
@@ -355,7 +355,7 @@ def exceeds(
     held: Mapping[str, int],
     limits: Mapping[str, int],
 ) -> bool:
-    """Tell whether volumes go beyond the limit of their driver on one node.
+    """Return whether volumes exceed the limit of their driver on one node.
 
     Parameters
     ----------
@@ -364,9 +364,9 @@ def exceeds(
     uses
         The volumes of the pods on the node.
     held
-        How many volumes of each driver are there.
+        The number of volumes of each driver on the node.
     limits
-        How many there can be.
+        The limit of each driver.
     """
     more: dict[str, int] = {}
     for key in wanted.difference(uses):

@@ -28,7 +28,7 @@ _ACTIONS: Final = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 
 
 class DefaultConstraint(TopologySpreadConstraint, frozen=True, forbid_unknown_fields=True):
-    """A spread constraint, decoded strictly, of which nothing is taken for granted."""
+    """A spread constraint, decoded strictly; its values are not checked yet."""
 
     max_skew: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = 0
     when_unsatisfiable: str = ""
@@ -53,7 +53,7 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True):
         return msgspec.structs.replace(self, defaulting_type=self.defaulting_type or SYSTEM)
 
     def problems(self) -> Iterator[ArgsError]:
-        """Yield what is wrong with the arguments, before or after :meth:`defaulted`."""
+        """Yield the errors in the arguments, before or after :meth:`defaulted`."""
         defaulting = self.defaulting_type or SYSTEM
         if defaulting not in (SYSTEM, LIST):
             why = f"{defaulting[:80]!r} is none of {LIST}, {SYSTEM}"

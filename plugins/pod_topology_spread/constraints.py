@@ -61,10 +61,10 @@ class Constraint:
     selector
         Which pods of the pod's namespace are spread.
     query
-        Finds them; None when none is counted: the empty selector counts no pod, although the
-        pod itself satisfies it.
+        The query for them; None when no pod is counted: the empty selector counts no pod, although
+        the pod itself satisfies it.
     min_domains
-        With fewer domains than that the emptiest one counts as empty.
+        With fewer domains than this, the minimum of matching pods counts as 0.
     honors_affinity
         Whether only nodes count that the pod's nodeSelector and node affinity allow.
     honors_taints
@@ -85,7 +85,7 @@ class Constraint:
         affinity: RequiredNodeAffinity,
         tolerations: Sequence[Toleration],
     ) -> bool:
-        """Tell whether a node counts, by the policies for inclusion."""
+        """Return whether a node counts, by the inclusion policies."""
         if self.honors_affinity and not affinity.matches(node_info):
             return False
         if not self.honors_taints:
@@ -95,12 +95,12 @@ class Constraint:
 
 
 class ConstraintSource:
-    """Says which constraints hold for a pod.
+    """Returns the constraints of pods.
 
     Parameters
     ----------
     args
-        Checked, with defaults filled in.
+        The arguments, checked and with defaults filled in.
     """
 
     def __init__(self, args: PodTopologySpreadArgs) -> None:
@@ -143,7 +143,7 @@ class ConstraintSource:
         return self._of(pod, workloads, SCHEDULE_ANYWAY, budget)
 
     def requires_all_topologies(self, pod: Pod) -> bool:
-        """Tell whether nodes that lack one of the labels get no score.
+        """Return whether nodes that lack one of the labels get no score.
 
         Not for the built-in defaults: a cluster without zones still spreads over hosts.
         """
@@ -174,7 +174,7 @@ class ConstraintSource:
 
 
 def any_selects(constraints: Iterable[Constraint], labels: Mapping[str, str]) -> bool:
-    """Tell whether a pod with these labels is spread by one of the constraints."""
+    """Return whether a pod with these labels is spread by one of the constraints."""
     return any(each.selector.matches(labels) for each in constraints)
 
 
@@ -183,7 +183,7 @@ def _selector_of(
 ) -> Selector:
     selector = compile_selector_once(constraint.label_selector, check=budget.glance)
     same = {key: labels[key] for key in constraint.match_label_keys if key in labels}
-    # The selector of nothing has no requirements to add to and stays what it is.
+    # The selector that matches nothing has no requirements to extend and is kept.
     return selector.with_requirements(selector_of_labels(same).requirements) if same else selector
 
 

@@ -34,7 +34,7 @@ class DefaultSelectors:
 
     Notes
     -----
-    *Concurrency*: calls may come from several threads; at worst a selector is worked out twice.
+    *Concurrency*: calls may come from several threads; at worst a selector is computed twice.
     """
 
     def __init__(self) -> None:
@@ -42,12 +42,12 @@ class DefaultSelectors:
         self._made_from: tuple[Workloads | None, int] = (None, -1)
 
     def of(self, pod: Pod, workloads: Workloads) -> Selector:
-        """Return the selector of the pods that a pod spreads with; EVERYTHING means none.
+        """Return the default selector of a pod; EVERYTHING means that it has none.
 
         *Cost*: constant for pods of a workload seen before; else proportional to the Services
         of the namespace.
         """
-        # Read before the rest: what changes meanwhile makes the answer stale, not wrong for good.
+        # Read before the rest: a change meanwhile makes the result stale, not wrong for good.
         made_from = (workloads, workloads.version)
         metadata = pod.metadata
         owner = _controller(pod)

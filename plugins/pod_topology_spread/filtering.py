@@ -50,13 +50,13 @@ class SpreadDomains:
     constraint
         The constraint.
     self_match
-        1 when the pod to be placed is one of those that are spread, else 0.
+        1 when the constraint's selector matches the pod to be placed, else 0.
     column
         The values of the topology key.
     sums
         int64 (number of value ids,): matching pods on the nodes that count.
     present
-        bool (number of value ids,): the domains that a node which counts is in.
+        bool (number of value ids,): the domains of the nodes that count.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class SpreadDomains:
         return twin
 
     def change(self, value: str, by: int) -> None:
-        """Count a matching pod of a domain in or out."""
+        """Add or subtract a matching pod of a domain."""
         self.counts.change(value, by)
         self._minimum = None
 
@@ -101,14 +101,14 @@ class SpreadDomains:
             elif not self._num_domains:
                 self._minimum = _NO_MINIMUM
             else:
-                # Values may have come since: they are of no node that counted.
+                # There may be new values since: no node that counted has them.
                 table = self.counts.by_id(self._column)[: len(self._present)]
                 self._minimum = int(table[self._present].min())
         return self._minimum
 
     @property
     def most(self) -> int:
-        """The most matching pods that a domain may have for the pod to be put there."""
+        """The most matching pods that a domain may have to accept the pod."""
         return self.constraint.max_skew + self.minimum - self.self_match
 
     def mask(self, nodes: NodesView) -> BoolArray:
@@ -143,11 +143,11 @@ class SpreadCounts:
         return SpreadCounts(self._info, self._affinity, [each.copy() for each in self._domains])
 
     def change(self, other: PodInfo, node_info: NodeInfo, by: int) -> None:
-        """Count a pod on a node in (``by`` 1) or out (-1).
+        """Add (``by`` 1) or subtract (-1) a pod on a node.
 
         # Differs: a pod that is being deleted and one that only the empty selector selects are
         # left out, as they are when the nodes are counted; kube-scheduler counts both here, so
-        # that taking off such a pod makes room that is not there.
+        # that removing such a pod lowers a count that did not contain it.
         """
         if not self._domains:
             return
@@ -164,7 +164,7 @@ class SpreadCounts:
                 each.change(labels[constraint.topology_key], by)
 
     def is_concerned_by(self, other: PodInfo) -> bool:
-        """Tell whether :meth:`change` may count a pod."""
+        """Return whether :meth:`change` may count a pod."""
         queries = (each.constraint.query for each in self._domains)
         return any(query is not None and query.matches(other.pod) for query in queries)
 
@@ -222,7 +222,7 @@ def count_spread(
     nodes = NodesView(columns)
     labelled = with_all_labels(nodes, constraints)
     if labelled is not None and not labelled.any():
-        # No pod counts, so none is one too many: maxSkew is at least 1. What is left is the label
+        # No pod counts, so no skew is too large: maxSkew is at least 1. What remains is the label
         # that each node lacks.
         return SpreadCounts(info, affinity, ())
     inclusion = Inclusion(columns, info.pod.spec, taint_tables, affinity, budget)

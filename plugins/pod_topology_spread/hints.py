@@ -57,11 +57,11 @@ class SpreadHints:
     Parameters
     ----------
     source
-        Says which constraints a pod has.
+        Returns the constraints of a pod.
     handle
-        Lends the workloads; not used before the first event.
+        Gives access to the workloads; it is not used before the first event.
 
-    Whatever cannot be read is answered with yes.
+    Objects that cannot be read give Queue.
     """
 
     def __init__(self, source: ConstraintSource, handle: Handle) -> None:
@@ -70,7 +70,7 @@ class SpreadHints:
         self._constraints = Likeness(self._constraints_of, HardConstraints.topics)
 
     def registrations(self) -> Sequence[EventRegistration]:
-        """Return: pods that come, go or are relabelled, a toleration more; nodes of any change."""
+        """Return the events: changes of pods, their labels and tolerations; any change of nodes."""
         pods = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
         own = Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
@@ -93,7 +93,7 @@ class SpreadHints:
             return HardConstraints(namespace, (), info)
 
     def _hard(self, constraints: HardConstraints) -> Sequence[Constraint] | None:
-        """Return the constraints as they hold now; None if they cannot be read."""
+        """Return the current constraints; None if they cannot be read."""
         if constraints.asked_anew is None:
             return constraints.compiled
         try:
@@ -102,7 +102,7 @@ class SpreadHints:
             return None
 
     def _about_pod(self, old: Pod | None, new: Pod | None) -> Question[HardConstraints]:
-        """Ask about another pod that came, went or was relabelled."""
+        """Return the hint for another pod that was added, deleted or relabelled."""
         there = old or new
         if there is None or is_nowhere(old) or is_nowhere(new):
             return NO
@@ -123,7 +123,7 @@ class SpreadHints:
         return Question(answer, {(namespace,), *((namespace, *topic) for topic in topics)})
 
     def _after_own_update(self, pod: Pod, old: Pod, new: Pod) -> bool:
-        """Answer for other labels or tolerations of the pod itself."""
+        """Return the hint for new labels or tolerations of the pod itself."""
         try:
             hard = self._source.hard(pod, self._handle.workloads)
         except MalformedObjectError:
@@ -133,7 +133,7 @@ class SpreadHints:
         return _relabelled(hard, old.metadata.labels, new.metadata.labels)
 
     def _about_node(self, old: Node | None, new: Node | None) -> Question[HardConstraints]:
-        """Ask about a node that came, went, was relabelled or has other taints."""
+        """Return the hint for a node that was added, deleted or relabelled, or has other taints."""
 
         def answer(constraints: HardConstraints) -> bool:
             hard = self._hard(constraints)

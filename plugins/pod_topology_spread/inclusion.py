@@ -35,13 +35,13 @@ class Inclusion:
     taint_tables
         Judges hard taints, shared by all pods.
     affinity
-        What the pod demands of nodes; None to compile it when it is needed.
+        The pod's required node affinity; None to compile it when it is needed.
     budget
         Of the attempt.
 
     Notes
     -----
-    Each mask is worked out once, and only if some constraint asks for it. None stands for every
+    Each mask is computed once, and only if some constraint needs it. None stands for every
     node.
     """
 
@@ -82,7 +82,7 @@ def with_all_labels(nodes: NodesView, constraints: Iterable[Constraint]) -> Bool
 
     None stands for every node.
 
-    *Cost*: constant when a key is such that no node has it; else a pass over a column for each.
+    *Cost*: constant when no node has one of the keys; else a pass over a column for each.
     """
     keys = dict.fromkeys(each.topology_key for each in constraints)
     known = nodes.columns.label_keys

@@ -86,19 +86,19 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def add_pod(
         self, state: CycleState, info: PodInfo, added: PodInfo, node_info: NodeInfo
     ) -> Status:
-        """Count a pod in that a what-if puts on a node of the snapshot."""
+        """Add a pod that a what-if places on a node of the snapshot."""
         state.read(_COUNTS).change(added, node_info, 1)
         return SUCCESS
 
     def remove_pod(
         self, state: CycleState, info: PodInfo, removed: PodInfo, node_info: NodeInfo
     ) -> Status:
-        """Count a pod out that a what-if takes off a node of the snapshot."""
+        """Subtract a pod that a what-if removes from a node of the snapshot."""
         state.read(_COUNTS).change(removed, node_info, -1)
         return SUCCESS
 
     def is_concerned_by(self, state: CycleState, info: PodInfo, other: PodInfo) -> bool:
-        """Tell whether the other pod is one of those that are spread."""
+        """Return whether a constraint counts the other pod."""
         return state.read(_COUNTS).is_concerned_by(other)
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
@@ -148,9 +148,9 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         return state.read(_SCORES).of(node_info)
 
     def normalize(self, state: CycleState, info: PodInfo, scores: IntArray) -> IntArray:
-        """Turn the scores round; nodes that lack a label get 0."""
+        """Invert the scores; nodes that lack a label get 0."""
         return state.read(_SCORES).normalized(scores)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return: pods that come, go or are relabelled, a toleration more; nodes of any change."""
+        """Return the events: changes of pods, their labels and tolerations; any change of nodes."""
         return self._hints.registrations()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class CrowdedDomains:
-    """One soft constraint: the matching pods of each domain, and what each of them weighs.
+    """One soft constraint: the matching pods of each domain, and the weight of a pod.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class CrowdedDomains:
         The constraint.
     weight
         The logarithm of the number of domains plus 2: it keeps topologies with few domains from
-        being drowned by those with many.
+        losing their influence to those with many.
     counts
         Matching pods by domain; None where each node is a domain of its own and is counted for
         itself.
@@ -52,7 +52,7 @@ class CrowdedDomains:
     counts: DomainCounts | None
 
     def of(self, node_info: NodeInfo) -> float:
-        """Return what the constraint adds to the score of one node."""
+        """Return the amount that the constraint adds to the score of one node."""
         value = node_info.labels.get(self.constraint.topology_key)
         if value is None:
             return 0.0
@@ -66,7 +66,7 @@ class CrowdedDomains:
         return float(count) * self.weight + float(self.constraint.max_skew - 1)
 
     def at(self, nodes: NodesView) -> npt.NDArray[np.float64]:
-        """Return float64 (n_nodes,): what the constraint adds to the score of each node."""
+        """Return float64 (n_nodes,): the amount that the constraint adds to each node's score."""
         constraint = self.constraint
         column, ids = nodes.label(constraint.topology_key)
         extra = float(constraint.max_skew - 1)
@@ -136,7 +136,7 @@ class SpreadScores:
         return whole.astype(np.int64)
 
     def normalized(self, scores: IntArray) -> IntArray:
-        """Return 0..100 for the raw scores of the feasible nodes: the least crowded get most."""
+        """Return 0..100 for the raw scores of the feasible nodes, highest for the least crowded."""
         if not len(scores):
             return scores.copy()
         kept = scores if self._ignored is None else scores[~self._ignored]

@@ -47,7 +47,7 @@ class VolumeBindingError(Exception):
 def volume_for(
     volume: PersistentVolume, claim: PersistentVolumeClaim
 ) -> tuple[PersistentVolume, bool]:
-    """Return a volume as it is once it is kept for a claim, and whether that differs."""
+    """Return a volume with its reference to a claim, and whether the volume had to change."""
     reference = volume.spec.claim_ref
     of_claim = claim.metadata
     same_name = reference is not None and (
@@ -77,18 +77,18 @@ def volume_for(
 
 
 def claim_for(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
-    """Return a claim as it is once a volume is wanted for it on a node."""
+    """Return a claim with the request to provision a volume on a node."""
     annotations = {**claim.metadata.annotations, SELECTED_NODE: node_name}
     metadata = msgspec.structs.replace(claim.metadata, annotations=annotations)
     return msgspec.structs.replace(claim, metadata=metadata)
 
 
 class PodVolumes:
-    """What was assumed for one pod, and what became of it.
+    """The assumed volumes and claims of one pod, and their binding.
 
     Notes
     -----
-    *Concurrency*: as the cycle state that it lives in; the assume caches are thread-safe.
+    *Concurrency*: as the cycle state that contains it; the assume caches are thread-safe.
     """
 
     def __init__(self, storage: Storage, node_name: str) -> None:
@@ -100,12 +100,12 @@ class PodVolumes:
     # --- assuming -----------------------------------------------------------------------------
 
     def assume(self, decision: VolumeDecision) -> None:
-        """Show everybody else the volumes and claims as they will be.
+        """Put the expected volumes and claims into the assume caches.
 
         Raises
         ------
         AssumeError
-            When one of them has changed since the decision; nothing is assumed then.
+            When one of them has changed since the decision; then none of them is assumed.
         """
         storage = self._storage
         try:
@@ -125,7 +125,7 @@ class PodVolumes:
             raise
 
     def revert(self) -> None:
-        """Take back what is still assumed; a second time changes nothing."""
+        """Revert all remaining assumptions; a second call has no effect."""
         for volume, _ in self._bindings:
             self._storage.volumes.restore(volume)
         for claim in self._provisions:
@@ -134,14 +134,14 @@ class PodVolumes:
     # --- binding ------------------------------------------------------------------------------
 
     async def bind(self, handle: Handle, info: PodInfo, timeout_s: float) -> None:
-        """Write what was assumed, and return once every claim is bound.
+        """Write the assumed changes, and return once every claim is bound.
 
         Raises
         ------
         VolumeBindingError
-            When the volumes cannot be bound here any more, or not in time.
+            When the volumes can no longer be bound to this node, or not in time.
         Exception
-            What the client raises when a write fails.
+            Any error that the client raises when a write fails.
         """
         await self._write(handle)
         with closing(_Wakeup(self._storage)) as wakeup:
@@ -162,9 +162,9 @@ class PodVolumes:
                 await wakeup.wait(min(left, LOOK_AGAIN_S))
 
     async def _write(self, handle: Handle) -> None:
-        """Write volumes, then claims; what could not be written is not assumed any longer.
+        """Write volumes, then claims; a failed write ends its assumption.
 
-        What was written stays written, whatever happens later: the next attempt finds it.
+        Completed writes are kept, whatever happens later: the next attempt uses them.
         """
         writer = handle.storage_writer
         written_volumes = written_claims = 0
@@ -182,7 +182,7 @@ class PodVolumes:
                 self._storage.claims.restore(claim)
 
     def _is_bound(self, handle: Handle, info: PodInfo, wakeup: _Wakeup) -> bool:
-        """Tell whether all is bound; what we see is the API's, never what is assumed."""
+        """Return whether all claims are bound, by the API's objects, not by assumed ones."""
         node = handle.live_node(self._node_name)
         if node is None:
             raise _failed(f'failed to get node "{self._node_name}": node not found')
@@ -218,7 +218,7 @@ class PodVolumes:
         if not claim.metadata.annotations:
             raise _failed(f'selectedNode annotation reset for PVC "{name}"')
         if claim.metadata.annotations.get(SELECTED_NODE) != self._node_name:
-            # A provisioner takes the annotation away to say that it failed there.
+            # A provisioner removes the annotation to report that it failed on the node.
             raise _failed(f'provisioning failed for PVC "{name}"')
         if claim.spec.volume_name:
             wakeup.on_volume(claim.spec.volume_name)
@@ -248,7 +248,7 @@ class PodVolumes:
 
 
 class _Wakeup:
-    """Wakes one waiter when one of its claims or volumes has changed."""
+    """Wakes a waiting binding when one of its claims or volumes has changed."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -291,7 +291,7 @@ def _is_older(
     seen: PersistentVolume | PersistentVolumeClaim,
     written: PersistentVolume | PersistentVolumeClaim,
 ) -> bool:
-    """Tell whether the watch has not yet brought what we wrote."""
+    """Return whether the watch has not delivered our write yet."""
     return parse_resource_version(seen.metadata.resource_version) < parse_resource_version(
         written.metadata.resource_version
     )

@@ -58,7 +58,7 @@ _MIN_DISTINCT: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What of a volume must suit a claim, besides its size, its labels and where it is."""
+    """The properties of a volume that a claim must match, except size, labels and affinity."""
 
     mode: str
     attributes_class: str
@@ -79,17 +79,17 @@ def shape_of(volume: PersistentVolume) -> Shape:
 
 
 def size_of(volume: PersistentVolume) -> int | Fraction:
-    """Return how many bytes a volume holds, 0 when it does not say."""
+    """Return the capacity of a volume in bytes, 0 when it has none."""
     return exact_value(volume.spec.capacity.get(STORAGE, 0))
 
 
 class LabelDemands:
-    """The values of one label that volumes demand, and which ids nodes have for them.
+    """The values of one label that volumes require, and their ids in the nodes' column.
 
     Attributes
     ----------
     ids
-        The number of each value that was ever demanded.
+        The number of each value that a volume ever required.
     """
 
     __slots__ = ("_column", "_known", "_node_ids", "ids", "key")
@@ -116,7 +116,7 @@ class LabelDemands:
 
 @dataclass(frozen=True, slots=True)
 class FreeVolumes:
-    """The volumes of a class that nobody has, as they were at one moment.
+    """The free volumes of a class at one moment.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class FreeVolumes:
 
 
 class FreeVolumesByClass:
-    """The free volumes of each class that somebody asked for.
+    """The free volumes of each requested class.
 
     Notes
     -----
@@ -160,9 +160,9 @@ class FreeVolumesByClass:
         self._tables: dict[str, _Table] = {}
 
     def of_class(self, storage: Storage, class_name: str) -> FreeVolumes:
-        """Return the free volumes of a class, with what is assumed.
+        """Return the free volumes of a class, with assumed changes.
 
-        What is returned does not change later.
+        The returned value does not change later.
 
         *Cost*: proportional to what has changed since the last call, and to the rows of the
         classes where something has; proportional to all volumes of the class the first time.
@@ -197,7 +197,7 @@ class FreeVolumesByClass:
 
 
 class _Table:
-    """The rows of one class, changed by copying so that nobody who holds them notices."""
+    """The rows of one class, changed by copying, so that returned values do not change."""
 
     def __init__(self, volumes: Iterable[PersistentVolume]) -> None:
         self._shape_ids: dict[Shape, int] = {}
@@ -214,17 +214,17 @@ class _Table:
 
     @property
     def is_overgrown(self) -> bool:
-        """Whether most of the distinct demands in mind are those of volumes that have gone."""
+        """Whether most of the stored distinct demands are those of deleted volumes."""
         values = sum(len(demands.ids) for demands in self._labels.values())
         return values + len(self._demands) + len(self._shapes) > 2 * len(self._rows) + _MIN_DISTINCT
 
     def put(self, name: str, volume: PersistentVolume | None) -> None:
-        """Take over a volume as it is now; None for one that does not belong here."""
+        """Update a volume to its current state; None for a volume that is not free in the class."""
         if volume is not None or name in self._rows:
             self._pending[name] = volume
 
     def free(self) -> FreeVolumes:
-        """Return the rows as they are now."""
+        """Return the current rows."""
         pending, self._pending = self._pending, {}
         if self._free is not None and len(pending) > _FEW:
             self._free = None

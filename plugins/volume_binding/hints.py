@@ -32,12 +32,12 @@ def _inline_drivers(pod: Pod) -> frozenset[str]:
 
 
 def _after_storage_class_change(old: StorageClass | None, new: StorageClass | None) -> bool:
-    """Tell whether the class is new or makes volumes elsewhere."""
+    """Return whether the class is new or provisions volumes in other topologies."""
     return old is None or new is None or old.allowed_topologies != new.allowed_topologies
 
 
 def _after_csi_node_change(old: CSINode | None, new: CSINode | None) -> bool:
-    """Tell whether other in-tree volumes are served by drivers on the node."""
+    """Return whether the set of in-tree volumes that drivers serve on the node has changed."""
     if old is None or new is None:
         return True
     before = old.metadata.annotations.get(MIGRATED_PLUGINS, "")
@@ -45,7 +45,7 @@ def _after_csi_node_change(old: CSINode | None, new: CSINode | None) -> bool:
 
 
 def _after_csi_driver_change(pod: Pod, old: CSIDriver | None, new: CSIDriver | None) -> Hint:
-    """Tell whether a driver of the pod's inline volumes stopped to tell what room it has."""
+    """Return whether a driver of the pod's inline volumes stopped publishing its capacity."""
     if old is None or new is None:
         return Hint.QUEUE
     stopped = old.spec.storage_capacity and not new.spec.storage_capacity
@@ -54,7 +54,7 @@ def _after_csi_driver_change(pod: Pod, old: CSIDriver | None, new: CSIDriver | N
 
 
 def _after_capacity_change(old: CSIStorageCapacity | None, new: CSIStorageCapacity | None) -> bool:
-    """Tell whether there is more room than before."""
+    """Return whether there is more capacity than before."""
     if old is None or new is None:
         return True
     before, now = volume_limit(old), volume_limit(new)

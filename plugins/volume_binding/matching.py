@@ -46,13 +46,13 @@ NO_VOLUME: Final = -1
 
 
 def requested_size(claim: PersistentVolumeClaim) -> int | Fraction:
-    """Return how many bytes a claim asks for, 0 when it does not say."""
+    """Return the bytes that a claim requests, 0 when it requests none."""
     return exact_value(claim.spec.resources.requests.get(STORAGE, 0))
 
 
 @dataclass(slots=True, eq=False)
 class ClaimToMatch:
-    """A claim and the volumes that could serve it, wherever they are.
+    """A claim and the volumes that could be bound to it, wherever they are.
 
     In arrays a volume is a number: that of its row among the free ones, or a negative one, for a
     volume that is kept for a claim.
@@ -80,7 +80,7 @@ class ClaimToMatch:
     def choose_one(self, labels: Mapping[str, str], taken: set[str]) -> PersistentVolume | None:
         """Return the volume for the claim on a node, or None.
 
-        ``taken`` are the names of those that other claims of the pod get.
+        ``taken`` are the names of the volumes that other claims of the pod get.
 
         *Cost*: a few passes over the free volumes of the class.
         """
@@ -117,7 +117,7 @@ class ClaimToMatch:
         Parameters
         ----------
         taken
-            What :meth:`choose` gave for the claims of this class that chose before.
+            The results of :meth:`choose` for the previous claims of this class.
         """
         n = len(nodes)
         chosen: IntArray = np.full(n, NO_VOLUME, dtype=np.int64)
@@ -182,7 +182,7 @@ class ClaimToMatch:
             if not len(rows):
                 return
             table = np.full(len(column.values), len(self.free), dtype=np.int64)
-            # Of several writes to one place the last one stays: the smallest volume.
+            # Of several writes to one element the last one stays: the smallest volume.
             table[of_rows[::-1]] = rows[::-1]
             yield table.take(ids)
             left = table[of_rows] != rows
@@ -192,7 +192,7 @@ class ClaimToMatch:
 def claim_to_match(
     claim: PersistentVolumeClaim, storage: Storage, free: FreeVolumes, kept_numbers: dict[str, int]
 ) -> ClaimToMatch:
-    """Look up the volumes that could serve a claim.
+    """Return a claim with the volumes that could be bound to it.
 
     Parameters
     ----------
@@ -204,9 +204,9 @@ def claim_to_match(
     Raises
     ------
     MalformedObjectError
-        When the claim's selector makes no sense.
+        When the claim's selector is malformed.
 
-    *Cost*: a pass over a column of the free volumes; a walk over them if the claim selects by
+    *Cost*: a pass over a column of the free volumes; a loop over them if the claim selects by
     labels.
     """
     spec = claim.spec
@@ -241,7 +241,7 @@ def claim_to_match(
 
 
 def _is_kept_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a volume whose reference has the claim's name means this very claim."""
+    """Return whether a volume whose reference has the claim's name refers to this very claim."""
     reference = volume.spec.claim_ref
     return reference is not None and reference.uid in ("", claim.metadata.uid)
 

@@ -74,21 +74,21 @@ class UtilizationPoint(msgspec.Struct, frozen=True, rename="camel", forbid_unkno
 
 
 class VolumeBindingArgs(PluginArgs, frozen=True):
-    """How long binding may wait for volumes.
+    """The arguments of VolumeBinding.
 
     Parameters
     ----------
     bind_timeout_seconds
         Seconds from the first write until every claim must be bound; 0 does not wait.
     shape
-        For a feature that is off; must be absent.
+        The shape of a score whose feature gate is off; must be absent.
     """
 
     bind_timeout_seconds: _Int64 = 600
     shape: tuple[UtilizationPoint, ...] | None = None
 
     def problems(self) -> Iterator[ArgsError]:
-        """Yield what is wrong."""
+        """Yield the errors in the arguments."""
         if self.bind_timeout_seconds < 0:
             why = f"must be at least 0, not {self.bind_timeout_seconds}"
             yield ArgsError("bindTimeoutSeconds", why)
@@ -100,9 +100,9 @@ class VolumeBindingArgs(PluginArgs, frozen=True):
 class VolumeBinding(
     PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin
 ):
-    """Keeps pods near their volumes, and gives claims that wait for a pod their volume.
+    """Rejects nodes that cannot reach the pod's volumes, and binds claims that wait for the pod.
 
-    A pod without claims costs one look at its volumes.
+    A pod without claims costs one pass over its volumes.
     """
 
     name = names.VOLUME_BINDING
@@ -120,17 +120,17 @@ class VolumeBinding(
     # --- filtering ----------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
-        """Look up the pod's claims and what could serve them.
+        """Look up the pod's claims and the volumes that could be bound to them.
 
         Returns
         -------
-        Skip for a pod without claims; a rejection when a claim is not there, has lost its volume
-        or waits for somebody else; else Success.
+        Skip for a pod without claims; a rejection when a claim is missing, has lost its volume
+        or waits for another controller; else Success.
 
         Raises
         ------
         MalformedObjectError, ValueError
-            When a class or a claim makes no sense.
+            When a class or a claim is malformed.
         """
         pod = info.pod
         if not pod.spec.volumes:
@@ -160,7 +160,7 @@ class VolumeBinding(
     # --- scoring ------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
-        """Return Skip: volumes are only scored with a feature that is off."""
+        """Return Skip: volumes are only scored with a feature gate that is off."""
         return SKIP
 
     def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
@@ -170,7 +170,7 @@ class VolumeBinding(
     # --- binding ------------------------------------------------------------------------------
 
     def reserve(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
-        """Assume what is to be done for the volumes on the node.
+        """Assume the decided bindings and provisions on the node.
 
         Raises
         ------
@@ -188,7 +188,7 @@ class VolumeBinding(
         return SUCCESS
 
     def unreserve(self, state: CycleState, info: PodInfo, node_name: str) -> None:
-        """Take back what :meth:`reserve` assumed, as far as it was not written."""
+        """Revert the assumptions of :meth:`reserve` that were not written."""
         volumes = state.get(_VOLUMES)
         if volumes is not None:
             volumes.revert()
@@ -200,13 +200,13 @@ class VolumeBinding(
         return PreFlight(allow_parallel=True)
 
     async def pre_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
-        """Write what was assumed and wait until every claim is bound.
+        """Write the assumed changes and wait until every claim is bound.
 
         Raises
         ------
         VolumeBindingError
-            When that has become impossible, or lasts longer than the arguments allow; the pod is
-            then tried again from the start.
+            When binding has become impossible, or takes longer than the arguments allow; the pod is
+            then scheduled again from the start.
         """
         volumes = state.get(_VOLUMES)
         if volumes is not None:
@@ -216,5 +216,5 @@ class VolumeBinding(
     # --- waking up ----------------------------------------------------------------------------
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return changes of nodes, claims, volumes, classes and drivers."""
+        """Return the events: changes of nodes, claims, volumes, classes and drivers."""
         return REGISTRATIONS

@@ -65,16 +65,16 @@ REJECTIONS: Final[tuple[Status, ...]] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class VolumeDecision:
-    """What is to be done for a pod's volumes on one node.
+    """The bindings and provisions for a pod's volumes on one node.
 
     Attributes
     ----------
     code
-        The reasons why nothing can be, as bits; 0 for none.
+        The reasons why the node is rejected, as bits; 0 for none.
     bindings
-        Volumes that are there, and the claims that get them.
+        Existing volumes, and the claims that they are bound to.
     provisions
-        Claims for which a volume has to be made.
+        Claims for which a volume has to be provisioned.
     """
 
     code: int
@@ -88,15 +88,15 @@ class PodBindingCache:
     Parameters
     ----------
     claims
-        The pod's, none of them waiting for somebody else.
+        The pod's claims; none of them waits for another controller.
     budget
-        Of the attempt: looked at between claims.
+        The attempt's budget, which is checked between claims.
 
     Notes
     -----
-    *Concurrency*: as the cycle state that it lives in.
+    *Concurrency*: as the cycle state that contains it.
 
-    Nothing in it depends on the pods of a node, so what-ifs share it.
+    It does not depend on the pods of a node, so what-ifs share it.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class PodBindingCache:
         unmatched = [c for c in claims.delayed if SELECTED_NODE not in c.metadata.annotations]
         # The smallest claim chooses first.
         unmatched.sort(key=requested_size)
-        # One look at each class, so that all claims number its volumes alike.
+        # Each class is read once, so that all claims number its volumes alike.
         classes = {name: free.of_class(storage, name) for name in map(claim_class, unmatched)}
         numbers: dict[str, int] = {}
         self._to_match = tuple(
@@ -140,12 +140,12 @@ class PodBindingCache:
     # --- one node -----------------------------------------------------------------------------
 
     def decision(self, node_info: NodeInfo) -> VolumeDecision:
-        """Return what is to be done on a node.
+        """Return the decision for a node.
 
         Raises
         ------
         MalformedObjectError, ValueError
-            When it cannot be told.
+            When the decision fails.
 
         *Cost*: a few passes over the free volumes of the classes; a second call costs nothing.
         """
@@ -156,7 +156,7 @@ class PodBindingCache:
         return known[1]
 
     def decision_for(self, node_name: str) -> VolumeDecision | None:
-        """Return what is to be done on a node of the cycle, or None if it has no such node."""
+        """Return the decision for a node of the cycle, or None if it has no such node."""
         known = self._decisions.get(node_name)
         if known is not None:
             return known[1]
@@ -203,7 +203,7 @@ class PodBindingCache:
         Raises
         ------
         MalformedObjectError, ValueError
-            When it cannot be told for one of them.
+            When the decision for one of them fails.
 
         *Cost*: a few passes over columns for each claim and each distinct demand of a volume.
         """
@@ -233,7 +233,7 @@ class PodBindingCache:
                 codes[~within] = NODE_CONFLICT
 
     def _judge_selected(self, nodes: NodesView, codes: npt.NDArray[np.int8]) -> None:
-        """Judge a pod of which a claim is being provisioned: for one node, if for any."""
+        """Judge a pod with a claim that is being provisioned: at most one node passes."""
         row = nodes.row(next(iter(self._selected))) if len(self._selected) == 1 else None
         kept = 0 if row is None else self.decision(nodes.node_info(row)).code
         codes |= BIND_CONFLICT

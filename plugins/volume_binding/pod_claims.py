@@ -32,11 +32,11 @@ class PodClaims:
     Attributes
     ----------
     bound
-        Those that have their volume.
+        Claims that have their volume.
     immediate
-        Those that somebody else should have bound already.
+        Claims that the volume controller should have bound already.
     delayed
-        Those that are bound once the pod has a node.
+        Claims that are bound once the pod has a node.
     """
 
     bound: tuple[PersistentVolumeClaim, ...]
@@ -45,18 +45,18 @@ class PodClaims:
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a claim has its volume and both sides know."""
+    """Return whether a claim has its volume and each refers to the other."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
 def has_claims(pod: Pod, storage: Storage) -> bool:
-    """Tell whether a pod has claims; all of them are there and in use by nobody else.
+    """Return whether a pod has claims, and check that all of them exist and can be used.
 
     Raises
     ------
     ClaimsNotReadyError
         When a claim is missing, has lost its volume, is being deleted or, for an ephemeral
-        volume, belongs to something else.
+        volume, belongs to another owner.
     """
     found = False
     namespace = pod.metadata.namespace
@@ -87,12 +87,12 @@ def has_claims(pod: Pod, storage: Storage) -> bool:
 
 
 def pod_claims(pod: Pod, storage: Storage) -> PodClaims:
-    """Return the claims of a pod, with what is assumed of them.
+    """Return the claims of a pod, with assumed changes.
 
     Raises
     ------
     ClaimsNotReadyError, ValueError
-        When a claim has gone since :func:`has_claims` looked, or a class is broken.
+        When a claim was deleted since :func:`has_claims`, or a class is malformed.
     """
     bound, immediate, delayed = [], [], []
     namespace = pod.metadata.namespace
@@ -116,7 +116,7 @@ def pod_claims(pod: Pod, storage: Storage) -> PodClaims:
 
 
 def all_bound(pod: Pod, storage: Storage) -> bool:
-    """Tell whether every claim of a pod has its volume."""
+    """Return whether every claim of a pod has its volume."""
     claims = map(storage.claims.get, claim_keys(pod))
     return all(claim is not None and is_fully_bound(claim) for claim in claims)
 

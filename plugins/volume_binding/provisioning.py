@@ -39,7 +39,7 @@ _MIN_REMEMBERED: Final = 256
 
 
 class CapacityMemory:
-    """The compiled topologies of capacities, for as long as these do not change.
+    """The compiled topologies of capacities, stored until these change.
 
     *Concurrency*: confined to the scheduling thread.
     """
@@ -48,7 +48,7 @@ class CapacityMemory:
         self._selectors: dict[tuple[str, str], tuple[CSIStorageCapacity, Selector | None]] = {}
 
     def selector(self, capacity: CSIStorageCapacity, num_known: int) -> Selector | None:
-        """Return which nodes can use a capacity; None for none."""
+        """Return the selector of the nodes that can use a capacity; None if no node can."""
         if len(self._selectors) > 2 * num_known + _MIN_REMEMBERED:
             self._selectors.clear()
         key = (capacity.metadata.namespace, capacity.metadata.name)
@@ -69,20 +69,20 @@ def _topology_selector(capacity: CSIStorageCapacity) -> Selector | None:
 
 
 class Provisioning:
-    """Whether and where a volume can be made for one claim.
+    """Whether and where a volume can be provisioned for one claim.
 
     Attributes
     ----------
     claim
         The claim.
     error
-        Why the question itself fails; empty when it does not.
+        The error that prevents a result; empty without an error.
     is_possible
-        Whether the class makes volumes at all.
+        Whether the class provisions volumes at all.
     topologies
-        The nodes that the class allows, one of these; None for all.
+        Selectors, of which a node must match one, of the class; None for all nodes.
     segments
-        The nodes where there is room, one of these; None for all.
+        Selectors, of which a node must match one, of sufficient capacities; None for all nodes.
     """
 
     __slots__ = ("claim", "error", "is_possible", "segments", "topologies")
@@ -114,23 +114,23 @@ class Provisioning:
     # --- one node -----------------------------------------------------------------------------
 
     def is_allowed(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether the class makes volumes for a node."""
+        """Return whether the class provisions volumes for a node."""
         return self.is_possible and _matches_any(self.topologies, labels)
 
     def has_room(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether the driver has room for the claim where a node can use it."""
+        """Return whether the driver has enough capacity for the claim that a node can use."""
         return _matches_any(self.segments, labels)
 
     # --- all nodes ----------------------------------------------------------------------------
 
     def allowed_mask(self, nodes: NodesView) -> BoolArray | None:
-        """Return bool (n_nodes,): the nodes that the class makes volumes for; None for all."""
+        """Return bool (n_nodes,): the nodes that the class provisions for; None for all."""
         if not self.is_possible:
             return np.zeros(len(nodes), dtype=np.bool_)
         return _any_mask(self.topologies, nodes)
 
     def room_mask(self, nodes: NodesView) -> BoolArray | None:
-        """Return bool (n_nodes,): the nodes for which the driver has room; None for all."""
+        """Return bool (n_nodes,): the nodes with enough capacity of the driver; None for all."""
         return _any_mask(self.segments, nodes)
 
 
@@ -173,7 +173,7 @@ def _segments_with_room(
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> Quantity | None:
-    """Return how large a volume a capacity admits, or None if it does not say."""
+    """Return the largest volume that a capacity allows, or None without a limit."""
     limit = capacity.maximum_volume_size
     return capacity.capacity if limit is None else limit
 
@@ -185,7 +185,7 @@ def _matches_any(selectors: tuple[Selector, ...] | None, labels: Mapping[str, st
 def _any_mask(selectors: Sequence[Selector] | None, nodes: NodesView) -> BoolArray | None:
     """Return the nodes that one of the selectors matches; None for all.
 
-    *Cost*: selectors that only ask for one label cost one look at its column together.
+    *Cost*: selectors that only compare one label cost one pass over its column together.
     """
     if selectors is None:
         return None

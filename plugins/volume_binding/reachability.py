@@ -47,23 +47,23 @@ def _compiled(required: NodeSelector) -> NodeSelectorMatcher:
 
 
 def compiled_affinity(affinity: VolumeNodeAffinity | None) -> NodeSelectorMatcher | None:
-    """Return the compiled demand of a volume on nodes, or None if every node will do."""
+    """Return the compiled node affinity of a volume, or None if it allows every node."""
     if affinity is None or affinity.required is None:
         return None
     return _compiled(affinity.required)
 
 
 def matches(matcher: NodeSelectorMatcher | None, labels: Mapping[str, str]) -> bool:
-    """Tell whether a node with these labels satisfies a volume's demand.
+    """Return whether a node with these labels satisfies a volume's node affinity.
 
-    A demand on the node's name is passed over, as kube-scheduler does it: it makes up a node of
-    the labels alone, and fields are not looked at where a node has none.
+    A requirement on the node's name is skipped, as in kube-scheduler: it builds a node from the
+    labels alone, and does not check fields where a node has none.
     """
     return matcher is None or any(term.matches_labels(labels) for term in matcher.terms)
 
 
 def mask(matcher: NodeSelectorMatcher | None, nodes: NodesView) -> BoolArray | None:
-    """Return bool (n_nodes,): the nodes that satisfy a volume's demand; None for all of them."""
+    """Return bool (n_nodes,): the nodes that satisfy a volume's node affinity; None for all."""
     if matcher is None:
         return None
     union: BoolArray = np.zeros(len(nodes), dtype=np.bool_)
@@ -80,7 +80,7 @@ def mask(matcher: NodeSelectorMatcher | None, nodes: NodesView) -> BoolArray | N
 def reachable(
     volume: PersistentVolume, labels: Mapping[str, str], node_name: str, storage: Storage
 ) -> bool:
-    """Tell whether a node can reach a bound volume.
+    """Return whether a node can reach a bound volume.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def reachable_mask(
         When an in-tree volume cannot be translated that one of the nodes ``among`` (None: all)
         serves through a driver.
 
-    *Cost*: a pass over the labels that the volume demands; for an in-tree volume a Python loop
+    *Cost*: a pass over the labels that the volume requires; for an in-tree volume a Python loop
     over the CSINodes as well.
     """
     of_nodes = mask(compiled_affinity(volume.spec.node_affinity), nodes)
