@@ -29,7 +29,7 @@ because somebody asks what would be without him, keeps his devices by this."""
 
 
 class GpuDemand(NamedTuple):
-    """What a pod takes: ``gpu_milli`` of each of ``gpus`` devices."""
+    """The GPU demand of a pod: ``gpu_milli`` of each of ``gpus`` devices."""
 
     gpu_milli: int
     gpus: int
@@ -43,10 +43,10 @@ class GpuBooks:
     resource
         The extended resource that counts thousandths of GPUs.
     annotation
-        Of pods: the numbers of their devices, separated by commas.
+        The annotation of a pod with the numbers of its devices, separated by commas.
     choose
-        Picks the device for a share of one GPU: gets the node, the pod and what is left of each
-        device, of which at least one has enough; returns the device's index.
+        Chooses the device for a share of one GPU: receives the node, the pod and the free share of
+        each device, of which at least one has enough; returns the device's index.
 
     Notes
     -----
@@ -62,11 +62,11 @@ class GpuBooks:
         self._pages: OrderedDict[str, dict[str, Devices]] = OrderedDict()
 
     def left(self, node: Node) -> tuple[list[int], list[Pod]]:
-        """Return what is left of each GPU of a node, in thousandths, and the pods that are new.
+        """Return the free share of each GPU of a node, in thousandths, and the new pods.
 
-        More than a device has is never taken from it: a node that is overcommitted has 0 left.
+        The free share is never negative: an overcommitted node has 0 left.
 
-        *Cost*: half a microsecond for each pod on the node; a choice for a new one besides.
+        *Cost*: half a microsecond for each pod on the node, and a choice for each new pod.
         """
         left = [WHOLE] * (node.allocatable(self._resource) // WHOLE)
         page = self._pages.get(node.name, {})
@@ -86,12 +86,12 @@ class GpuBooks:
             else:
                 unknown.append((pod, demand))
         for pod, demand, devices in guessed:
-            # Somebody who knew better may have been given this device meanwhile.
+            # A pod with an annotation may have been assigned this device meanwhile.
             if all(at < len(left) and left[at] >= demand.gpu_milli for at in devices):
                 _take(left, devices, demand.gpu_milli)
             else:
                 unknown.append((pod, demand))
-        # The largest first: what comes after has the best chance to find room.
+        # The largest first: the following pods are then most likely to fit.
         unknown.sort(key=lambda item: (-item[1].gpus, -item[1].gpu_milli, item[0].uid))
         new = []
         for pod, demand in unknown:
@@ -117,7 +117,7 @@ class GpuBooks:
     def _pick(self, node: Node, pod: Pod, demand: GpuDemand, left: Sequence[int]) -> Devices:
         enough = [at for at, amount in enumerate(left) if amount >= demand.gpu_milli]
         if len(enough) < demand.gpus:
-            # The node is overcommitted: take those that have most left.
+            # The node is overcommitted: take the devices with the largest free share.
             fullest_last = sorted(range(len(left)), key=lambda at: -left[at])
             return tuple(fullest_last[: demand.gpus])
         if demand.gpu_milli == WHOLE:

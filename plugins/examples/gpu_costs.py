@@ -44,12 +44,12 @@ def packed(left: Sequence[int], part: int) -> int:
 
 
 class PackedStates(NamedTuple):
-    """Nodes by what they have left, as columns.
+    """The free resources of nodes, as columns.
 
     Parameters
     ----------
     cpu_milli
-        int64, shape (n,): CPU that is left.
+        int64, shape (n,): the free CPU.
     model
         float64, shape (n,): an index into the models' names.
     gpus
@@ -61,7 +61,7 @@ class PackedStates(NamedTuple):
     gpus: FloatArray
 
     def largest(self) -> IntArray:
-        """Return what is left of the GPU of each node that has most left, int64 (n,)."""
+        """Return the largest free share of a GPU on each node, int64 (n,)."""
         largest: IntArray = self.gpus[0].astype(np.int64) % _BASE
         return largest
 
@@ -70,7 +70,7 @@ class PackedStates(NamedTuple):
         return PackedStates(self.cpu_milli[rows], self.model[rows], self.gpus[:, rows])
 
     def unpacked(self) -> GpuStates:
-        """Return the same with a column for each GPU, those with most left first."""
+        """Return the same with a column for each GPU, the largest free share first."""
         parts, n = self.gpus.shape
         rest = self.gpus.astype(np.int64)
         amounts = np.empty((n, parts * PACKED), dtype=np.int64)
@@ -81,7 +81,7 @@ class PackedStates(NamedTuple):
 
 
 class _Kept:
-    """The costs of one shape, and the states of nodes that they were worked out from, by slot."""
+    """The costs of one shape, and the states of nodes that they were computed from, by slot."""
 
     __slots__ = ("costs", "states")
 
@@ -98,7 +98,7 @@ class KeptCosts:
     Parameters
     ----------
     work_out
-        Gives the costs of a shape on some nodes, float64 (n,).
+        Returns the costs of a shape on some nodes, float64 (n,).
 
     Notes
     -----
@@ -110,7 +110,7 @@ class KeptCosts:
         self._kept: OrderedDict[GpuShape, _Kept] = OrderedDict()
 
     def clear(self) -> None:
-        """Forget all: the typical shapes or the slots have become others."""
+        """Drop all costs: the typical shapes or the slots have changed."""
         self._kept.clear()
 
     def of(
@@ -121,10 +121,10 @@ class KeptCosts:
         Parameters
         ----------
         slots
-            intp (n,), below ``num_slots``: always the same for one node, another for each.
+            intp (n,), below ``num_slots``: constant for each node, and distinct.
 
-        *Cost*: a few vector operations, and some 6 us for each node that is in another state
-        than when the shape was asked about last; 100 us if there is any.
+        *Cost*: a few vector operations, and some 6 us for each node whose state differs
+        from that at the last call for the shape; 100 us if there is any.
         """
         kept = self._kept.get(shape)
         if kept is None or len(kept.costs) < num_slots or len(kept.states.gpus) < len(states.gpus):
@@ -147,7 +147,7 @@ class KeptCosts:
         return kept.costs[slots]
 
     def _each_once(self, shape: GpuShape, states: PackedStates) -> FloatArray:
-        """Return the costs on nodes; what nodes in the same state have in common, only once."""
+        """Return the costs on nodes; equal states are computed only once."""
         if len(states.cpu_milli) <= _MANY:
             return self._work_out(shape, states.unpacked())
         together = np.vstack([states.cpu_milli, states.model, states.gpus])

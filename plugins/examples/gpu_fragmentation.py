@@ -49,9 +49,9 @@ _LEARN_AFTER: Final = 50
 
 
 class TypicalPod(berth.Args, frozen=True):
-    """One shape of a workload: ``weight`` pods that ask for so much CPU and GPU.
+    """One shape of a workload: ``weight`` pods that request this much CPU and GPU.
 
-    ``gpu_milli`` is what a pod asks for altogether, ``models`` those that will do (none: any).
+    ``gpu_milli`` is the total request of a pod, ``models`` the models that it accepts (none: any).
     """
 
     gpu_milli: int
@@ -61,9 +61,9 @@ class TypicalPod(berth.Args, frozen=True):
 
 
 class GpuFragmentation:
-    """Keeps idle GPUs usable: a pod goes where it tears up least of what others could use.
+    """Keeps idle GPUs usable: prefers nodes where a pod leaves the most usable GPU for others.
 
-    Refuses nodes that have no single GPU for a share, or not enough untouched ones.
+    Rejects nodes that have no single GPU for a share, or not enough unused ones.
     """
 
     class Args(berth.Args, frozen=True):
@@ -122,15 +122,15 @@ class GpuFragmentation:
                 given[shape] += typical.weight  # type: ignore[assignment] # weights add up as well
         self._typical = TypicalShapes(given or {_FIRST_GUESS: 1.0}, args.popularity)
 
-    # --- what the scheduler asks ----------------------------------------------------------------
+    # --- called by the scheduler --------------------------------------------------------------
 
     def signature(self, pod: Pod) -> Hashable:
-        """Return what of the pod counts, and which typical shapes it is judged by."""
+        """Return the pod's requests, and the typical shapes that it is judged by."""
         self._learn()
         return self._version, pod.requests(self.args.resource), self._shape_of(pod)
 
     def filter(self, pod: Pod, nodes: Nodes) -> BoolArray:
-        """Pass the nodes that have GPUs for the pod."""
+        """Return the nodes that have GPUs for the pod."""
         self._learn()
         if not pod.requests(self.args.resource):
             return np.ones(len(nodes), dtype=np.bool_)
@@ -146,7 +146,7 @@ class GpuFragmentation:
         """Return whole numbers from 0 to 100: 50 where the fragment stays as it is.
 
         The steps are wide on purpose, 40 thousandths of a GPU at the middle: the cost is an
-        estimate, and nodes that are nearly as good leave something to decide for other scores.
+        estimate, and other scores decide between nodes that are nearly as good.
         """
         shape = self._shape_of(pod)
         if shape is None:
@@ -174,11 +174,11 @@ class GpuFragmentation:
 
     @property
     def models(self) -> Sequence[str]:
-        """The models of GPU that were seen, in the order of their numbers."""
+        """The known models of GPU, in the order of their numbers."""
         return tuple(self._models)
 
     def states(self, nodes: Nodes) -> GpuStates:
-        """Return what is left of nodes: their GPUs, the fullest last, their CPU and models."""
+        """Return the free resources of nodes: GPUs, the fullest last, CPU and models."""
         return self._columns(nodes).unpacked()
 
     # --- pods -----------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ class GpuFragmentation:
         return shape_of(pod.requests("cpu"), demand, self._of(pod) if demand else frozenset())
 
     def _of(self, pod: Pod) -> frozenset[str]:
-        """Return the models that the pod may run on, as far as it names them; empty for any."""
+        """Return the models that the pod may run on, if it names any; empty for all models."""
         label = self.args.model_label
         chosen = pod.node_selector.get(label)
         if chosen is not None:
@@ -213,9 +213,9 @@ class GpuFragmentation:
     # --- the workload ---------------------------------------------------------------------------
 
     def _learn(self) -> None:
-        """Take over what was counted, if it is enough to change something.
+        """Apply the counted shapes if the typical shapes change noticeably.
 
-        Only between pods: all that is said of one pod is said by the same shapes.
+        Call it only between pods: all results for one pod use the same shapes.
         """
         total = self._counts.total()
         if self.args.typical_pods or self._new < max(_LEARN_AFTER, total // 8):
@@ -232,7 +232,7 @@ class GpuFragmentation:
     # --- nodes ----------------------------------------------------------------------------------
 
     def _costs(self, shape: GpuShape, nodes: Nodes) -> FloatArray:
-        """Return what a pod of a shape costs on each node, infinite where there is no GPU for it.
+        """Return the cost of a pod of a shape on each node, infinite where there is no GPU for it.
 
         *Cost*: a few vector operations, and some 100 us for the nodes that changed since the last
         pod of the shape.
@@ -270,7 +270,7 @@ class GpuFragmentation:
         return self._models.index(name)
 
     def _packed_left(self, part: int, node: Node) -> float:
-        """Return what is left of five of a node's GPUs, as one number."""
+        """Return the free shares of five of a node's GPUs, as one number."""
         return packed(self._left(node), part)
 
     def _whole(self, node: Node) -> float:

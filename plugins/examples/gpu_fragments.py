@@ -37,10 +37,10 @@ _CHUNK: Final = 1024
 
 
 class GpuShape(NamedTuple):
-    """What of a pod matters to fragments: pods of one shape are alike.
+    """The requests of a pod that matter for fragments: pods of one shape are alike.
 
-    ``gpu_milli`` is what it needs of each of ``gpus`` devices: less than 1000 only for a share
-    of a single one. ``models`` are the models of GPU that will do; none named means any.
+    ``gpu_milli`` is the need of each of ``gpus`` devices: less than 1000 only for a share of a
+    single device. ``models`` are the models of GPU that are accepted; none named means any.
     """
 
     cpu_milli: int
@@ -50,7 +50,7 @@ class GpuShape(NamedTuple):
 
     @property
     def demand_milli(self) -> int:
-        """What it needs of all devices together, in thousandths of a GPU."""
+        """The need of all devices together, in thousandths of a GPU."""
         return self.gpu_milli * self.gpus
 
     @property
@@ -62,9 +62,9 @@ class GpuShape(NamedTuple):
 def shape_of(
     cpu_milli: int, demand_milli: int, models: frozenset[str] = _ANY_MODEL
 ) -> GpuShape | None:
-    """Return the shape of a pod that asks for ``demand_milli`` of GPU altogether.
+    """Return the shape of a pod that requests ``demand_milli`` of GPU in total.
 
-    None if there is no such thing: more than one GPU is a number of whole ones.
+    None if there is no such shape: more than one GPU must be a number of whole GPUs.
     """
     if demand_milli == 0:
         return GpuShape(cpu_milli, models=models)
@@ -76,14 +76,14 @@ def shape_of(
 
 
 class GpuStates(NamedTuple):
-    """Nodes by what they have left.
+    """The free resources of nodes.
 
     Parameters
     ----------
     cpu_milli
-        int64, shape (n,): CPU that is left.
+        int64, shape (n,): the free CPU.
     gpu_milli
-        int64, shape (n, width): what is left of each GPU; 0 where a node has no more of them.
+        int64, shape (n, width): the free share of each GPU; 0 where a node has fewer GPUs.
     model
         int64, shape (n,): the node's model of GPU, an index into the models' names.
     """
@@ -98,7 +98,7 @@ class GpuStates(NamedTuple):
 
 
 class TypicalShapes:
-    """The shapes that a workload is made of, and how much of it each is.
+    """The shapes of a workload's pods, and the share of each shape.
 
     Parameters
     ----------
@@ -110,14 +110,14 @@ class TypicalShapes:
     Notes
     -----
     *Concurrency*: immutable. *Source*: the paper's section 5.1 takes the shapes of 95 % of the
-    tasks; rare ones would cost time and say little.
+    tasks; rare ones would cost time and have little influence.
     """
 
     def __init__(self, counts: Mapping[GpuShape, float], popularity: float = 1.0) -> None:
         wanted = popularity * sum(counts.values())
         chosen: list[tuple[GpuShape, float]] = []
         reached = 0.0
-        # The order among equals is that of the shapes, so that it does not depend on who came.
+        # The order among equals is that of the shapes, not that of arrival.
         for shape, count in sorted(counts.items(), key=_most_frequent_first):
             if chosen and reached >= wanted:
                 break
@@ -138,7 +138,7 @@ class TypicalShapes:
         self._allowed: BoolArray = np.zeros((0, len(shapes)), dtype=np.bool_)
 
     def allow(self, models: Sequence[str]) -> None:
-        """Learn the names of all models; what was known must stand at the same index."""
+        """Set the names of all models; known models must keep their index."""
         self._allowed = np.array(
             [[not allowed or name in allowed for allowed in self._models] for name in models],
             dtype=np.bool_,
@@ -170,15 +170,15 @@ class TypicalShapes:
         return lost
 
     def costs(self, states: GpuStates, shape: GpuShape) -> tuple[FloatArray, IntArray]:
-        """Return what a pod of a shape costs on each node, with the GPU that is best for it.
+        """Return the cost of a pod of a shape on each node, with the best GPU for it.
 
         Returns
         -------
         costs
             float64 (n,): by how much the fragment grows, in thousandths of a GPU; infinite where
-            the node has no GPU for the pod. CPU and models are not looked at: other filters do.
+            the node has no GPU for the pod. CPU and models are not checked; other filters do so.
         left
-            int64 (n,): what was left of the GPU that a share is to be cut from, before it is; 0
+            int64 (n,): the free share of the GPU that a share is taken from, before it is taken; 0
             for all other shapes.
 
         *Cost*: as :meth:`fragments`, for each node as many times as it has GPUs with different
@@ -197,7 +197,7 @@ class TypicalShapes:
             costs[fit] = self.fragments(after) - self.fragments(before)
             return costs, left
         possible = states.gpu_milli >= shape.gpu_milli
-        # GPUs of one node with the same amount left are the same to us.
+        # GPUs of one node with the same free share are equivalent.
         for later in range(1, width):
             same = states.gpu_milli[:, :later] == states.gpu_milli[:, later : later + 1]
             possible[:, later] &= ~same.any(axis=1)

@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 class Headroom:
     """Keeps a share of each node free of all pods but those of one class.
 
-    Pods of the class may use the whole node. All others together leave it its share, whether it
-    is used at the moment or not: so a burst of the class starts at once, and preempts nobody.
+    Pods of the class may use the whole node. All other pods together leave the share
+    free, whether it is used at the moment or not: so a burst of the class starts at once, and
+    preempts no pod.
 
     Notes
     -----
-    *Cost* at 5 000 nodes: some 80 us for a pod and two resources, less for one whose like was
-    there before.
+    *Cost* at 5 000 nodes: some 80 us for a pod and two resources, less after an
+    alike pod.
     """
 
     class Args(berth.Args, frozen=True):
-        """Whose headroom it is, how large, and where.
+        """The pods that may use the headroom, its size, and its nodes.
 
         Parameters
         ----------
@@ -61,7 +62,7 @@ class Headroom:
         self.reason = f"node(s) had only the headroom left that is kept for {args.value} pods"
 
     def filter(self, pod: berth.Pod, nodes: berth.Nodes) -> npt.NDArray[np.bool_]:
-        """Return which nodes keep their headroom if the pod comes, bool (n,)."""
+        """Return the nodes that keep their headroom with the pod, bool (n,)."""
         enough = np.ones(len(nodes), dtype=np.bool_)
         if self._is_of_class(pod):
             return enough
@@ -76,7 +77,7 @@ class Headroom:
         return enough
 
     def filter_one(self, pod: berth.Pod, node: berth.Node) -> bool:
-        """Return whether one node does."""
+        """Return whether one node keeps its headroom with the pod."""
         if self._is_of_class(pod):
             return True
         if any(node.label(key) != value for key, value in self.args.nodes.items()):
@@ -91,7 +92,7 @@ class Headroom:
         return True
 
     def signature(self, pod: berth.Pod) -> Hashable:
-        """Return the class and the requests: all of the pod that counts."""
+        """Return the class and the requests of the pod."""
         if self._is_of_class(pod):
             return True
         return tuple(pod.requests(resource) for resource in self.args.share)
@@ -100,7 +101,7 @@ class Headroom:
         return pod.labels.get(self.args.label) == self.args.value
 
     def _of_class(self, nodes: berth.Nodes, resource: str) -> npt.NDArray[np.float64]:
-        """Return what the pods of the class have asked for on each node, float64 (n,)."""
+        """Return the requests of the pods of the class on each node, float64 (n,)."""
         return nodes.per_node(
             resource, lambda node: self._requested_by_class(node, resource), of_pods=True
         )

@@ -30,20 +30,20 @@ _FEW_SLOTS = 1024
 class LoadAware:
     """Prefers nodes whose measured CPU utilization comes nearest to a target, from below.
 
-    A node that was not measured, or too long ago, is judged by what its pods have requested, as if
-    they used all of it.
+    A node without a recent measurement is judged by the requests of its pods, as if they used all
+    of them.
 
     Notes
     -----
-    A measurement knows nothing of the pods that came after it. Without a correction all pods
-    between two measurements would go to the same node, so what has been requested since the last
-    measurement is added to it.
+    A measurement does not include the pods that were placed after it. Without a correction all
+    pods between two measurements would go to the same node, so the requests since the last
+    measurement are added to it.
 
     *Cost* at 5 000 nodes: some 110 us for a pod.
     """
 
     class Args(berth.Args, frozen=True):
-        """What is measured, and what is wanted.
+        """The metric, the target, and the expected use of requests.
 
         Parameters
         ----------
@@ -52,9 +52,9 @@ class LoadAware:
         target
             The utilization up to which nodes are filled, within 0 to 1.
         usage_of_request
-            How much of what a pod requests it is expected to use.
+            The share of its request that a pod is expected to use.
         default_milli_cpu
-            What a pod that requests nothing is expected to use.
+            The CPU that a pod without a request is expected to use.
         """
 
         metric: str = "cpu_utilization"
@@ -103,7 +103,7 @@ class LoadAware:
         return np.maximum(np.where(share <= target, below, above), 0.0)
 
     def score_one(self, pod: berth.Pod, node: berth.Node) -> float:
-        """Return the same of one node."""
+        """Return the score of one node."""
         requested, cpus = node.requested(_CPU), max(node.allocatable(_CPU), 1)
         slot = self._slots.get(node.name, len(self._requested))
         before = self._requested[slot] if slot < len(self._requested) else requested
@@ -123,7 +123,7 @@ class LoadAware:
         return requests * self.args.usage_of_request
 
     def _follow(self, everywhere: berth.Nodes) -> None:
-        """Note what has been requested whenever there are new measurements."""
+        """Store the requested amounts whenever there are new measurements."""
         measured = everywhere.metric(self.args.metric)
         if measured is self._seen:
             return
@@ -137,7 +137,7 @@ class LoadAware:
         self._requested = np.append(self._requested, np.zeros(missing))
         before = self._measured[slots]
         was_known = ~np.isnan(before)
-        # The same numbers in another order are no new measurement: nodes have come or gone.
+        # The same numbers in another order are not a new measurement: the nodes have changed.
         is_new = bool((measured[was_known] != before[was_known]).any())
         noted = slots if is_new else slots[~was_known]
         requested = everywhere.requested(_CPU)

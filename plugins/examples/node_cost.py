@@ -20,26 +20,26 @@ _GIB = 1 << 30
 class NodeCost:
     """Prefers nodes with a low cost.
 
-    What creates nodes knows what it pays, and can write it into a label: ``0.384`` for 38.4 cents
-    an hour. Whose unit of money it is does not matter, as long as it is one.
+    The system that creates nodes can write their price into a label: ``0.384`` for 38.4 cents an
+    hour. Any currency can be used, as long as all nodes use the same one.
 
     Notes
     -----
-    *Cost* at 5 000 nodes: 30 to 50 us for a pod, less for one whose like was there before.
+    *Cost* at 5 000 nodes: 30 to 50 us for a pod, less after an alike pod.
     """
 
     class Args(berth.Args, frozen=True):
-        """Where the cost stands, and what it is the cost of.
+        """The label with the cost, and the unit that costs are compared for.
 
         Parameters
         ----------
         label
-            The label of a node that says what it costs.
+            The label of a node with its cost.
         per
             ``node`` to compare whole nodes, which favours small ones; ``cpu`` or ``memory`` to
-            compare what one CPU or one GiB costs on them.
+            compare the cost of one CPU or one GiB.
         unpriced
-            What a node is taken to cost that does not say so.
+            The assumed cost of a node without the label.
         """
 
         label: str = "example.com/cost-per-hour"
@@ -65,7 +65,7 @@ class NodeCost:
         return cost / (np.maximum(nodes.allocatable(self.args.per), 1) / unit)
 
     def score_one(self, pod: berth.Pod, node: berth.Node) -> float:
-        """Return the same of one node."""
+        """Return the cost of one node."""
         cost = node.label_number(self.args.label, self.args.unpriced)
         if self.args.per == "node":
             return cost
@@ -73,5 +73,5 @@ class NodeCost:
         return cost / (max(node.allocatable(self.args.per), 1) / unit)
 
     def signature(self, pod: berth.Pod) -> Hashable:
-        """Return the same for all pods: a node costs what it costs."""
+        """Return one signature for all pods: the cost does not depend on the pod."""
         return ()

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 class RackSpread:
     """Prefers racks that have few pods of the same workload, and fills none beyond a limit.
 
-    A topology spread constraint does the like for those who write one into each pod. Here nobody
-    has to: a label that the pods have anyway says what belongs together.
+    A topology spread constraint does the same if each pod contains one. This plugin needs no
+    constraint: a label that the pods have anyway names their workload.
 
     Notes
     -----
     *Cost* at 5 000 nodes: some 90 us for a pod, 140 with a limit. There is no form
-    for one node: what a rack holds is seen from all of its nodes only.
+    for one node: the pods of a rack are known only from all of its nodes.
     """
 
     class Args(berth.Args, frozen=True):
-        """What a rack and what a workload is.
+        """The labels that define racks and workloads, and the limit.
 
         Parameters
         ----------
@@ -59,7 +59,7 @@ class RackSpread:
         self.args = args
 
     def filter(self, pod: berth.Pod, nodes: berth.Nodes) -> BoolArray:
-        """Return which nodes are in racks below the limit, bool (n,)."""
+        """Return the nodes in racks below the limit, bool (n,)."""
         workload = pod.labels.get(self.args.workload_label)
         if self.args.max_per_rack is None or workload is None:
             return np.ones(len(nodes), dtype=np.bool_)
@@ -68,10 +68,10 @@ class RackSpread:
         return room[self._racks(nodes)]
 
     def score(self, pod: berth.Pod, nodes: berth.Nodes) -> IntArray:
-        """Return how many pods of the workload each node's rack has, int64 (n,).
+        """Return the number of pods of the workload in each node's rack, int64 (n,).
 
-        Those on nodes that cannot run the pod count as well. A node that is in no rack counts as
-        if it were in the fullest: where nothing is known, nothing is promised.
+        Those on nodes that cannot run the pod count as well. A node without a rack counts as
+        if it were in the fullest rack, because its location is unknown.
         """
         workload = pod.labels.get(self.args.workload_label)
         if workload is None:
@@ -83,7 +83,7 @@ class RackSpread:
         return nodes.label(self.args.rack_label).ids
 
     def _pods_by_rack(self, pod: berth.Pod, nodes: berth.Nodes, workload: str) -> IntArray:
-        """Return the pods of the workload in each rack of the cluster, in none as in the fullest.
+        """Return the number of pods of the workload in each rack; "no rack" counts as the fullest.
 
         int64 (n_racks + 1,), by the numbers of :meth:`_racks`.
         """

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class TightestFit:
-    """Prefers nodes on which little is left once the pod is there.
+    """Prefers nodes with few free resources after the pod is placed.
 
-    Unlike ``MostAllocated``, which looks at the share of a node that is in use, it looks at the
+    Unlike ``MostAllocated``, which compares the share of a node that is in use, it compares the
     amount that is left: a small node is preferred to a large one that is as full.
 
     Notes
@@ -28,7 +28,7 @@ class TightestFit:
     """
 
     class Args(berth.Args, frozen=True):
-        """Which resources count, and how much: an amount is a share of the largest node's."""
+        """The resources and their weights; amounts are relative to the largest node's."""
 
         resources: dict[str, float] = msgspec.field(
             default_factory=lambda: {"cpu": 1.0, "memory": 1.0}
@@ -49,7 +49,7 @@ class TightestFit:
         self.args = args
 
     def score(self, pod: berth.Pod, nodes: berth.Nodes) -> npt.NDArray[np.float64]:
-        """Return what is left on each node: 1 is all of the largest node, float64 (n,)."""
+        """Return the free share of each node: 1 is all of the largest node, float64 (n,)."""
         left = np.zeros(len(nodes))
         everywhere = nodes.all_nodes
         for resource, weight in self.args.resources.items():

@@ -85,13 +85,13 @@ class NodeResourcesFitArgs(PluginArgs, frozen=True):
         """
         for index, name in enumerate(self.ignored_resources or ()):
             if not is_qualified_name(name):
-                raise ArgsError(f"ignoredResources[{index}]", f"{name!r} is no qualified name")
+                raise ArgsError(f"ignoredResources[{index}]", f"{name!r} is not a qualified name")
         for index, group in enumerate(self.ignored_resource_groups or ()):
             path = f"ignoredResourceGroups[{index}]"
             if "/" in group:
                 raise ArgsError(path, f"the resource group {group!r} must not contain '/'")
             if not is_qualified_name(group):
-                raise ArgsError(path, f"{group!r} is no qualified name")
+                raise ArgsError(path, f"{group!r} is not a qualified name")
         if self.scoring_strategy is not None:
             _validate_strategy(self.scoring_strategy)
 
