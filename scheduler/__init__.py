@@ -1,1 +1,1 @@
-"""What is done: watching, queueing, deciding in order, binding, reporting."""
+"""The package is the scheduler: it watches, queues, schedules pods in order, binds and reports."""

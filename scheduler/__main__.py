@@ -1,4 +1,4 @@
-"""``python -m scheduler`` is ``berth``."""
+"""Run ``berth`` as ``python -m scheduler``."""
 
 from __future__ import annotations
 

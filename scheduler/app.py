@@ -1,4 +1,4 @@
-"""The one module that knows everyone: makes the parts, starts them in order, ends them in order."""
+"""Create all parts of the program, start them in order, and stop them in order."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""The scheduler's parts, put together: what is known, what acts, and who decides.
+"""Assemble the scheduler's parts: those that know, those that act, and those that decide.
 
-    Known     the cluster, the pods that wait, and the watches that keep both up to date
-    Acting    whatever writes: bindings, evictions, conditions, Events
+    Known     the cluster, the queued pods, and the watches that keep both up to date
+    Acting    the writers: bindings, evictions, conditions, Events
     Deciding  the profiles with their plugins, and the loop that runs one cycle after another
 
 Read from top to bottom: each part is given what stands above it. Where two parts need each other,
-one of them is told by a call: the queue gives
-:class:`~scheduler.queueing.requeue_slices.WakeUpSlices` what it shall call, and profiles arrive by
+one of them is set later by a call: the queue passes
+:class:`~scheduler.queueing.requeue_slices.WakeUpSlices` its callback, and profiles arrive by
 :class:`~scheduler.profiles.profile_swap.ProfileSwap`, the first ones as all later ones.
-:mod:`scheduler.app` starts and stops what is made here.
+:mod:`scheduler.app` starts and stops these parts.
 """
 
 from __future__ import annotations

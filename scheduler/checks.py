@@ -1,4 +1,4 @@
-"""What is known, held against what it was made from: cache, watches, API server."""
+"""Run the comparisons of the cache with the watches, and of these with the API server."""
 
 from __future__ import annotations
 

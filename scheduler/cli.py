@@ -1,4 +1,4 @@
-"""The command line: ``berth run``, ``explain``, ``check-config``, ``version``."""
+"""Parse the command line: ``berth run``, ``explain``, ``check-config``, ``version``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The kinds of objects that are read from the API server, with the table of those that are watched.
+"""Define the kinds that are read from the API server, with the table of those that are watched.
 
-Whatever differs from one kind to another stands here, once: how its objects are decoded, where
-they go, which cluster event a change means, and whether berth can do without it. The watches, their
-metrics and the search for lost events, the rights that are asked for at the start, the role in the
+All differences between kinds are defined here, once: how objects are decoded, where they go, which
+cluster event a change means, and whether berth can do without the kind. The watches, their
+metrics and the search for lost events, the permissions checked at the start, the role in the
 chart, and what ``berth explain`` lists all follow :data:`WATCHED`.
 
 Concurrency: immutable.

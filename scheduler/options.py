@@ -1,4 +1,4 @@
-"""What the command line adds to the configuration file."""
+"""Define the options that the command line adds to the configuration file."""
 
 from __future__ import annotations
 

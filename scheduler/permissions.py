@@ -1,6 +1,6 @@
-"""What berth has to be allowed, asked for at the start: better no start than pods that fail.
+"""Check berth's permissions at the start: a failed start is better than failing pods.
 
-A right that only one feature needs is no reason not to start: without it that feature is off.
+A missing permission of one feature only does not prevent the start: that feature is disabled.
 """
 
 from __future__ import annotations

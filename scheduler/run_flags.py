@@ -1,4 +1,4 @@
-"""The flags of ``berth run``, and what they come to."""
+"""Define the flags of ``berth run``, and convert them into options."""
 
 from __future__ import annotations
 

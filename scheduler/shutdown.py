@@ -1,4 +1,4 @@
-"""Ends what schedules and writes, in order, so that the next leader finds everything settled."""
+"""Stop scheduling and writing in order, so that the next leader finds every write settled."""
 
 from __future__ import annotations
 

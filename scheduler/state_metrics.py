@@ -1,4 +1,4 @@
-"""The gauges: what is asked for when somebody scrapes."""
+"""Provide the gauges, which are read at each scrape."""
 
 from __future__ import annotations
 

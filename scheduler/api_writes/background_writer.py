@@ -1,10 +1,10 @@
-"""Writes that nobody waits for, sent by a few workers on the loop.
+"""Send writes in the background, by a few workers on the event loop.
 
     caller -> inbox -> receive -> queue -> a few workers -> API server
 
-A caller needs a few hundred nanoseconds and never waits. What cannot be kept is dropped and
-counted. While binds press, one worker goes on and the others hold back, the less the fuller the
-queue is.
+A caller needs a few hundred nanoseconds and never waits. A write above the limit of the queue is
+dropped and counted. While many binds are in flight, one worker continues and the others pause, the
+less the fuller the queue is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Binding a pod through the API, with every kind of answer settled.
+"""Bind a pod through the API, and settle every kind of response.
 
 An answer that leaves open whether the binding was made is settled by asking for the pod, and
 the binding is sent again to the same node if it was not. It is never sent to a second node before

@@ -1,8 +1,8 @@
-"""How many bindings may press on the API server at one time, and the scheduling thread with them.
+"""Limit the concurrent bindings to the API server, and with them the scheduling thread.
 
 A slot belongs to a binding whose request is under way, or about to be. A binding that only waits
-(for a plugin, for volumes, for the pause before another attempt) gives its slot back, so that no
-number of bindings which get nowhere can hold up those of other pods.
+(for a plugin, for volumes, for the pause before another attempt) gives its slot back, so that
+bindings without progress, however many, do not delay those of other pods.
 """
 
 from __future__ import annotations

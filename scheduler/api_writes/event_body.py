@@ -1,4 +1,4 @@
-"""An Event as the API server takes it.
+"""Build the body of an Event within the API server's limits.
 
 Source: k8s.io/api/events/v1 and client-go tools/events, event_recorder.go (1.36); the limits are
 those of kube-apiserver, pkg/apis/core/validation/events.go.

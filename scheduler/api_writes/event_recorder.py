@@ -1,4 +1,4 @@
-"""Events about pods, sent behind the binds.
+"""Record Events about pods, sent with lower priority than the binds.
 
     event() -> series -> queue -> a few workers -> API server
 

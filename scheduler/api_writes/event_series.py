@@ -1,6 +1,6 @@
-"""Events that happen again, counted into one.
+"""Count repeated Events in one series.
 
-A pod that does not fit is refused every few minutes, for hours, with the same words. That is one
+A pod that does not fit is rejected every few minutes, for hours, with the same message. That is one
 Event with a count, not a hundred Events.
 
 Source: client-go tools/events, event_broadcaster.go (1.36).

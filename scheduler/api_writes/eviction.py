@@ -1,4 +1,4 @@
-"""Evicting one pod: out of the scheduler's own hands, or through the API.
+"""Evict one pod: from Permit inside the scheduler, or through the API.
 
     held by Permit -> sent back, nothing is deleted
     otherwise      -> condition DisruptionTarget -> DELETE with the pod's UID

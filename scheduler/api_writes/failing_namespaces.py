@@ -1,8 +1,8 @@
-"""Namespaces in which writes fail whatever is tried: there each is sent once.
+"""Track namespaces in which writes keep failing: there each write is sent once.
 
-A webhook that a tenant has broken refuses every write of that namespace. To try each of them again
-and again would keep whoever writes from the writes of others, so once one was given up after all
-its attempts the next ones get a single one, until one is accepted.
+A webhook that a tenant has broken rejects every write of that namespace. Retrying each of them
+would keep the workers from the writes of other namespaces. So once a write was abandoned after all
+its attempts, the next ones get a single attempt, until one is accepted.
 """
 
 from __future__ import annotations

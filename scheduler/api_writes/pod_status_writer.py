@@ -1,4 +1,4 @@
-"""The condition that says why a pod waits, written when it changes and not otherwise.
+"""Write the condition that explains why a pod is pending, only when it changes.
 
     unscheduled() -> waiting, one for each UID -> a few workers -> API server
 

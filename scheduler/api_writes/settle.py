@@ -1,11 +1,11 @@
-"""Sends a write until it is settled: until it is known to have taken effect, or is given up.
+"""Send a write until it is settled: until it is known to have taken effect, or is abandoned.
 
     call -> accepted                                            its result
          -> failed -> pause -> in doubt: what became of it? ->  the result of that
                                                             ->  call again, or give up
 
-Whoever writes says what the call is, how to tell that it took effect although it failed, and when
-to give up. Everything else about an attempt follows from its error, see
+The caller defines the call, how to detect that it took effect although it failed, and when to
+abandon it. Everything else about an attempt follows from its error, see
 :func:`~scheduler.client.errors.classify`.
 """
 

@@ -1,4 +1,4 @@
-"""Writes volumes and claims: which claim a volume is kept for, for which node one is to be made.
+"""Write volumes and claims: the claim of a volume, and the node to provision a volume for.
 
 Each write is a merge patch of the one field and the annotations, over the version that was read:
 what we do not know of an object is never lost, and a change that came between is found out.

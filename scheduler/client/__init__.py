@@ -1,5 +1,6 @@
-"""The API server as seen from the scheduler: credentials, HTTP, limits, errors, typed calls.
+"""The package is the client of the API server: credentials, HTTP, limits, errors, typed calls.
 
-One module knows one thing: credentials, TLS, HTTP/1.1, limits, refusals, paths. What is asked
-and why belongs to the rooms above; keeping up with changes belongs to :mod:`scheduler.informers`.
+Each module has one subject: credentials, TLS, HTTP/1.1, limits, error responses, paths. Which
+requests are sent, and why, belongs to the packages above; watching changes belongs to
+:mod:`scheduler.informers`.
 """

@@ -1,8 +1,8 @@
-"""The calls that the scheduler makes, by what they mean.
+"""Provide one method for each API call of the scheduler.
 
-Paths, bodies and content types are known here and nowhere else. Whatever fails is the
-transport's :class:`~scheduler.client.errors.ApiError`, unchanged: what follows from it is
-:func:`~scheduler.client.errors.classify`'s to say.
+Only this module knows paths, bodies and content types. A failure is the transport's
+:class:`~scheduler.client.errors.ApiError`, unchanged;
+:func:`~scheduler.client.errors.classify` decides what follows from it.
 
 Source: Kubernetes API 1.36: core/v1 pods, pods/binding, pods/status, persistentvolumes and
 persistentvolumeclaims, events.k8s.io/v1 events, authorization.k8s.io/v1 selfsubjectaccessreviews.

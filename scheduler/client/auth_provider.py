@@ -1,8 +1,8 @@
-"""Old ``auth-provider`` users (OpenID Connect, Google), whose tokens the client library renews.
+"""Support old ``auth-provider`` users (OpenID Connect, Google); the client library renews tokens.
 
-This is the one place that needs the `kubernetes` package to know who we are, and so the only one
-that imports it: its import takes longer than connecting to an API server and listing it. It is
-imported by whoever has met such a user.
+Only this module needs the `kubernetes` package for authentication, so only this module imports it:
+the import takes longer than connecting to an API server and listing it. The module is imported
+when a kubeconfig contains such a user.
 """
 
 from __future__ import annotations

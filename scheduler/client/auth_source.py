@@ -1,4 +1,4 @@
-"""Where the proof of who we are comes from, one class for each way a kubeconfig knows."""
+"""Provide the client's credentials, by one class for each method of a kubeconfig."""
 
 from __future__ import annotations
 

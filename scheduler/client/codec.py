@@ -1,8 +1,8 @@
-"""Bytes of the API to immutable structs, and what becomes of bytes that are not an object.
+"""Decode the API's bytes into immutable structs, and report bytes that are not an object.
 
-The fast way is one call of msgspec. What it refuses is looked at once more with Go's eyes, for
-whom null is the same as absent, before the object is given up: one object, with its name, as an
-error that says where in it the bad value stands.
+The fast path is one call of msgspec. An object that it rejects is decoded once more by Go's rules,
+for which null is the same as absent. If that fails too, that one object is rejected with an error
+that contains its name and the path of the bad value.
 
 Concurrency: everything here may be used from any thread.
 """

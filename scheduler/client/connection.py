@@ -1,6 +1,6 @@
-"""One connection to the API server, which carries one exchange at a time.
+"""Hold one connection to the API server, which carries one request and response at a time.
 
-What can go wrong is one exception with one question answered: had anything been sent?
+Every failure is one exception, which reports whether anything had been sent.
 
 Concurrency: loop-confined.
 """

@@ -1,4 +1,4 @@
-"""The ways to the API server, kept apart so that none has to wait for another."""
+"""Create separate transports to the API server, so that none has to wait for another."""
 
 from __future__ import annotations
 

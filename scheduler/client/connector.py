@@ -1,4 +1,4 @@
-"""Making connections to the API server: directly or through a proxy, with TLS or without.
+"""Open connections to the API server: directly or through a proxy, with TLS or without.
 
 Concurrency: loop-confined.
 """

@@ -1,4 +1,4 @@
-"""Finding the way to the API server: kubeconfig files, or the pod that this runs in."""
+"""Find the API server and the credentials: in kubeconfig files, or in the pod of this process."""
 
 from __future__ import annotations
 

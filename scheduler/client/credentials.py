@@ -1,9 +1,9 @@
-"""Where the API server is, how to know it, and how to prove who we are; kept fresh.
+"""Hold the API server's address and CA and the client's credentials, and renew them.
 
-:mod:`scheduler.client.credential_search` finds them, :class:`Credentials` keeps them: tokens are
-read again, programs run again, certificates loaded again before the old ones run out. What cannot
-be renewed for the moment stays as it was: a token file that is empty for an instant during its
-rotation shall not stop the scheduler.
+:mod:`scheduler.client.credential_search` finds them, :class:`Credentials` renews them: tokens are
+read again, programs run again, certificates loaded again before the old ones expire. What cannot
+be renewed for the moment stays unchanged: a token file that is empty for an instant during its
+rotation must not stop the scheduler.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What can go wrong with a request, and what is to be done about it.
+"""Describe the failures of a request, and classify how to react to each.
 
 A failure is a value with four facts (status, reason, Retry-After, and whether a write may have
-been carried out all the same). What follows from them is one pure function, :func:`classify`, so
-that binds, status patches, Events and lists cannot each grow a policy of their own.
+been carried out all the same). One pure function, :func:`classify`, decides what follows from
+them, so that binds, status patches, Events and lists share one policy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A program that a kubeconfig names to obtain credentials: run, and its answer read.
+"""Run the program that a kubeconfig names to obtain credentials, and read its output.
 
 The client library runs such programs too, but logs their failure instead of reporting it, waits
 for them without a limit, and knows neither ``provideClusterInfo`` nor commands beside the

@@ -1,12 +1,12 @@
-"""An HTTP/1.1 answer, from the bytes that arrive: pure, without a socket.
+"""Parse an HTTP/1.1 response from received bytes: pure, without a socket.
 
-The answers to the scheduler's own requests are small and plain, and there are thousands a second,
-so this reads exactly what they need and nothing else: a status, three headers that frame the body,
-the body. The other headers are looked at only when somebody asks for them.
+The responses to the scheduler's own requests are small and simple, and there are thousands per
+second. So the parser reads only what they need: a status, three headers that frame the body, and
+the body. The other headers are parsed only when a caller reads them.
 
-It is strict on purpose. Whatever it does not understand is a :class:`BadResponseError`, and so is a
-byte more than the answer has: a connection on which the two sides disagree about where an answer
-ends would hand the next pod the verdict on this one.
+The parser is strict on purpose. Input that it does not understand raises
+:class:`BadResponseError`, and so does a byte after the end of the response: on a connection where
+the two sides disagree about the end of a response, the next pod would get the verdict on this one.
 
 Source: RFC 9112, sections 4 (status line), 6 (body length), 7.1 (chunked).
 """

@@ -1,4 +1,4 @@
-"""POST requests to one server other than Kubernetes' own: bounded in time and in size."""
+"""Send POST requests to one server other than the API server, bounded in time and in size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kubeconfig files and service accounts: where the server is, and how to prove who we are.
+"""Read kubeconfig files and service accounts: the server's address and the client's credentials.
 
 Of the client library's loaders only what nobody else knows is used, the old auth-providers (see
 :mod:`scheduler.client.auth_provider`). The rest is done here: importing the library takes half a

@@ -1,6 +1,6 @@
-"""The calls about one Lease, over which replicas agree who leads.
+"""Read, create and update the Lease by which replicas elect a leader.
 
-What stands in a Lease besides the record of the election (labels, annotations, fields of newer
+What a Lease contains besides the record of the election (labels, annotations, fields of newer
 versions) is sent back as it came. Every update names the resourceVersion that it was made from, so
 that of two replicas one is refused.
 

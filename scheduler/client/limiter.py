@@ -1,9 +1,9 @@
-"""How many requests may be under way, or may start each second.
+"""Limit how many requests are in flight, or how many start per second.
 
 Without a rate in the configuration the bound is on requests in flight: a server that slows down
-slows the client down by itself. With `clientConnection.qps` the promise is the file's: a token
-bucket. Both stand still while the server has asked for it with Retry-After. Where it was not the
-server itself that asked, only requests of the same kind in the same namespace are held: `Holds`.
+slows the client down by itself. With `clientConnection.qps` the limit is a token bucket of that
+rate. Both pause while the server requests it with Retry-After. If the Retry-After did not come from
+the server itself, only requests of the same kind in the same namespace are held: `Holds`.
 
 Concurrency: loop-confined.
 """

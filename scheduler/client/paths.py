@@ -1,4 +1,4 @@
-"""Paths of the API: made from names, and told apart without them.
+"""Build API paths from names, and classify a path without parsing its names.
 
 Source: Kubernetes API concepts, resource URIs.
 """

@@ -1,4 +1,4 @@
-"""Which HTTP proxy stands before the API server, as the environment has it.
+"""Find the HTTP proxy of the API server in the environment variables.
 
 Source: golang.org/x/net http/httpproxy, which every Go client of Kubernetes follows; Python's own
 reading of ``NO_PROXY`` knows no CIDR ranges, and in a cluster the server's host is an address.

@@ -1,7 +1,7 @@
-"""An answer that is not a success, read as an error.
+"""Convert a response that is not a success into an error.
 
-The API server explains itself with a Status object; a gateway before it with a page of HTML, or
-not at all. Either becomes an :class:`~scheduler.client.errors.ApiError`.
+The API server describes an error in a Status object; a gateway before it sends a page of HTML, or
+no body. Either becomes an :class:`~scheduler.client.errors.ApiError`.
 
 Source: apimachinery 1.36, pkg/apis/meta/v1/types.go, Status and StatusReason.
 """

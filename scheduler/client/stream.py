@@ -1,10 +1,10 @@
-"""An answer without end: what a watch reads.
+"""Read a response without an end, such as that of a watch.
 
     connection -> ResponseParser -> parts -> chunks()
 
-A stream has a connection of its own. It breaks when nothing has come for a while, which one timer
-finds out that is set anew when it rings, not with each chunk. A reader that falls behind stops the
-socket, not the server's memory alone.
+A stream has a connection of its own. It breaks when nothing has arrived for a while. One timer
+detects that; it is set again when it fires, not with each chunk. A reader that falls behind pauses
+reading from the socket, so its memory does not grow.
 
 Concurrency: loop-confined; one reader.
 """

@@ -1,4 +1,4 @@
-"""Times as the API writes them.
+"""Format times as the API writes them.
 
 Source: k8s.io/apimachinery/pkg/apis/meta/v1, Time and MicroTime (1.36).
 """

@@ -1,4 +1,4 @@
-"""What proves who the server is, and who we are: certificates, and when they have changed."""
+"""Load the certificates of server and client, and report when they have changed."""
 
 from __future__ import annotations
 

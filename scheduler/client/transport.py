@@ -1,14 +1,14 @@
-"""HTTP to the API server: requests over pooled connections, and streams beside them.
+"""Send HTTP requests to the API server over pooled connections, and open streams beside them.
 
 A request is bounded in every direction: by the limiter, by its timeout, by the size of the
-answer. A stream (a watch, or a list that is streamed) is bounded by silence only: it breaks when
+response. A stream (a watch, or a list that is streamed) is bounded by silence only: it breaks when
 nothing has come for `read_timeout_s`. Streams have connections of their own, so that no number of
 watches can starve a bind, and no burst of binds a watch.
 
 Requests go through :mod:`~scheduler.client.connection_pool`, streams each through a connection of
-:mod:`~scheduler.client.stream`; answers are read by :mod:`~scheduler.client.http1`.
+:mod:`~scheduler.client.stream`; responses are parsed by :mod:`~scheduler.client.http1`.
 
-Whatever fails is an :class:`~scheduler.client.errors.ApiError` that says whether a write may have
+Each failure is an :class:`~scheduler.client.errors.ApiError` that says whether a write may have
 been carried out.
 """
 

@@ -1,6 +1,7 @@
-"""KubeSchedulerConfiguration v1: read, checked, and worked out to what each profile runs.
+"""The package reads and checks KubeSchedulerConfiguration v1, and resolves each profile's plugins.
 
-Values only: nothing here starts, watches or compiles anything. Profiles that run belong to
+It contains values only: nothing here starts, watches or compiles anything. Running profiles belong
+to
 :mod:`scheduler.profiles`, the plugins' own arguments to :mod:`plugins`.
 """
 

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, each mistake with the path of the bad value."""
+"""Collect the errors of a configuration, each with the path of the bad value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole of a KubeSchedulerConfiguration, version v1.
+"""Define the structs of a KubeSchedulerConfiguration, version v1.
 
 Source: k8s.io/kube-scheduler config/v1/types.go and k8s.io/component-base config/v1alpha1/types.go
 (0.36), with the defaults of kube-scheduler 1.36, pkg/scheduler/apis/config/v1/defaults.go.

@@ -1,4 +1,4 @@
-"""What a configuration says where a file says nothing, or zero where zero stands for nothing.
+"""Set the defaults of a configuration: for absent fields, and for zero where it means absent.
 
 Source: kube-scheduler 1.36, pkg/scheduler/apis/config/v1/defaults.go; k8s.io/component-base
 config/v1alpha1/defaults.go (0.36).

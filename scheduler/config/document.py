@@ -1,4 +1,4 @@
-"""From the text of a file to plain data: YAML or JSON, read as Kubernetes reads it.
+"""Parse the text of a file into plain data: YAML or JSON, by the rules of Kubernetes.
 
 What comes out are mappings with text keys, lists, texts, numbers, booleans and null. Which plain
 YAML words are numbers or booleans follows the reader that kube-scheduler uses, not PyYAML's own

@@ -1,11 +1,11 @@
-"""What the profiles of a configuration come to: plugins in order, weights, arguments.
+"""Resolve the effective profiles of a configuration: plugins in order, weights, arguments.
 
 Source: kube-scheduler 1.36, pkg/scheduler/framework/runtime/framework.go (NewFramework),
 pkg/scheduler/profile/profile.go and pkg/scheduler/apis/config/validation/validation.go.
 
-# Differs: the queueSort plugin must be the same in all profiles; upstream compares what the file
-# says, here it is what that comes to. A negative weight is refused by name; upstream notices most
-# of them by the overflow in its sum of weights.
+# Differs: the queueSort plugin must be the same in all profiles; upstream compares the file's
+# text, berth the effective plugin. A negative weight is rejected by name; upstream detects most of
+# them by the overflow in its sum of weights.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""HTTP extenders as a configuration file writes them.
+"""Define the structs of HTTP extenders in a configuration file.
 
 Source: k8s.io/kube-scheduler config/v1/types.go (0.36): Extender, ExtenderManagedResource,
 ExtenderTLSConfig; the default time-out is that of kube-scheduler 1.36, pkg/scheduler/extender.go.

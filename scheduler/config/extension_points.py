@@ -1,4 +1,4 @@
-"""The extension points by their names in a configuration, and who serves which."""
+"""Define the extension points by their names in a configuration, and the plugins of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a configuration asks for and does not get.
+"""List the settings of a configuration that berth ignores.
 
 Source: of the fields, k8s.io/kube-scheduler config/v1/types.go (0.36).
 """

@@ -1,9 +1,9 @@
-"""From a file to a checked configuration.
+"""Load a file into a checked configuration.
 
 Reading goes in steps: text to plain data (:mod:`~scheduler.config.document`), the version, plain
 data to structs (:mod:`~scheduler.config.strict_decoding`), defaults, rules
-(:mod:`~scheduler.config.validation`), plugin arguments and plugin sets. Within a step all mistakes
-are collected; a step that needs the one before it to have succeeded is not taken otherwise.
+(:mod:`~scheduler.config.validation`), plugin arguments and plugin sets. Within a step all errors
+are collected; a step that depends on the success of the previous one is skipped if that failed.
 
 Source: Kubernetes documentation, "Scheduler Configuration" (the migrations of each version), and
 KEP-785 for the versions in which each one came and went.

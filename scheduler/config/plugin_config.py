@@ -1,4 +1,4 @@
-"""The arguments of the plugins of a profile: decoded strictly, checked and made immutable.
+"""Decode the plugin arguments of a profile strictly, check them, and make them immutable.
 
 Source: k8s.io/kube-scheduler config/v1/types.go (PluginConfig.decodeNestedObjects, 0.36);
 kube-scheduler 1.36, pkg/scheduler/apis/config/validation/validation.go (validatePluginConfig).

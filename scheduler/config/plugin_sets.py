@@ -1,8 +1,8 @@
-"""Which plugins run at which extension point, in which order and with which weight.
+"""Resolve the plugins of each extension point, their order and their weights.
 
 A file's sets are laid over the default ones, then each plugin of ``multiPoint`` is spread over
-the points that it serves. What a point's own set says goes before what the file's ``multiPoint``
-says, and that before the defaults.
+the points that it serves. A point's own set takes precedence over the file's ``multiPoint``, and
+that over the defaults.
 
 Source: kube-scheduler 1.36, pkg/scheduler/apis/config/v1/default_plugins.go (mergePluginSet) and
 pkg/scheduler/framework/runtime/framework.go (expandMultiPointPlugins, getValidScoreWeights).

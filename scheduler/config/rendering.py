@@ -1,8 +1,8 @@
-"""The effective configuration as text, for people and for reading it back.
+"""Write the effective configuration as text, for people and for reading it back.
 
 What is printed is again a KubeSchedulerConfiguration: every default is written out, each
 extension point lists its plugins, and the defaults are switched off so that reading it gives the
-same profiles. What was asked for and ignored stands in comments.
+same profiles. Ignored settings are listed in comments.
 
 Source: kube-scheduler's ``--write-config-to`` for the idea, cmd/kube-scheduler/app (1.36).
 """

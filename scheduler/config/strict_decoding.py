@@ -1,7 +1,7 @@
-"""From plain data to typed structs, strictly, with every mistake and not only the first.
+"""Decode plain data into typed structs strictly, and report every error, not only the first.
 
 A name that the struct does not know, a missing required field, a value of the wrong type or out
-of its bounds is a mistake. As in Kubernetes' own reader, null stands for "not given", a number
+of its bounds is an error. As in Kubernetes' own reader, null stands for "not given", a number
 without fraction is an integer however it is written, bytes are base64 and durations are Go's.
 
 Source: k8s.io/apimachinery pkg/runtime/serializer/json (strict decoding); sigs.k8s.io/json.

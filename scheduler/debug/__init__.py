@@ -1,5 +1,5 @@
-"""The state of the process written out, and the cache compared with the watches.
+"""The package writes the state of the process, and compares the cache with the watches.
 
-Nothing here takes part in scheduling; it reads, compares and reports. What is measured all the
-time belongs to :mod:`scheduler.metrics`.
+Nothing here takes part in scheduling; it reads, compares and reports. Continuous measurement
+belongs to :mod:`scheduler.metrics`.
 """

@@ -1,7 +1,7 @@
-"""The cache held against the watches every few minutes, without anybody asking.
+"""Compare the cache with the watches every few minutes, without a request.
 
-It is done on the I/O loop, where nothing can come between the watches and the cache, a millisecond
-at a time with pauses in between: a scheduling cycle is never held up for longer than that.
+The comparison runs on the event loop, where no change can come between the watches and the cache, a
+millisecond at a time with pauses: a scheduling cycle is never delayed for longer than that.
 """
 
 from __future__ import annotations

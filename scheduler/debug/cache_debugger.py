@@ -1,4 +1,4 @@
-"""What is known, written out, and held against what the watches know.
+"""Write the cache and the queue, and compare the cache with the watches.
 
 Source: pkg/scheduler/backend/cache/debugger (1.36), which writes both into the log on SIGUSR2.
 """

@@ -1,8 +1,8 @@
-"""How large every table of the process is, whoever owns it.
+"""Report the size of every table in the process.
 
-A table that grows without a limit is one that nobody thought of, so none is listed here: all that
-can be reached from the program's parts is looked at, and each container that an attribute of ours
-holds is counted under the name of its class and attribute.
+A table that grows without a limit is one that was overlooked, so this module has no list of tables:
+it visits everything that can be reached from the program's parts, and counts each container in an
+attribute of ours under the name of its class and attribute.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What each change that a watch reports means for the cache and the queue.
+"""The package applies each change that a watch reports to the cache and the queue.
 
-Also which kinds are watched, and the search for changes that no watch has reported. How a watch is
-kept up belongs to :mod:`scheduler.informers`.
+It also decides which kinds are watched, and searches for changes that no watch has reported.
+Maintaining a watch belongs to :mod:`scheduler.informers`.
 """

@@ -1,4 +1,4 @@
-"""Which kinds of objects can be watched here: those that the cluster serves and we may watch."""
+"""Find the kinds that can be watched: the cluster serves them and our permissions allow it."""
 
 from __future__ import annotations
 

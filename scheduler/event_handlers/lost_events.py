@@ -1,14 +1,15 @@
-"""What the watches never told: looked for in the API every ten to fifteen minutes, and put right.
+"""Find changes that the watches did not report, every ten to fifteen minutes, and repair them.
 
-A watch that loses an event says nothing of it, and no comparison with our own stores can find it.
-So the leader lists, as metadata only, in pages and with pauses, and compares what there is with
-the stores. Only a list that the watch has passed proves anything: what a store lacks then, it will
-never be told. Each such object is asked for, and goes through the store as if the watch had told.
+A watch that loses an event does not report the loss, and no comparison with our own stores can find
+it. So the leader lists metadata only, in pages and with pauses, and compares it with the stores.
+Only a list that the watch has passed is proof: the watch will never report what a store lacks
+then. Each such object is read, and goes through the store as if the watch had reported it.
 
-The queue is held against the store of pods as well: a pod that waits for us and that no room of
-the queue knows is queued.
+The queue is compared with the store of pods as well: a pending pod of ours that is in no part of
+the queue is queued.
 
-# Differs: kube-scheduler never looks (kubernetes/kubernetes#102790, kubernetes/kubernetes#94437).
+# Differs: kube-scheduler does not search for lost events
+# (kubernetes/kubernetes#102790, kubernetes/kubernetes#94437).
 """
 
 from __future__ import annotations

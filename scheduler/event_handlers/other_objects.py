@@ -1,4 +1,4 @@
-"""Carries changes of all kinds but pods and nodes into what is known of the cluster and the queue.
+"""Apply changes of all kinds except pods and nodes to the known cluster and the queue.
 
 Source: pkg/scheduler/eventhandlers.go, addAllEventHandlers (1.36).
 """

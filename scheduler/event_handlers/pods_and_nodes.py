@@ -1,8 +1,8 @@
-"""The one place that asks "assigned, or ours and pending?".
+"""Apply changes of pods and nodes: decide whether a pod is assigned, ours and pending, or foreign.
 
-Each change of a pod moves it over one of the borders between three lands: *assigned* (it uses a
-node), *ours* (it waits for one of our profiles), *foreign* (somebody else's, ended, or gone). A
-change that crosses a border arrives as a removal on one side and an addition on the other.
+Only this module makes that decision. A pod is in one of three states: *assigned* (it uses a node),
+*ours* (it is pending for one of our profiles), *foreign* (of another scheduler, ended, or deleted).
+A change from one state to another is applied as a removal from one and an addition to the other.
 
 Source: pkg/scheduler/eventhandlers.go (1.36).
 """

@@ -1,6 +1,6 @@
-"""The watches that are needed whatever the profiles are: an informer for each kind.
+"""Provide the watches that are needed for any profiles: an informer for each kind.
 
-Pods and nodes go to the event handlers, all other kinds where :mod:`scheduler.kinds` says.
+Pods and nodes go to the event handlers, all other kinds to the places in :mod:`scheduler.kinds`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the API server has, kept in memory: list, watch, stores and their handlers.
+"""The package keeps the API server's objects in memory: list, watch, stores and their handlers.
 
-Knows nothing of scheduling: what a change means belongs to :mod:`scheduler.event_handlers`.
+It knows nothing of scheduling: the meaning of a change belongs to :mod:`scheduler.event_handlers`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long to wait before trying again."""
+"""Calculate the delay before a retry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A resource as the rest of the scheduler sees it: a store to read and handlers that are told.
+"""Provide one resource to the rest of the scheduler: a store to read, and handlers to call.
 
 Concurrency: loop-confined, but for the reading methods and properties, which any thread may use.
 """

@@ -1,4 +1,4 @@
-"""All informers of a process: one for each resource, however many ask for it."""
+"""Create the informers of a process: one for each resource, shared by all its users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole list of one resource while it is being collected, in pages or as a stream."""
+"""Collect the complete list of one resource, in pages or as a stream."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which objects of one resource the API server has, and how new: their metadata in pages.
+"""List the metadata of one resource's objects in pages: their identity and version.
 
-Less than half of the bytes of the objects themselves, and of each only who it is and its version
-are decoded.
+The metadata is less than half of the bytes of the objects themselves, and of each object only the
+identity and the version are decoded.
 
 Source: Kubernetes API concepts, "Metadata-only fetches".
 """

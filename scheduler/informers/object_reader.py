@@ -1,4 +1,4 @@
-"""From the bytes of one object to what an informer keeps of it, or to the reason why not."""
+"""Decode the bytes of one object into what an informer stores, or report why that fails."""
 
 from __future__ import annotations
 

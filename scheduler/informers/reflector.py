@@ -1,7 +1,7 @@
-"""One resource, kept up to date: list it once, watch it for ever, and survive what happens.
+"""Keep one resource up to date: list it once, then watch it, and recover from every failure.
 
-:mod:`scheduler.informers.reflector_states` says what is done when; this module does it. It ends
-only by being cancelled. Whatever the API server does, the store keeps the last known state, and
+:mod:`scheduler.informers.reflector_states` defines the steps; this module runs them. It ends only
+when it is cancelled. Whatever the API server does, the store keeps the last known state, and
 the version that is asked for never decreases, with one exception that is logged as an error: when
 a consistent read has shown several times in a row that the server's own history is shorter than
 what was seen (etcd was restored from a backup), the server is believed. What one resource has shown

@@ -1,4 +1,4 @@
-"""What a reflector tells the log: each problem loudly once, its end, and no more.
+"""Log the problems of a reflector: each problem once as a warning, and its end.
 
 Concurrency: loop-confined.
 """

@@ -1,4 +1,4 @@
-"""How reflectors read the API server: sizes, times, and where they take time and chance from."""
+"""Define the options of reflectors: sizes, times, and the sources of time and randomness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a reflector as one table: what it is doing, how that ended, what it does next.
+"""Define the state machine of a reflector as one table: state, outcome, next state.
 
 ::
 
@@ -11,8 +11,8 @@
     WATCHING --failed, denied--> WATCHING          resumed from the last version, after a delay
     WATCHING --expired, too_large, rewound, restored, unsupported, lossy--> STREAMING_LIST
 
-What is kept (the store, the last version) is kept through every step. Whoever may not list or
-watch any more goes on with what it has, and goes on asking.
+The store and the last version are kept through every step. A reflector that may not list or watch
+any more keeps its objects, and keeps retrying.
 
 Source: client-go 1.36, tools/cache/reflector.go. Differs: client-go goes to pages on any refusal of
 a streaming list; here one that only failed is tried again first, because pages cost the server

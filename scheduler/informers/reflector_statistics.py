@@ -1,4 +1,4 @@
-"""What a reflector and its handlers have been through, in numbers."""
+"""Count what happened in a reflector and its handlers."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The objects of one resource as the API server last told them, and what changes in them.
+"""Store the objects of one resource as last received, and report each change as a delta.
 
-A store knows objects by UID and finds them by namespace and name, too. Whatever goes in comes out
-as :class:`Delta` values, and the deltas tell everything: applied in order to an empty map by UID
+A store keeps objects by UID and also finds them by namespace and name. Each input results in
+:class:`Delta` values, and the deltas are complete: applied in order to an empty map by UID
 they give the store, at any moment. So an object that comes back under its old name with a new UID
-is a deletion and an addition, and a deletion that was missed is told when a list shows it.
+is a deletion and an addition, and a deletion that was missed is reported when a list shows it.
 
-It never goes back in time: for one UID, an older resourceVersion than the one at hand is dropped;
-except in a list that is to be believed because etcd was restored.
+It never goes back in time: for one UID, a resourceVersion older than the stored one is dropped,
+except in a list that is adopted because etcd was restored.
 
 Concurrency: one writer. Readers may live in other threads: each reading method is one atomic
 operation on a dict under the GIL and sees the store between two objects, never inside one.

@@ -1,4 +1,4 @@
-"""What a watch says, one struct for each kind of event.
+"""Define the events of a watch, one struct for each type of event.
 
 Concurrency: immutable.
 """

@@ -1,8 +1,7 @@
-"""From the chunks of a watch to its events.
+"""Decode the chunks of a watch into its events.
 
-A watch is a stream of lines that arrives cut anywhere. Chunks are taken whole: all complete lines
-of one are decoded in one go, which is also how they are handed on. A line that cannot be read
-costs that line.
+A watch is a stream of lines, and a chunk may end anywhere in a line. All complete lines of a chunk
+are decoded together and passed on together. A line that cannot be decoded loses only that line.
 
 Concurrency: not thread-safe; one decoder for one stream.
 """

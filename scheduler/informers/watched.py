@@ -1,4 +1,4 @@
-"""What the watches know, for whoever only reads it."""
+"""Provide read-only access to the objects that the watches have received."""
 
 from __future__ import annotations
 

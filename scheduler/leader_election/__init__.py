@@ -1,6 +1,6 @@
-"""Which of several replicas schedules, and until when it may write.
+"""The package decides which of several replicas schedules, and until when it may write.
 
-Says who may write, never writes anything but the Lease. The fence that each write passes stands in
+It decides who may write, and writes nothing but the Lease. The fence that each write passes is in
 :mod:`scheduler.client`.
 """
 

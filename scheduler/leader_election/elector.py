@@ -1,4 +1,4 @@
-"""Becomes leader, stays leader, gives the lease back.
+"""Acquire the Lease, renew it, and release it.
 
     acquire() -> keep() until it returns: the leadership is lost
               -> release(), once nothing is written any more

@@ -1,4 +1,4 @@
-"""An election as the app lives through it: wait, lead, notice the loss, hand over."""
+"""Run an election for the app: wait, lead, detect the loss of the Lease, hand over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do about the Lease, given what has been seen of it: decided here, done elsewhere.
+"""Decide the next action on the Lease from what was observed of it; the elector carries it out.
 
 A Lease is valid for its duration from the moment when *this* process first saw its record as it is.
 The times in it are another machine's, and are not compared with anything.

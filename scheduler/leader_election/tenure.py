@@ -1,4 +1,4 @@
-"""For how long this process leads, by its own clock, and what it may still write.
+"""Track until when this process leads, by its own clock, and what it may still write.
 
     standby --won--> leading --renewed--> leading
                      leading --closed--> closing --renewed--> closing --released--> released
@@ -7,11 +7,11 @@
 A renewal that was sent at second t keeps every other replica from leading until t + the lease's
 duration at least: nobody can have seen it earlier than it was sent. So
 
-- from t + renewDeadline on this process takes itself for deposed, and that is final;
-- what it writes before that is given up by t + leaseDuration at the latest.
+- from t + renewDeadline on this process considers its leadership lost, and that is final;
+- what it writes before that is abandoned by t + leaseDuration at the latest.
 
-The second is invariant I6. Whether the event loop, the process or the machine stood still meanwhile
-does not matter: each write asks, and asks a clock.
+The second is invariant I6. Whether the event loop, the process or the machine was suspended
+meanwhile does not matter: each write checks the fence, which reads a clock.
 
 Source: client-go tools/leaderelection, leaderelection.go (0.36), renew and OnStoppedLeading.
 """

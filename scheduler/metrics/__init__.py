@@ -1,7 +1,7 @@
-"""Metrics under kube-scheduler's names, and berth's own.
+"""The package has the metrics with kube-scheduler's names, and berth's own.
 
-Names, labels and how they are counted. Where a number comes from belongs to the rooms that are
-measured; how it is served to :mod:`scheduler.serving`.
+It defines names and labels, and counts. The source of a number belongs to the packages that are
+measured; serving it belongs to :mod:`scheduler.serving`.
 """
 
 from scheduler.metrics.metrics import Metrics

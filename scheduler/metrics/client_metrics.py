@@ -1,4 +1,4 @@
-"""Requests to the API server, as client-go tells of them.
+"""Count requests to the API server in client-go's metrics.
 
 Source: k8s.io/component-base/metrics/prometheus/restclient/metrics.go (0.36).
 """

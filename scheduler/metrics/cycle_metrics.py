@@ -1,6 +1,7 @@
-"""How long cycles take, and what in them: stages, extension points, plugins.
+"""Measure the durations of cycles and of their stages, extension points and plugins.
 
-The scheduling thread hands over what a cycle measured as one value; whoever folds takes it apart.
+The scheduling thread hands over what a cycle measured as one value; the folding thread splits
+it.
 
 # Differs: a plugin judges all nodes at once, so one observation stands for all of them, where
 # kube-scheduler makes one for each node. Plugins whose verdicts on pods of the same signature are

@@ -1,4 +1,4 @@
-"""The names, help texts, labels and buckets of metrics: what is counted, then what is asked for.
+"""Declare the names, help texts, labels and buckets of metrics: first counters, then gauges.
 
 Source: pkg/scheduler/metrics/metrics.go (1.36) for all that begin with ``scheduler_``.
 """

@@ -1,6 +1,7 @@
-"""How metrics look to who scrapes them.
+"""Write metrics in the text formats of Prometheus.
 
-Written out by us: a client library makes an object of each sample and takes ten times as long,
+Berth writes the text itself: a client library makes an object of each sample and takes ten times as
+long,
 while the scheduling thread waits for the interpreter.
 
 Source: Prometheus text format 0.0.4 and OpenMetrics 1.0; k8s.io/component-base/metrics (0.36) for

@@ -1,8 +1,8 @@
-"""Counters and histograms that cost next to nothing where things happen.
+"""Provide counters and histograms that cost the measured code almost nothing.
 
-A cycle takes some 50 us, so that ten microseconds of counting would be a fifth of it. What is
-measured is therefore only put down; it is counted by whoever scrapes, and once a second by a
-thread that has time.
+A cycle takes some 50 us, so that ten microseconds of counting would be a fifth of it. A
+measured value is therefore only appended; it is counted at each scrape, and once a second by a
+background thread.
 """
 
 from __future__ import annotations

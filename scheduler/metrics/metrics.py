@@ -1,7 +1,7 @@
-"""Metrics under kube-scheduler's names, and a few of berth's own.
+"""Hold the metrics with kube-scheduler's names, and a few of berth's own.
 
 Counters and histograms are fed where things happen; what is a state (how many pods wait, how old
-the watch is) is asked for when somebody scrapes. :mod:`.declarations` has names and texts.
+the watch is) is read at each scrape. :mod:`.declarations` has names and texts.
 """
 
 from __future__ import annotations

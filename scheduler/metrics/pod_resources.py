@@ -1,4 +1,4 @@
-"""What each pod requests and what it may use: ``/metrics/resources``.
+"""Report the requests and limits of each pod: ``/metrics/resources``.
 
 Source: pkg/scheduler/metrics/resources/resources.go and k8s.io/component-helpers/resource (1.36).
 """

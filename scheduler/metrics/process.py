@@ -1,4 +1,4 @@
-"""What the process is and what it costs, as every Prometheus client tells it.
+"""Report the standard process metrics of Prometheus clients.
 
 Source: Prometheus, "Writing client libraries", process metrics.
 """

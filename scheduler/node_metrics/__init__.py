@@ -1,7 +1,7 @@
-"""Node metrics from Prometheus, for plugins that look at what nodes really do.
+"""The package queries node metrics from Prometheus, for plugins that use measured load.
 
-Asks, keeps the latest values and how old they are. What a value means for a node is decided by the
-plugins that read it.
+It stores the latest values and their age. The plugins that read a value decide what it means for a
+node.
 """
 
 from scheduler.node_metrics.configuration import (

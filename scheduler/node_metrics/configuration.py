@@ -1,4 +1,4 @@
-"""Which node metrics are wanted, and from where: the file that ``--node-metrics`` names.
+"""Read the file of ``--node-metrics``: the node metrics to query, and their sources.
 
 It is a file of its own because a KubeSchedulerConfiguration is read as kube-scheduler reads it::
 

@@ -1,4 +1,4 @@
-"""The latest values of node metrics, where plugins find them.
+"""Store the latest values of node metrics for plugins.
 
 The poller writes whole tables on the I/O loop, plugins read them on the scheduling thread. A table
 is never changed once it is here, and replacing one is one assignment: a reader gets the old one

@@ -1,4 +1,4 @@
-"""Asks each source for its metrics, round after round, and publishes what it answers."""
+"""Query each source for its metrics periodically, and publish the responses."""
 
 from __future__ import annotations
 

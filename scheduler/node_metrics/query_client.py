@@ -1,4 +1,4 @@
-"""HTTP to one metric source: bounded in time and in size."""
+"""Send queries to one metric source over HTTP, bounded in time and in size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Prometheus server answers, read as one number for each node.
+"""Parse the response of a Prometheus server into one number for each node.
 
 Source: Prometheus 2.42, web/api/v1 (the query endpoint's JSON); numbers stand there as text,
 ``NaN`` and ``+Inf`` among them.

@@ -1,4 +1,4 @@
-"""The process: threads that must not die, the event loop's delay, memory, logging, version.
+"""The package manages the process: vital threads, event loop delay, memory, logging, version.
 
-Leaves that know nothing of scheduling.
+Its modules know nothing of scheduling.
 """

@@ -1,4 +1,4 @@
-"""Where log lines go and what they look like: one JSON object a line, or text for people.
+"""Set up logging: one JSON object per line, or text for people.
 
 Everything goes to standard error: our own lines through structlog, the libraries' through the
 standard library's `logging`, both through the same last steps. Logging never raises and never

@@ -1,7 +1,7 @@
-"""Passing values from any thread to the I/O loop, one wake-up for many values.
+"""Pass values from any thread to the event loop, with one wake-up for many values.
 
 Waking an event loop from another thread costs a system call; under load the loop is awake
-anyway, so values are put into a deque and the loop is only woken when it is not on its way.
+anyway, so values are put into a deque and the loop is only woken when no wake-up is pending.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How far the I/O loop falls behind: everything that is not scheduling waits for it.
+"""Measure the delay of the event loop: everything except scheduling waits for it.
 
-A timer asks to be called every tenth of a second. By how much it is called too late, so long the
-loop was held up: by one piece of work, by another thread that kept the interpreter, or because the
+A timer is due every tenth of a second. Its delay is the time for which the loop was blocked: by one
+piece of work, by another thread that kept the interpreter, or because the
 process got no CPU. Summed up, that is the share of time in which the loop was blocked.
 """
 

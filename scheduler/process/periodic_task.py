@@ -1,4 +1,4 @@
-"""What the I/O loop does again and again, with a pause before each time."""
+"""Run a task on the event loop periodically, with a pause before each run."""
 
 from __future__ import annotations
 

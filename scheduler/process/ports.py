@@ -1,6 +1,6 @@
-"""What the scheduler's parts need from outside: the API server, time, randomness and execution.
+"""Define what the scheduler needs from outside: API server, time, randomness and execution.
 
-Whoever puts the parts together (see :mod:`scheduler.assembly`) hands these in. The program, the
+The code that assembles the parts (see :mod:`scheduler.assembly`) passes these in. The program, the
 tests and a simulation differ in nothing else.
 """
 

@@ -1,4 +1,4 @@
-"""Memory of the process: when the collector looks at it, when remembered things grow old."""
+"""Manage the process's memory: when the garbage collector runs, and when cached values expire."""
 
 from __future__ import annotations
 

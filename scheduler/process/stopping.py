@@ -1,4 +1,4 @@
-"""Waiting for something that may take long, unless the process is told to stop first."""
+"""Wait for something that may take long, unless the process is stopped first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An event loop and threads of the operating system."""
+"""Run work on an event loop and on threads of the operating system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which version of berth this is."""
+"""Provide the version of berth."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the process cannot go on without: a thread or task that dies ends it.
+"""Watch the vital threads and tasks: if one dies, the process ends.
 
 A leader whose scheduling thread is dead would keep its lease and place nothing, for ever. So
-whatever runs until it is told to end is watched, and its death ends the process with a status that
-is not 0; whoever runs it starts it again.
+every thread and task that runs until shutdown is watched, and its death ends the process with a
+status that is not 0; the kubelet restarts it.
 """
 
 from __future__ import annotations

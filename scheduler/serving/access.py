@@ -1,8 +1,8 @@
-"""Who may read what: the API server is asked, and its answers are kept for a while.
+"""Authenticate and authorize requests through the API server, and cache its answers.
 
-# Differs: kube-scheduler takes a request without a token for one of ``system:anonymous`` and
-# answers 403; it knows client certificates and front proxies too. Here a token is the only way to
-# be somebody, and without one the answer is 401.
+# Differs: kube-scheduler treats a request without a token as one of ``system:anonymous`` and
+# responds with 403; it supports client certificates and front proxies too. Here a token is the only
+# way to authenticate, and without one the response is 401.
 
 Source: k8s.io/apiserver pkg/endpoints/filters/{authentication,authorization}.go and
 pkg/authentication/token/cache (0.36).

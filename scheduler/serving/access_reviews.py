@@ -1,4 +1,4 @@
-"""What the API server says of who asks, and of what they may.
+"""Query the API server for the user of a token, and for that user's permissions.
 
 Source: k8s.io/api authentication/v1 and authorization/v1 (0.36).
 """

@@ -1,4 +1,4 @@
-"""The server's certificate: the one that it is given, or one that it makes for itself.
+"""Provide the server's certificate: a configured one, or a self-signed one.
 
 Source: k8s.io/apiserver pkg/server/options/serving.go and pkg/server/dynamiccertificates (0.36).
 """

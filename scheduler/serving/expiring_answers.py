@@ -1,4 +1,4 @@
-"""Answers that were paid for once and hold for a while."""
+"""Cache the results of expensive calls until they expire."""
 
 from __future__ import annotations
 

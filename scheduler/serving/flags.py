@@ -1,4 +1,4 @@
-"""The flags of ``berth run`` that say where and to whom berth answers: kube-scheduler's.
+"""Define the flags of ``berth run`` for its address, TLS and access: kube-scheduler's flags.
 
 Source: k8s.io/apiserver pkg/server/options/{serving,authentication,authorization}.go (0.36).
 """

@@ -1,4 +1,4 @@
-"""Alive, ready: what is asked about, and how the answer reads.
+"""Run the liveness and readiness checks, and format the response.
 
 Source: k8s.io/apiserver/pkg/server/healthz, healthz.go (0.36), for the form of the answers.
 """

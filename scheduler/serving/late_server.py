@@ -1,7 +1,7 @@
-"""The HTTP server as the app sees it: it listens at once and answers a little later.
+"""Start the HTTP server in the background: it listens at once and responds a little later.
 
-What speaks HTTP takes a quarter of a second to import, and may have a certificate to make. At the
-start that is time in which pods could be placed already. Whoever asks meanwhile waits.
+The HTTP modules take a quarter of a second to import, and a certificate may have to be generated.
+At the start, pods could already be placed in that time. Clients that connect meanwhile wait.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Takes connections, with TLS or without, and no more of them than are good for us.
+"""Accept connections, with TLS or without, up to a limit.
 
 A connection counts from its first byte, handshake included, so that neither many of them nor slow
-ones can use up what the binds need: file descriptors. Where there are too many, whoever holds most
-of them loses its oldest: a client that opens connections and leaves them idle shall not keep out
-the kubelet, which would end a healthy process.
+ones can use up what the binds need: file descriptors. Above the limit, the client with the most
+connections loses its oldest: a client that opens connections and leaves them idle must not keep
+out the kubelet, which would end a healthy process.
 """
 
 from __future__ import annotations

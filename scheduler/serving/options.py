@@ -1,4 +1,4 @@
-"""Where and to whom berth answers, as the command line says."""
+"""Define the options of serving: address, TLS and access, from the command line."""
 
 from __future__ import annotations
 

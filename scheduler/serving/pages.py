@@ -1,8 +1,8 @@
-"""The pages for people and for auditors: configuration, cache, log level, pods' resources.
+"""Serve the pages for administrators: configuration, cache, log level, pods' resources.
 
     GET  /configz               the effective configuration, as YAML that can be read back
-    GET  /debug/cache           cache and queue, and the cache held against the watches, as JSON
-    GET  /debug/cache?tables    how large each table of the process is, as JSON
+    GET  /debug/cache           cache and queue, and the cache compared with the watches, as JSON
+    GET  /debug/cache?tables    the size of each table of the process, as JSON
     GET  /debug/flags/v         the log level
     PUT  /debug/flags/v         sets it: debug, info, warning, error, or klog's number
     GET  /metrics/resources     what each pod requests and may use

@@ -1,4 +1,4 @@
-"""The HTTP endpoints for the kubelet, for Prometheus and for people: alive, ready, how it fares.
+"""Serve the HTTP endpoints for the kubelet, Prometheus and people: health, metrics, state.
 
     GET /livez /readyz /healthz [?verbose] [&exclude=name]     200, or 500 with what is wrong
     GET /livez/name ...                                        one check
@@ -6,8 +6,8 @@
     pages of others, by path
 
 Requests, connections and their time are bounded, and nothing that a client sends is kept. Over
-TLS everything but the open paths needs a token and a right; in plain text, which has to be asked
-for, everybody is answered.
+TLS everything but the open paths needs a token and a permission; over plain text, which has to be
+enabled, every client gets a response.
 """
 
 from __future__ import annotations
