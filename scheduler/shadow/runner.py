@@ -135,7 +135,7 @@ class ShadowRunner:
         Parameters
         ----------
         snapshot
-            What the decision was made from, unchanged since.
+            The unchanged snapshot of the decision's cycle.
         live
             The profile that decided.
         """
@@ -151,13 +151,13 @@ class ShadowRunner:
                 self._tally.pass_over(passed)
         except Exception:
             if not self._has_failed:
-                self._has_failed = True  # told once: the next decision is likely to fail alike
+                self._has_failed = True  # logged once: the next decision will likely fail too
                 key = decision.info.key
                 log.exception("a decision was not compared", policy=self._policy, pod=key)
             self._tally.pass_over("failed")
 
     def _follow(self, live: FrameworkRunner) -> None:
-        """Begin anew with another live policy."""
+        """Start a new report if the live policy has changed."""
         self._live = live
         self.framework.nominated = live.nominated
         self._tally = self._blank(live.policy.text)
@@ -174,7 +174,7 @@ class ShadowRunner:
         )
 
     def _reason_to_pass(self, decision: Decision) -> Reason | None:
-        """Return why a decision is not compared, or None if it is."""
+        """Return the reason why a decision is not compared, or None if it is."""
         if decision.status.code is Code.ERROR:
             return "failed"
         if decision.is_placed and self._gets_volumes(decision.info):
@@ -182,7 +182,7 @@ class ShadowRunner:
         return None if self._budget.allows() else "budget"
 
     def _gets_volumes(self, info: PodInfo) -> bool:
-        """Tell whether the decision took volumes for the pod, which the shadow would then miss."""
+        """Return whether the decision took volumes for the pod: the shadow would lack them."""
         if self._storage is None:
             return False
         claims = (self._storage.claim(*key) for key in claim_keys(info.pod))

@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 
 class Shadows:
-    """Shadows by name; the name is the policy's, ``gpu`` for ``schedulingprofile/gpu``.
+    """The shadows by the policy's name, such as ``gpu`` for ``schedulingprofile/gpu``.
 
     Parameters
     ----------
     storage
-        Tells which pods get volumes with their node; None where no pod has any.
+        Returns which pods get volumes with their node; None if no pod has any.
     make_lock
-        Makes the locks.
+        Creates the locks.
 
     Attributes
     ----------
     active
-        Those that still have decisions to compare; None when there are none, so that a scheduling
-        loop without shadows pays for one comparison with None.
+        The shadows that still have decisions to compare; None if there are none, so that a
+        scheduling loop without shadows only compares with None.
 
     Notes
     -----
@@ -50,26 +50,26 @@ class Shadows:
         self.active: tuple[ShadowRunner, ...] | None = None
 
     def install(self, name: str, framework: FrameworkRunner, options: ShadowOptions) -> None:
-        """Let a policy look on from now on, in place of one of that name."""
+        """Install a shadow; it replaces a shadow with the same name."""
         shadow = ShadowRunner(framework, options, storage=self._storage, make_lock=self._make_lock)
         with self._lock:
             self._by_name[name] = shadow
             self._refresh_locked()
 
     def remove(self, name: str) -> None:
-        """Let a shadow look on no more, and forget its report."""
+        """Remove a shadow and its report."""
         with self._lock:
             self._by_name.pop(name, None)
             self._refresh_locked()
 
     def report(self, name: str) -> ShadowReport | None:
-        """Return what a shadow has found out so far; None where there is no such shadow."""
+        """Return the report of a shadow; None if there is no such shadow."""
         with self._lock:
             shadow = self._by_name.get(name)
         return None if shadow is None else shadow.report()
 
     def plain_report(self, name: str) -> dict[str, Any] | None:
-        """Return what a shadow has found out so far as the status of its policy has it, or None."""
+        """Return a shadow's report in the form of its policy's status, or None."""
         report = self.report(name)
         return None if report is None else msgspec.to_builtins(report)
 
@@ -81,11 +81,11 @@ class Shadows:
         Parameters
         ----------
         snapshot
-            What the decision was made from, unchanged since.
+            The unchanged snapshot of the decision's cycle.
         live
             The profile that decided.
 
-        *Cost*: nothing to speak of when there is no time; otherwise two decisions over all nodes.
+        *Cost*: negligible if the budget is used up; otherwise two decisions over all nodes.
         """
         ended = False
         for shadow in self.active or ():

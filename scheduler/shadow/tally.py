@@ -25,32 +25,32 @@ if TYPE_CHECKING:
     from scheduler.shadow.comparison import Influence
 
 Reason: TypeAlias = Literal["budget", "volumes", "failed"]
-"""Why a decision is not compared: see :class:`scheduler.shadow.report.Passed`."""
+"""The reason why a decision is not compared: see :class:`scheduler.shadow.report.Passed`."""
 
 MAX_SAMPLES: Final = 10
-"""Of each kind: the report stands in an object's status."""
+"""The number of samples of each kind: the report is part of an object's status."""
 
 MAX_ALIKE: Final = 2
-"""Samples of one refusal: others tell more than a third of the same."""
+"""The number of samples of one reason: other reasons are more useful than a third equal sample."""
 
 MAX_FAILURE_LENGTH: Final = 500
 
 _MAX_ASKED: Final = 200
-"""Decisions whose refusals are looked into: filters take a while to say why."""
+"""The number of decisions whose rejections are sampled: filters need time to compute reasons."""
 
 _MEASURED: Final = 4096
-"""Decisions that percentiles are made of: the latest ones."""
+"""The number of latest decisions from which percentiles are computed."""
 
 
 class Tally:
-    """Sums of comparisons of one policy with one other.
+    """The sums of comparisons of two policies.
 
     Parameters
     ----------
     blank
-        A report that says who is compared and how often, and counts nothing yet.
+        A report with the policies and the number of decisions to compare; its counts are 0.
     make_lock
-        Makes its lock.
+        Creates its lock.
 
     Notes
     -----
@@ -63,7 +63,7 @@ class Tally:
         self._blank = blank
         self._lock = make_lock()
         self._counts = Counter(compared=0)
-        """By the fields of the report."""
+        """The counts by field of the report."""
         self._passed: dict[Reason, int] = {"budget": 0, "volumes": 0, "failed": 0}
         self._time_s = 0.0
         self._failure = ""
@@ -75,16 +75,16 @@ class Tally:
 
     @property
     def compared(self) -> int:
-        """How many decisions have been compared."""
+        """The number of decisions that have been compared."""
         return self._counts["compared"]
 
     def compare(self, pod: str, live: Judgement, shadow: Judgement, chosen: int | None) -> None:
-        """Compare two judgements of a pod on one snapshot, and count what differs.
+        """Compare two judgements of a pod on one snapshot, and count the differences.
 
         Parameters
         ----------
         chosen
-            The row of the node that the live policy chose; None when it chose none.
+            The row of the node that the live policy chose; None if it chose no node.
         """
         found = compare(live, shadow, chosen)
         differs = bool(found.nodes_lost or found.nodes_gained)
@@ -135,12 +135,12 @@ class Tally:
             self._passed[reason] += 1
 
     def spend(self, seconds: float) -> None:
-        """Count what comparing took."""
+        """Add the duration of a comparison."""
         with self._lock:
             self._time_s += seconds
 
     def report(self) -> ShadowReport:
-        """Return what has been counted."""
+        """Return the report of all counts."""
         with self._lock:
             return msgspec.structs.replace(
                 self._blank,
@@ -158,7 +158,7 @@ class Tally:
 
 
 class _PolicySums:
-    """What is added up for each of the two policies."""
+    """The sums of one of the two policies."""
 
     def __init__(self) -> None:
         self._count = 0

@@ -32,25 +32,25 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 Admit: TypeAlias = "Callable[[PluginSource], str]"
-"""Tries a source before its code is used; returns why it may not be, or the empty text."""
+"""Runs the trial of a source before its code is used; returns the problems, or the empty text."""
 
 GuardFor: TypeAlias = "Callable[[PluginSource, type], Guard]"
-"""Makes who stands between the scheduler and a user's class."""
+"""Creates the guard that wraps the calls into a user's class."""
 
 Classes: TypeAlias = "Mapping[str, type[Plugin]]"
 
 _TAKEN: Final = names.IN_TREE | PLUGINS.keys()
 _ORDER: Final[tuple[SourceKind, ...]] = ("entry-point", "directory")
-"""Of two plugins with one name the one whose kind comes first is taken."""
+"""The precedence of kinds: of two plugins with one name, the first kind's is used."""
 
 _MAX_KEPT: Final = 64
-"""Sources of single profiles whose classes are kept: more than there are SchedulingProfiles with
-Python in them. The same code then stays the same class when its profile changes otherwise."""
+"""The number of sources of single profiles whose classes are kept: more than the number of
+SchedulingProfiles with Python code. Unchanged code keeps its class when its profile changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A source that is there: the latest version, and the last good one."""
+    """A current source: its latest version and its last good version."""
 
     latest: PluginSource
     problem: str
@@ -59,22 +59,22 @@ class _Entry:
 
 
 class PluginCatalogue:
-    """The plugins by name; grows and changes while profiles run.
+    """The plugins by name. The catalogue changes while profiles run.
 
-    A source whose code cannot be used leaves the plugins of its last good version, and a problem.
-    A source that is gone takes its plugins along; what was made of them goes on running.
+    If the code of a source cannot be used, the plugins of its last good version stay and a problem
+    is recorded. When a source is removed, its plugins are removed; existing instances keep running.
 
     Parameters
     ----------
     admit
-        Tries code before it is used for the first time; None for nobody.
+        Runs the trial of code before its first use; None for no trials.
     guard_for
-        Makes the guard of each class; None for calls that nobody contains.
+        Creates the guard of each class; None for calls without containment.
 
     Notes
     -----
-    *Concurrency*: thread-safe by one lock; what is read is immutable and replaced as a whole.
-    Code of users' is loaded in the caller's thread, which must not be the scheduling thread.
+    *Concurrency*: thread-safe by one lock; readers get immutable values, replaced as a whole.
+    Users' code is loaded in the caller's thread, which must not be the scheduling thread.
     """
 
     def __init__(self, admit: Admit | None = None, guard_for: GuardFor | None = None) -> None:
@@ -91,34 +91,34 @@ class PluginCatalogue:
 
     @property
     def plugins(self) -> Classes:
-        """Every plugin by name. Immutable; the same class for as long as its code is the same."""
+        """All plugins by name. Immutable; a class stays the same while its code does."""
         return self._plugins
 
     @property
     def sources(self) -> Mapping[str, PluginSource]:
-        """Where each plugin of a user's comes from, by its name. Immutable."""
+        """The source of each user's plugin by the plugin's name. Immutable."""
         return self._sources
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """Why code is not used, by the name of its source. Immutable."""
+        """The reasons why code is not used, by the name of its source. Immutable."""
         return self._problems
 
     def names_from(self, kind: SourceKind) -> tuple[str, ...]:
-        """Return the plugins that come from sources of a kind, sorted."""
+        """Return the names of the plugins from sources of a kind, sorted."""
         return tuple(sorted(name for name, source in self._sources.items() if source.kind == kind))
 
     def subscribe(self, callback: Callable[[frozenset[str]], None]) -> None:
-        """Have ``callback`` told the names of plugins that came, went or changed.
+        """Call ``callback`` with the names of plugins that were added, removed or changed.
 
-        Called without the lock, in the thread that brought the change about; must not raise.
+        It is called without the lock, in the thread that made the change, and must not raise.
         """
         self._callbacks = (*self._callbacks, callback)
 
     def replace(self, kind: SourceKind, found: Found) -> frozenset[str]:
-        """Take over all sources of one kind; return the plugins that came, went or changed.
+        """Replace all sources of one kind; return the plugins that were added, removed or changed.
 
-        *Cost*: that of trying and running the code which is new.
+        *Cost*: the trial and the execution of new code.
         """
         with self._lock:
             before = self._entries[kind]
@@ -133,21 +133,21 @@ class PluginCatalogue:
                     forget_source(entry.good)
             changed = self._publish()
         if changed and self._callbacks:
-            # Where nobody follows them, a command is at work whose output is for its user.
+            # Without subscribers this is a command, whose output is for its user.
             log.info("plugins changed", plugins=sorted(changed), kind=kind)
             for callback in self._callbacks:
                 callback(changed)
         return changed
 
     def load(self, sources: Iterable[PluginSource]) -> Classes:
-        """Return the plugins that sources bring, by name, for one profile alone.
+        """Return the plugins of sources by name, for one profile only.
 
-        The catalogue itself stays as it is. Those of an entry point come out of it.
+        The catalogue itself does not change. Plugins of an entry point are taken from it.
 
         Raises
         ------
         PluginLoadError
-            When one cannot be used.
+            When a source cannot be used.
         """
         found: dict[str, type[Plugin]] = {}
         with self._lock:
@@ -173,7 +173,7 @@ class PluginCatalogue:
             return _Entry(source, str(error), before.good, before.plugins)
 
     def _made(self, source: PluginSource) -> Classes:
-        """Try a source, run it, and make plugins of its classes."""
+        """Run the trial of a source, load it, and return its classes as plugins."""
         if self._admit is not None:
             why = self._admit(source)
             if why:
@@ -207,7 +207,7 @@ class PluginCatalogue:
         return known
 
     def _publish(self) -> frozenset[str]:
-        """Replace what is read, and return the names of plugins that differ."""
+        """Replace the values that readers get; return the names of the plugins that differ."""
         plugins: dict[str, type[Plugin]] = dict(PLUGINS)
         sources: dict[str, PluginSource] = {}
         problems: dict[str, str] = {}

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 INTERVAL_S: Final = 0.5
-"""How often the files' metadata is looked at. Not inotify: a ConfigMap is a swapped symlink, and a
-network's file system tells nobody."""
+"""The interval in which the files' metadata is read. Not inotify: a ConfigMap is a swapped symlink,
+and a network file system sends no notifications."""
 
 
 class DirectoryWatch:
-    """Looks at the files again and again, on a thread of its own.
+    """Checks the files periodically, on its own thread.
 
     Parameters
     ----------
     directory
-        Where the files are; it may be missing for a while.
+        The directory of the files; it may be missing for a while.
     catalogue
-        Gets the files that are there.
+        The catalogue that receives the files.
 
     Notes
     -----
@@ -47,22 +47,22 @@ class DirectoryWatch:
         self._thread: threading.Thread | None = None
 
     def look(self) -> bool:
-        """Take over the files if any has changed; return whether any had."""
+        """Update the catalogue if a file has changed; return whether one had."""
         stamp = stamp_of(self._directory)
         if stamp == self._stamp:
             return False
-        # Taken before the files are read: what changes meanwhile is seen by the next look.
+        # Read before the files: the next check sees a change that happens meanwhile.
         self._stamp = stamp
         self._catalogue.replace("directory", files_of(self._directory))
         return True
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         self._thread = threading.Thread(target=self._run, name="plugin-dir", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Cease to look, once the look under way is over or two seconds have passed."""
+        """Stop the thread; wait for a running check, at most two seconds."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join(2.0)
@@ -72,5 +72,5 @@ class DirectoryWatch:
             try:
                 self.look()
             except Exception:
-                # Whatever it is, the plugins that run go on running.
+                # In any case the current plugins keep running.
                 log.exception("cannot look at the plugin directory", directory=str(self._directory))

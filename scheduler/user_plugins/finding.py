@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_BYTES: Final = 1 << 20
-"""Of one file: as much as a ConfigMap holds."""
+"""The largest size of a file: that of a ConfigMap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one look found.
+    """The sources that one search found.
 
     Parameters
     ----------
     sources
-        In order of their names.
+        The sources, sorted by name.
     problems
-        By name of the source, why it cannot be read.
+        The reasons why sources cannot be read, by name of the source.
     """
 
     sources: tuple[PluginSource, ...] = ()
@@ -34,9 +34,9 @@ class Found:
 
 
 def entry_points() -> tuple[PluginSource, ...]:
-    """Return one source for each entry point that is installed, without importing any.
+    """Return one source for each installed entry point, without importing any.
 
-    The digest stands for the version of the distribution that brings it.
+    The digest represents the version of the distribution of the entry point.
     """
     sources: dict[str, PluginSource] = {}
     for each in metadata.entry_points(group=GROUP):
@@ -47,9 +47,9 @@ def entry_points() -> tuple[PluginSource, ...]:
 
 
 def files_of(directory: Path) -> Found:
-    """Return one source for each ``*.py`` of a directory, but for names with ``.`` or ``_`` first.
+    """Return one source for each ``*.py`` of a directory, except ``.*`` and ``_*``.
 
-    Folders in it are not looked into: a mounted ConfigMap keeps its past in some.
+    Subdirectories are not read: a mounted ConfigMap stores its old versions in some.
     """
     try:
         paths = sorted(
@@ -70,9 +70,9 @@ def files_of(directory: Path) -> Found:
 
 
 def stamp_of(directory: Path) -> object:
-    """Return what changes when a file of the directory does; equal if nothing did.
+    """Return a value that changes when a file of the directory changes, and is equal otherwise.
 
-    *Cost*: one look at each file's metadata.
+    *Cost*: reads the metadata of each file.
     """
     stamps = []
     try:

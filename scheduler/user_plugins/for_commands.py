@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def add_plugin_dir(parser: argparse.ArgumentParser) -> None:
-    """Add the flag that says where a configuration's own plugins are."""
+    """Add the flag ``--plugin-dir``, the directory of the configuration's plugins."""
     parser.add_argument(
         "--plugin-dir", metavar="DIR", type=Path, help="the folder of the plugins that F names"
     )
 
 
 def add_kept_annotations(parser: argparse.ArgumentParser) -> None:
-    """Add the flag that says which annotations plugins may read."""
+    """Add the flag for the annotations that plugins may read."""
     parser.add_argument(
         "--keep-annotations",
         metavar="PREFIX",
@@ -45,15 +45,15 @@ def _prefix(text: str) -> str:
 
 
 def known_plugins(directory: Path | None) -> Mapping[str, type[Plugin]]:
-    """Return every plugin by name: ours, the installed ones, and those of a folder.
+    """Return every plugin by name: Berth's own, the installed ones, and those of a directory.
 
-    What fails is told of the one who asks, so an installed plugin that cannot be used is only
-    missing here; a file of the folder that cannot be used is a mistake.
+    Errors are reported for plugins that a profile names, so an installed plugin that cannot be used
+    is only missing here; a file of the directory that cannot be used is an error.
 
     Raises
     ------
     ConfigError
-        When a file of the folder cannot be used.
+        When a file of the directory cannot be used.
     """
     catalogue = PluginCatalogue()
     catalogue.replace("entry-point", Found(entry_points()))
@@ -68,9 +68,9 @@ def known_plugins(directory: Path | None) -> Mapping[str, type[Plugin]]:
 
 
 def enabled_names(directory: Path | None, plugins: Mapping[str, type[Plugin]]) -> tuple[str, ...]:
-    """Return the plugins of a folder that ``berth run`` would enable without a configuration.
+    """Return the plugins of a directory that ``berth run`` would enable without a configuration.
 
-    ``plugins`` are all of :func:`known_plugins`.
+    ``plugins`` is the result of :func:`known_plugins`.
     """
     if directory is None:
         return ()

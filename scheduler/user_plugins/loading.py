@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from scheduler.user_plugins.plugin_source import PluginSource
 
 GROUP: Final = "berth.plugins"
-"""The entry points that bring plugins."""
+"""The group of the entry points for plugins."""
 
 MODULES: Final = "berth_user_plugins"
-"""The package in which modules of loaded texts seem to lie. It is none of this program's names."""
+"""The package name of modules that are loaded from text. No module of Berth has this name."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 class PluginLoadError(Exception):
-    """Code that cannot be used; the message is a sentence that names file and line.
+    """Code cannot be used; the message is a sentence that names file and line.
 
     Parameters
     ----------
     line
-        The line of the source that is at fault, counted from 1; 0 where there is none.
+        The line of the error in the source, counted from 1; 0 if it is not known.
     why
-        What is wrong. What names the file already, as a trial does, is told as it is.
+        The reason. A reason that already names the file, as a trial's does, is not prefixed.
     """
 
     def __init__(self, source: PluginSource, line: int, why: str) -> None:
@@ -43,23 +43,23 @@ class PluginLoadError(Exception):
 
 
 def load_source(source: PluginSource) -> dict[str, type]:
-    """Return the plugin classes of a source by name: the user's, not yet adapted.
+    """Return the plugin classes of a source by name: the user's classes, not yet adapted.
 
-    Every call makes new classes, except for an entry point, whose module is imported once. What an
-    older call has made stays as it was.
+    Every call creates new classes, except for an entry point, whose module is imported once.
+    Classes from earlier calls stay unchanged.
 
-    A text brings every public class that it defines and that has a filter or a score; an entry
-    point the class, or the classes of the module, that it names. Only an entry point may also name
-    a :class:`plugins.framework.interfaces.Plugin`.
+    A text provides every public class that it defines and that has a filter or a score; an entry
+    point provides the class, or the classes of the module, that it names. Only an entry point may
+    also name a :class:`plugins.framework.interfaces.Plugin`.
 
     Raises
     ------
     PluginLoadError
-        When the code cannot be compiled or run, has no plugin, or a class that cannot be one.
+        When the code cannot be compiled or run, has no plugin, or has an invalid plugin class.
 
     Notes
     -----
-    *Concurrency*: any thread but the scheduling thread: the code decides how long it takes.
+    *Concurrency*: any thread except the scheduling thread: the code determines how long it takes.
     """
     if source.text is None:
         classes = _of_entry_point(source)
@@ -80,11 +80,11 @@ def load_source(source: PluginSource) -> dict[str, type]:
 
 
 def forget_source(source: PluginSource) -> None:
-    """Let go of the module of a text; classes that somebody holds go on working."""
+    """Remove the module of a text; classes that are still referenced keep working."""
     sys.modules.pop(_module_name(source), None)
     lines = linecache.getlines(source.file)
     if source.text is not None and "".join(lines) == source.text:
-        # Otherwise they are those of a newer version by now.
+        # Otherwise the entries belong to a newer version.
         linecache.cache.pop(source.file, None)
 
 
@@ -106,7 +106,7 @@ def line_of(cls: type) -> int:
 def line_of_old_import(cls: type) -> int:
     """Return the line on which the module of a class imports :mod:`plugins.policy`.
 
-    0 where none does, or where there is no source to look at.
+    The line is 0 if there is no such import, or no source text.
     """
     module = sys.modules.get(cls.__module__)
     lines = linecache.getlines(getattr(module, "__file__", None) or "")

@@ -75,7 +75,7 @@ def write_new_plugin(name: str, directory: Path) -> Path:
     Raises
     ------
     ConfigError
-        When the name cannot be a class's, or the file is there already or cannot be written.
+        When the name is not a valid class name, or the file already exists or cannot be written.
     """
     if _CLASS_NAME.fullmatch(name) is None:
         raise ConfigError("NAME", f"must be letters and digits like CheapNodesFirst, not {name!r}")

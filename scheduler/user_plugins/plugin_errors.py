@@ -9,31 +9,31 @@ from plugins.authoring.checked_results import PolicyAnswerError
 
 
 def told(error: BaseException, file: str) -> str:
-    """Return what is wrong, and in which line of the user's file.
+    """Return the error as text, with the line of the user's file.
 
     Parameters
     ----------
     file
-        The user's, as tracebacks name it; empty if that is not known.
+        The user's file, as tracebacks name it; empty if it is not known.
     """
     return _what(error) + _where(error, file)
 
 
 def kind_of(error: BaseException) -> str:
-    """Return the kind of a failure, for metrics: ``raised``, ``memory`` or that of the answer."""
+    """Return the kind of a failure for metrics: ``raised``, ``memory`` or the error's own kind."""
     if isinstance(error, PolicyAnswerError):
         return error.kind
     return "memory" if isinstance(error, MemoryError) else "raised"
 
 
 def named(error: BaseException) -> str:
-    """Return an exception as the last line of its traceback has it."""
+    """Return the text of an exception as in the last line of its traceback."""
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def line_in(file: str, error: BaseException) -> int:
-    """Return the last line of a file that an exception came through, 0 if it did not."""
+    """Return the innermost line of a file in an exception's traceback; 0 if there is none."""
     line = 0
     for frame, number in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename == file:

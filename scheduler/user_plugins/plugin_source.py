@@ -1,4 +1,4 @@
-"""The source of a user's plugin: its kind, its name and its code."""
+"""The source of users' plugins: its kind, its name, its code and the digest of the code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SourceKind: TypeAlias = Literal["entry-point", "directory", "config-map"]
 
 @dataclass(frozen=True, slots=True)
 class PluginSource:
-    """One piece of code that brings plugins. Immutable.
+    """One piece of code that defines plugins. Immutable.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class PluginSource:
     name
         The entry point's name, the file's path, or ``NAMESPACE/NAME/KEY``.
     digest
-        Another one for other code: what is judged by digest is judged anew when it changes.
+        The digest of the code: trials and quarantine entries apply to one digest.
     text
         The code; None for an entry point, which is imported.
     """

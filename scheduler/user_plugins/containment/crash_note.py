@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 POINTS: Final = ("filter", "filter_one", "score", "score_one", "signature", "other")
-"""The methods that are called, in the order of their numbers in the note."""
+"""The plugin methods, in the order of their numbers in the note."""
 
 _MAGIC: Final = int.from_bytes(b"berthn01", "little")
 _SIZE: Final = 64 * 1024
@@ -107,7 +107,7 @@ class Note:
             raise StateDirError(f"{path}: {error.strerror}") from error
 
     def enroll(self, plugin: str, digest: str) -> int:
-        """Return the number that stands for a plugin in :meth:`begin`."""
+        """Return the number of a plugin for :meth:`begin`."""
         entry = (plugin, digest)
         if entry in self._records:
             return self._records.index(entry)
@@ -123,12 +123,12 @@ class Note:
         return slot
 
     def begin(self, slot: int, point: int) -> int:
-        """Write down that a call begins; return what was at work before, for :meth:`end`.
+        """Record that a call begins; return the call that was running before, for :meth:`end`.
 
         Parameters
         ----------
         slot
-            What :meth:`enroll` returned.
+            The number from :meth:`enroll`.
         point
             An index into :data:`POINTS`.
         """
@@ -139,11 +139,11 @@ class Note:
         return before
 
     def end(self, before: int) -> None:
-        """Write down that a call has ended."""
+        """Record that a call has ended."""
         self._words[1] = before
 
     def at_work(self) -> AtWork | None:
-        """Return the call that is under way, None where none is."""
+        """Return the running call, or None."""
         page = self._page
         magic, who, number, verdict = (
             int.from_bytes(page[at : at + 8], "little") for at in (0, 8, 16, 24)
@@ -159,17 +159,17 @@ class Note:
         return AtWork(name, digest, POINTS[point], number, verdict == _HUNG)
 
     def calls(self) -> int:
-        """Return how many calls have begun."""
+        """Return the number of calls that have begun."""
         return self._words[2]
 
     def give_up(self) -> None:
-        """Write down that the process ends because the call under way does not come back."""
+        """Record that the process is ended because the running call does not return."""
         self._words[3] = _HUNG
 
     def close(self) -> None:
-        """Write down that the process ended of its own accord, and let the file go.
+        """Record that the process shut down normally, and close the file.
 
-        A call that is still under way may go on writing: nobody will read it.
+        A call that is still running may continue to write; these writes are not read.
         """
         self._words[3] = _ENDED
         if self._file is not None:

@@ -27,8 +27,8 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 _WEIGHT_OF_A_CALL: Final = 1 / 16
-"""In the moving average, which starts at 0: a first call may take 16 times the budget, because it
-makes the columns that the others find."""
+"""The weight of a call in the moving average, which starts at 0: the first call may take 16 times
+the budget, because it computes the columns that later calls use."""
 
 _QUIET_S: Final = 1.0
 _POINT_NUMBERS: Final = {point: number for number, point in enumerate(POINTS)}
@@ -36,26 +36,26 @@ _OTHER: Final = _POINT_NUMBERS["other"]
 
 
 class PluginFailedError(Exception):
-    """A user's plugin failed, or is switched off and wants its pods to wait: says where and why."""
+    """A user's plugin failed, or is switched off with policy ``Fail``; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerReport:
-    """What is to be told of one plugin.
+    """The state of one plugin for metrics, the log and status.
 
     Parameters
     ----------
     left_out
-        Whether it is not called at all, because the process before ended in one of its calls.
+        Whether the plugin is in quarantine, because an earlier process ended in one of its calls.
     failures
-        How many there were, by kind: ``raised``, ``memory``, ``slow``, or the kind of a
+        The number of failures by kind: ``raised``, ``memory``, ``slow``, or the kind of a
         :class:`~plugins.authoring.checked_results.PolicyAnswerError`.
     passed_over
-        How many calls were not made.
+        The number of calls that were not made.
     average_s
         The moving average of the duration of calls, by method.
     trouble
-        What is wrong now, for people; empty if nothing is. It changes only when that does.
+        The current problem as text; empty if there is none. It changes only with the problem.
     """
 
     code: PluginCode
@@ -68,33 +68,33 @@ class BreakerReport:
 
 
 class ContainedGuard:
-    """Makes the calls into one plugin, unless it has failed too often.
+    """Makes the calls into one plugin, unless the plugin has failed too often.
 
-    A call that fails ends with an error that names the line of the user's file. After a few of
-    them the breaker opens: the plugin is passed over, or its pods wait, as its code says. A call
-    that takes too long is a failure as well, but its answer counts.
+    A call that fails ends with an error that names the line of the user's file. After a few
+    failures the breaker opens: the plugin is skipped, or its pods wait, as its ``failure_policy``
+    says. A call that takes too long is a failure as well, but its result is used.
 
     Parameters
     ----------
     code
-        What is called.
+        The plugin version that is called.
     note
-        Says which plugin is at work, for whoever has to find out why the process ended.
+        Records the running call, so that the next process knows why this one ended.
     options
-        When the breaker opens, what a call may take on average, and whether a call that never comes
-        back ends the process.
+        The average duration that a call may take, and the timeout after which a call that does not
+        return ends the process.
     watchdog
-        Ends the process; looks, when :meth:`report` has something new. None for nobody.
+        Ends the process, and is woken when :meth:`report` changes. None for no watchdog.
     clock
-        A monotonic one, in seconds.
+        Returns monotonic time in seconds.
     left_out
-        Why the plugin is not to be called at all; empty if it may be.
+        Why the plugin is in quarantine; empty if it may be called.
 
     Notes
     -----
-    *Concurrency*: :meth:`call` on the scheduling thread, :meth:`report` on any.
+    *Concurrency*: :meth:`call` on the scheduling thread, :meth:`report` on any thread.
 
-    *Cost*: some 2 us for a call.
+    *Cost*: about 2 us for each call.
     """
 
     def __init__(
@@ -124,12 +124,12 @@ class ContainedGuard:
         self._quiet_until = float("-inf")
         self._asked_at = clock()
         self.is_replaced = False
-        """Whether there is newer code of its source: once nobody asks for it any more, there is
-        nothing to be told of it."""
+        """Whether its source has newer code: this guard is not reported any more once nothing uses
+        it."""
 
     @property
     def calls(self) -> int:
-        """Grows when calls begin to be made again or cease to be."""
+        """A counter that grows when calls start to be made again or stop being made."""
         return self._breaker.changes
 
     def call(self, plugin: str, point: str, function: Callable[[], T]) -> T | Absent:
@@ -138,7 +138,7 @@ class ContainedGuard:
         Raises
         ------
         PluginFailedError
-            When the call failed, or the plugin is switched off and its pods are to wait.
+            When the call failed, or the plugin is switched off and its policy is ``Fail``.
         """
         clock, breaker, number = self._clock, self._breaker, _POINT_NUMBERS.get(point, _OTHER)
         began = self._asked_at = clock()
@@ -172,7 +172,7 @@ class ContainedGuard:
         return answer
 
     def report(self) -> BreakerReport:
-        """Return what is to be told of the plugin."""
+        """Return the current report of the plugin."""
         is_gone = self.is_replaced and self._clock() - self._asked_at >= self._rules.window_s
         state = State.CLOSED if is_gone else self._breaker.state
         averages = {
@@ -207,7 +207,7 @@ class ContainedGuard:
         raise PluginFailedError(f"switched off for another {left_s:.0f} s: {self._last_failure}")
 
     def _failed(self, point: str, error: BaseException) -> PluginFailedError:
-        """Take note of a call that raised; return what to tell the pod."""
+        """Record a call that raised; return the error for the pod."""
         text = f"{point}: {told(error, self.code.file)}"
         self._take_note(kind_of(error), text, self._clock(), 1)
         return PluginFailedError(text)
@@ -217,7 +217,7 @@ class ContainedGuard:
             f"{point}: takes {average * 1e3:.0f} ms on average, "
             f"more than its {self._budget_s * 1e3:g} ms"
         )
-        # One call alone never opens the breaker: the machine may have been busy elsewhere.
+        # A single call never opens the breaker: the machine may have been busy otherwise.
         weight = max(1, min(int(average / self._budget_s), self._rules.failures - 1))
         log.debug("slow plugin call", plugin=self.code.name, point=point, seconds=took)
         self._take_note("slow", text, now, weight)

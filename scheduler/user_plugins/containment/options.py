@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 DEFAULT_BUDGET_S: Final = 0.01
-"""What a call may take on average. A cycle of Berth's own plugins takes a tenth of that."""
+"""The average duration that a call may have. A cycle of Berth's own plugins takes a tenth of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContainmentOptions:
-    """What the command line says of users' plugins.
+    """The options for users' plugins from the command line.
 
     Parameters
     ----------
     timeout_s
-        A call that takes longer ends the process; 0 for never.
+        A call that takes longer ends the process; 0 for no timeout.
     budget_s
-        What a call may take on average.
+        The average duration that a call may have.
     state_dir
-        Where it is noted which plugin is at work, for the next process. None for nowhere: then a
-        plugin that ends the process will end the next one as well.
+        The directory of the crash note and the quarantine, which the next process reads. Without
+        it (None), a plugin that ends the process will end the next one as well.
     """
 
     timeout_s: float = DEFAULT_TIMEOUT_S
@@ -79,7 +79,7 @@ def add_containment_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def containment_options(options: argparse.Namespace) -> ContainmentOptions:
-    """Return what the flags say; warn of one that says nothing any more."""
+    """Return the options from the flags; warn about a flag that has no effect any more."""
     if options.plugin_memory is not None:
         log.warning("flag has no effect and will be removed", flag="--plugin-memory")
     return ContainmentOptions(

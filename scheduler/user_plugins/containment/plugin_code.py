@@ -1,4 +1,4 @@
-"""The identity of a user's plugin code: the plugin's name and the digest of its source."""
+"""One version of a user's plugin: its name, the digest of its source and its failure policy."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ FailurePolicy: TypeAlias = Literal["Ignore", "Fail"]
 
 @dataclass(frozen=True, slots=True)
 class PluginCode:
-    """One version of one plugin of a user's. Immutable.
+    """One version of a user's plugin. Immutable.
 
     Parameters
     ----------
     name
-        The plugin's.
+        The plugin's name.
     digest
-        Of the source that it came from: a changed file is other code, and is judged anew. Empty
-        where nobody took one; such code is never left out at the next start.
+        The digest of its source: a changed file is a new version with its own quarantine entry.
+        Empty if there is none; such code is never in quarantine at the next start.
     file
         The file name that its tracebacks show.
     failure_policy
-        What becomes of pods while the plugin is switched off: ``Ignore`` passes it over, ``Fail``
-        lets them wait.
+        What happens to pods while the plugin is switched off: with ``Ignore`` they are scheduled
+        without it, with ``Fail`` they wait.
     """
 
     name: str
@@ -36,7 +36,7 @@ class PluginCode:
 
     @classmethod
     def of(cls, plugin: type, digest: str = "") -> PluginCode:
-        """Return what a user's class says of itself.
+        """Return the version that a user's class represents.
 
         Raises
         ------

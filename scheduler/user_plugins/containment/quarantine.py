@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from scheduler.user_plugins.containment.plugin_code import PluginCode
 
 MAX_SUSPICIONS: Final = 2
-"""So many deaths of the process in the middle of a plugin's calls are no accident: out of memory,
-most likely. One may be anything, such as the machine's end."""
+"""The number of process deaths during a plugin's calls after which the plugin is quarantined: most
+likely memory ran out. A single death may have any cause, such as a failure of the machine."""
 
 log = structlog.get_logger(__name__)
 
 
 class Entry(msgspec.Struct, rename="camel"):
-    """What is held against one version of a plugin."""
+    """The quarantine record of one version of a plugin."""
 
     plugin: str
     digest: str
     why: str = ""
-    """For people."""
+    """What happened during the plugin's calls, as text."""
     deaths: int = 0
-    """How often the process ended in the middle of a call, for no known reason."""
+    """The number of times that the process ended during a call for an unknown reason."""
     left_out: bool = False
 
 
@@ -42,21 +42,21 @@ _DECODER: Final = msgspec.json.Decoder(list[Entry])
 
 
 class LeftOut:
-    """What is left out, and what is suspected.
+    """The plugin versions in quarantine, and those under suspicion.
 
     Parameters
     ----------
     path
-        The file; None to forget it with the process.
+        The file; None for a quarantine that ends with the process.
 
     Raises
     ------
     StateDirError
-        When the file cannot be read. One that makes no sense is told of and begun anew.
+        When the file cannot be read. A file with invalid content is logged and replaced.
 
     Notes
     -----
-    *Concurrency*: immutable after the start, but for :meth:`acquit`; readable from any thread.
+    *Concurrency*: immutable after the start, except for :meth:`acquit`; any thread may read it.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -65,28 +65,28 @@ class LeftOut:
         self._entries = {(entry.plugin, entry.digest): entry for entry in entries}
 
     def why(self, code: PluginCode) -> str:
-        """Return why code is left out; empty if it is not."""
+        """Return why code is in quarantine; empty if it is not."""
         entry = self._entries.get((code.name, code.digest))
         return entry.why if entry is not None and entry.left_out else ""
 
     def entries(self) -> tuple[Entry, ...]:
-        """Return what is held against code."""
+        """Return the records of all plugin versions."""
         return tuple(self._entries.values())
 
     def judge(self, last: AtWork, *, held_the_lock: bool, timeout_s: float) -> Entry | None:
-        """Draw the consequence of the process before having ended in the middle of a call.
+        """Record that the previous process ended during a call.
 
         Parameters
         ----------
         last
             The call.
         held_the_lock
-            Whether it was ended by the clock in C: see
+            Whether the C timer ended the process: see
             :mod:`scheduler.user_plugins.containment.watchdog`.
 
         Returns
         -------
-        What is held against the code afterwards; None where it is not known which it was.
+        The record of the code afterwards; None if the code is not known.
         """
         if not last.digest:
             return None
@@ -109,7 +109,7 @@ class LeftOut:
         return entry
 
     def acquit(self, code: PluginCode) -> None:
-        """Drop a suspicion: the code has run for long enough without a death."""
+        """Remove a suspicion: the process has run long enough without a crash in the code."""
         key = (code.name, code.digest)
         entry = self._entries.get(key)
         if entry is not None and not entry.left_out:

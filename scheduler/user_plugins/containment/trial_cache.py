@@ -26,7 +26,7 @@ MAX_KEPT: Final = 256
 _OWN_DISTRIBUTION: Final = "berth"
 
 _MIN_BYTES: Final = 64 << 20
-"""Below this the allocator's own appetite (arenas of threads) would look like a plugin's."""
+"""Below this limit the allocator's own memory (arenas of threads) would count as the plugin's."""
 
 _CGROUP_FILES: Final = (
     ("memory.max", "memory.current"),
@@ -37,30 +37,30 @@ log = structlog.get_logger(__name__)
 
 
 class _Tried(msgspec.Struct):
-    """Sources that may be used, as this version of ours found."""
+    """The digests of the sources that this version of Berth has accepted."""
 
     version: str = VERSION
     accepted: list[str] = []
 
 
 class Trials:
-    """Tries sources, and remembers by digest which may be used.
+    """Runs the trials of sources, and stores by digest which sources were accepted.
 
     Parameters
     ----------
     limits
-        Of the process that tries.
+        The limits of the child process.
     path
-        A file that tells the next process what was accepted; None for no such file.
+        A file with the accepted digests for the next process; None for no file.
 
     Attributes
     ----------
     cluster
-        Makes a copy of the cluster to try plugins in; None where there is none yet.
+        Returns a copy of the cluster for trials; None if there is no cluster yet.
 
     Notes
     -----
-    *Concurrency*: thread-safe; two threads may try the same source at one time.
+    *Concurrency*: thread-safe; two threads may try the same source at the same time.
     """
 
     def __init__(self, limits: TrialLimits, path: Path | None = None) -> None:
@@ -72,9 +72,9 @@ class Trials:
         self._own = _own_entry_points()
 
     def report(self, source: PluginSource) -> TrialReport:
-        """Return what came of a source's trial; try it if it was not accepted before.
+        """Return the trial report of a source; run the trial if it was not accepted before.
 
-        What berth itself brings has been tried before it was released.
+        Plugins that are part of Berth are not tried: they were tried before the release.
         """
         if source.kind == "entry-point" and source.name in self._own:
             return TrialReport()
@@ -82,7 +82,7 @@ class Trials:
             if source.digest in self._accepted:
                 return TrialReport()
         copy = None if self.cluster is None else self.cluster()
-        # The kernel may end all of a container for what one process in it takes.
+        # The kernel may kill a whole container because of the memory of one of its processes.
         limits = replace(self._limits, memory_bytes=_within_room(self._limits.memory_bytes))
         report = try_source(source, limits, cluster=copy)
         if report.accepted:
@@ -110,12 +110,12 @@ def _read(path: Path | None) -> list[str]:
     try:
         tried = msgspec.json.decode(path.read_bytes(), type=_Tried)
     except (OSError, msgspec.DecodeError):
-        return []  # to try once more costs a second
+        return []  # another trial costs a second
     return tried.accepted if tried.version == VERSION else []
 
 
 def cgroup_room_bytes(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Return how much more the container may take, None where nobody limits it."""
+    """Return the memory that the container may still allocate, or None without a limit."""
     for limit, used in _CGROUP_FILES:
         with contextlib.suppress(OSError, ValueError):
             return max(int((root / limit).read_text()) - int((root / used).read_text()), 0)
@@ -123,7 +123,7 @@ def cgroup_room_bytes(root: Path = Path("/sys/fs/cgroup")) -> int | None:
 
 
 def _within_room(wanted_bytes: int) -> int:
-    """Return an allowance of memory that leaves at least as much to the rest of the container."""
+    """Return a memory limit that leaves at least as much memory to the rest of the container."""
     room = cgroup_room_bytes()
     if room is None:
         return wanted_bytes

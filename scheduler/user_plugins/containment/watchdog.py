@@ -35,32 +35,32 @@ DEFAULT_TIMEOUT_S: Final = 10.0
 TICK_S: Final = 1.0
 STOP_S: Final = 5.0
 EXIT_STATUS: Final = 1
-"""Of a process that was ended because of a plugin: faulthandler knows no other."""
+"""The exit status of a process that a plugin ended: ``faulthandler`` has no other status."""
 
 
 class Watchdog:
-    """Looks once a second whether a call is still under way.
+    """Checks once a second whether a plugin call is still running.
 
     Parameters
     ----------
     note
-        Says which call is under way.
+        Records the running call.
     timeout_s
-        What takes longer ends the process; 0 for nothing.
+        A call that takes longer ends the process; 0 for no timeout.
     evidence
-        A file that is left empty unless the process is ended by the clock in C: whoever starts next
-        knows by it. None for standard error.
+        A file that stays empty unless the C timer ends the process, so that the next process can
+        tell. None for standard error.
     duties
-        What else is to be done once a second on this thread.
+        Further functions that this thread calls once a second.
 
     Attributes
     ----------
     armed
-        Whether the clock in C runs.
+        Whether the C timer runs.
 
     Notes
     -----
-    *Concurrency*: :meth:`arm` on the scheduling thread; it costs some 80 us, once after a second
+    *Concurrency*: :meth:`arm` on the scheduling thread; it costs about 80 us, once after a second
     without calls.
     """
 
@@ -87,7 +87,7 @@ class Watchdog:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread and stop the clock; a call that is under way is not watched any more."""
+        """Stop the thread and the C timer; a running call is not watched any more."""
         self._stopped = True
         self._wake.set()
         if self._thread.is_alive():
@@ -96,11 +96,11 @@ class Watchdog:
         self.armed = False
 
     def look(self) -> None:
-        """Have the thread do its round now. From any thread, at the cost of an Event."""
+        """Wake the thread for a check now. May be called from any thread; it sets an Event."""
         self._wake.set()
 
     def arm(self) -> None:
-        """Wind up the clock in C, if anything ends the process at all."""
+        """Start the C timer, unless there is no timeout."""
         if not self._timeout_s or self._stopped:
             return
         faulthandler.dump_traceback_later(
@@ -110,7 +110,7 @@ class Watchdog:
 
     def _run(self) -> None:
         seen = -1
-        # Whoever has called by now has wound up the clock.
+        # A call that began before this point has started the timer.
         calls = self._note.calls()
         under_way_s = 0.0
         last = time.monotonic()
@@ -119,7 +119,7 @@ class Watchdog:
             self._wake.clear()
             at_work = self._note.at_work()
             now = time.monotonic()
-            # A process that was stopped meanwhile has not spent that time in the call.
+            # A process that was suspended meanwhile has not spent that time in the call.
             passed_s, last = min(now - last, 2 * self._tick_s), now
             if at_work is None or at_work.number != seen:
                 seen = -1 if at_work is None else at_work.number
@@ -142,7 +142,7 @@ class Watchdog:
                     log.exception("containment failed")
 
     def _end_process(self, under_way_s: float) -> NoReturn:
-        """End the process because of the call under way, and tell whoever can be told."""
+        """End the process because of the running call, after logging the reason."""
         self._note.give_up()
         at_work = self._note.at_work()
         log.critical(

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from scheduler.user_plugins.plugin_source import PluginSource
 
 CHECK_SIZES: Final = (0, 1, 40, 300)
-"""No node at all, because a pod's own node may be gone; and more than a person would try."""
+"""The numbers of nodes: none, because a pod's node may be deleted, and some larger numbers."""
 
 _AUTHORS_LIMITS: Final = TrialLimits(memory_bytes=2 << 30, cpu_s=120, wall_s=180.0)
-"""Someone is watching, and the whole suite takes longer than a trial."""
+"""Limits of the commands: all checks take longer than a trial, and the user can stop them."""
 
 
 def add_trial_commands(verbs: Any) -> None:
@@ -66,7 +66,7 @@ def _try(options: argparse.Namespace) -> int:
 
 
 def check_text(source: PluginSource, report: TrialReport) -> str:
-    """Return what came of the checks, for people."""
+    """Return the results of the checks as text."""
     lines = [source.name]
     for plugin in report.plugins:
         lines.append(f"  {plugin}")
@@ -86,7 +86,7 @@ def check_text(source: PluginSource, report: TrialReport) -> str:
 
 
 def bench_text(source: PluginSource, report: TrialReport) -> str:
-    """Return what was measured, for people."""
+    """Return the measurements as text."""
     lines = [source.name]
     if report.costs:
         lines.append(
@@ -111,7 +111,7 @@ def _rest(report: TrialReport) -> list[str]:
 
 
 def _args(given: Sequence[str]) -> dict[str, dict[str, object]]:
-    """Return arguments by plugin; those without a name are for whichever plugin there is."""
+    """Return arguments by plugin; arguments without a name are for every other plugin."""
     found: dict[str, dict[str, object]] = {}
     for text in given:
         name, _, raw = ("", "", text) if text.lstrip().startswith("{") else text.partition(":")
@@ -126,12 +126,12 @@ def _args(given: Sequence[str]) -> dict[str, dict[str, object]]:
 
 
 def _sources(path: str) -> tuple[PluginSource, ...]:
-    """Return the sources that a path, or the name of an entry point, stands for.
+    """Return the sources of a path or of the name of an entry point.
 
     Raises
     ------
     ConfigError
-        When there is no such thing, or it cannot be read.
+        When there is no such file, directory or entry point, or it cannot be read.
     """
     given = Path(path)
     if given.is_dir():

@@ -33,27 +33,27 @@ if TYPE_CHECKING:
     from plugins.framework.status import Status
 
 MAX_TWINS: Final = 24
-"""Nodes that are asked about one by one: they are all treated alike."""
+"""The number of nodes that are checked one by one: all nodes are treated alike."""
 
 
 class BrokenPromiseError(AssertionError):
-    """A plugin does what no plugin may do; the message is a sentence about it."""
+    """A plugin violates a rule for all plugins; the message is a sentence about the violation."""
 
 
 class Subject:
-    """A plugin on trial.
+    """The plugin of a trial.
 
     Parameters
     ----------
     cls
         The user's class.
     args
-        Its arguments as a profile has them; None for the defaults.
+        Its arguments as in a profile; None for the defaults.
 
     Raises
     ------
     msgspec.ValidationError, ArgsError, PolicyClassError
-        When it cannot be made.
+        When the plugin cannot be constructed.
     """
 
     def __init__(self, cls: type, args: Mapping[str, object] | None = None) -> None:
@@ -71,30 +71,30 @@ class Subject:
         self.make(World("nothing", (), (), ()))
 
     def make(self, world: World, *, with_metrics: bool = True) -> Plugin:
-        """Return a new instance, lent what there is in a world."""
+        """Return a new instance with the handle of a world."""
         return self.plugin(self._args, world.handle(with_metrics=with_metrics))
 
 
 class Answers(msgspec.Struct):
-    """What a plugin says of a pod, by node name."""
+    """The results of a plugin for one pod, by node name."""
 
     refusals: dict[str, str]
-    """The nodes that it refuses, and why."""
+    """The nodes that the plugin rejects, with the reasons."""
     raw: dict[str, int]
     scores: dict[str, int]
 
 
 class Checks:
-    """All checks over one world.
+    """All checks of a plugin in one world.
 
     Parameters
     ----------
     subject
         The plugin.
     world
-        What it is asked about.
+        The nodes and pods for which the plugin is called.
     doing
-        Told which method is called next.
+        Called with the name of the method that is called next.
     """
 
     def __init__(self, subject: Subject, world: World, doing: Callable[[str], None]) -> None:
@@ -103,7 +103,7 @@ class Checks:
         self._doing = doing
 
     def answers(self, *, with_metrics: bool = True) -> None:
-        """Ask about every pod."""
+        """Call the plugin for every pod."""
         plugin = self.subject.make(self.world, with_metrics=with_metrics)
         view = self.world.view()
         for info in self.world.newcomers:
@@ -113,11 +113,11 @@ class Checks:
                 plugin.signature(info)
 
     def answers_without_metrics(self) -> None:
-        """Ask about every pod where nothing has been measured."""
+        """Call the plugin for every pod without any node metrics."""
         self.answers(with_metrics=False)
 
     def repeatable(self) -> None:
-        """Ask twice: the same plugin, a new one, and one that sees the nodes in another order."""
+        """Compare with a second call, with a new instance, and with another order of the nodes."""
         plugin, view = self.subject.make(self.world), self.world.view()
         turned = self.world.backwards()
         firsts = [self._ask(plugin, info, view) for info in self.world.newcomers]
@@ -136,10 +136,10 @@ class Checks:
                     raise BrokenPromiseError(f"{when}, it says something else: {difference}")
 
     def twins(self) -> None:
-        """Ask about single nodes, and compare.
+        """Call the plugin for single nodes, and compare with its results for all nodes.
 
-        Single nodes are judged when pods might be preempted. Single scores are only asked for
-        where verdicts are shared between pods: from plugins with a signature.
+        Preemption filters single nodes. Scores of single nodes are only computed where pods share
+        verdicts: by plugins with a signature.
         """
         plugin, view = self.subject.make(self.world), self.world.view()
         infos = view.node_infos()[:MAX_TWINS]
@@ -168,7 +168,7 @@ class Checks:
                         )
 
     def signatures(self) -> None:
-        """Compare the answers about pods with the same signature."""
+        """Compare the results for pods with the same signature."""
         plugin, view = self.subject.make(self.world), self.world.view()
         known: dict[Hashable, tuple[PodInfo, Answers]] = {}
         for info in self.world.newcomers:
@@ -188,7 +188,7 @@ class Checks:
                 )
 
     def follows(self) -> None:
-        """Change nodes and pods, and compare with what a new instance says of them."""
+        """Change nodes and pods, and compare with the results of a new instance."""
         if not self.world.nodes:
             return
         cache, plugin = self.world.cache(), self.subject.make(self.world)
@@ -211,7 +211,7 @@ class Checks:
             raise BrokenPromiseError(f"it does not notice that nodes changed: {difference}")
 
     def inputs(self) -> None:
-        """Look for changes in what it was shown."""
+        """Check that the plugin does not change its inputs."""
         view = self.world.view()
         columns = view.columns
         arrays = {name: getattr(columns, name) for name in ("allocatable", "requested")}
@@ -230,7 +230,7 @@ class Checks:
             raise BrokenPromiseError("it changes nodes")
 
     def _ask(self, plugin: Plugin, info: PodInfo, view: NodesView) -> Answers:
-        """Return the answers about all nodes of a view.
+        """Return the results for all nodes of a view.
 
         Raises
         ------
@@ -261,7 +261,7 @@ class Checks:
 
 
 class Promise(NamedTuple):
-    """What every plugin keeps to."""
+    """A rule for every plugin, and its check."""
 
     sentence: str
     check: Callable[[Checks], None]
@@ -272,7 +272,7 @@ FOR_USE: Final = (
     Promise("It answers where nothing has been measured", Checks.answers_without_metrics),
     Promise("It changes nothing of what it is shown", Checks.inputs),
 )
-"""What is asked of code before it is used."""
+"""The checks before code is used."""
 
 ALL: Final = (
     *FOR_USE,
@@ -281,7 +281,7 @@ ALL: Final = (
     Promise("Pods with the same signature get the same answers", Checks.signatures),
     Promise("It notices when nodes and pods change", Checks.follows),
 )
-"""What is asked of code by its author."""
+"""The further checks for authors of plugins."""
 
 
 def _goes_on(plugin: Plugin, state: CycleState, info: PodInfo, view: NodesView) -> bool:
@@ -301,7 +301,7 @@ def _signs(plugin: Plugin, info: PodInfo) -> bool:
 
 
 def _difference(one: Answers, other: Answers) -> str:
-    """Return the first thing in which two answers differ; empty if they are alike."""
+    """Return the first difference of two results as text; empty if they are equal."""
     for what, first, second in (
         ("refusal", one.refusals, other.refusals),
         ("score", one.scores, other.scores),

@@ -27,12 +27,12 @@ MAX_S: Final = 2.0
 
 
 def costs_of(subject: Subject, num_nodes: int) -> Iterator[Cost]:
-    """Measure each method over all nodes, with a pod that comes to a node between two calls.
+    """Measure each method for all nodes; a pod is added to a node between two calls.
 
     Raises
     ------
     Exception
-        What the plugin raises.
+        Any exception of the plugin.
     """
     world = World.made_up(num_nodes, pods_per_node=2)
     plugin = subject.make(world)

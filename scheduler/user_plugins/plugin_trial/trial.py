@@ -37,22 +37,22 @@ _STARTING: Final = "starting"
 _LINE: Final = msgspec.json.Decoder(Line)
 
 MAX_TOLD_PRINTS: Final = 4096
-"""Bytes of what the child printed that are kept: its last words."""
+"""The number of bytes of the child's output that are kept, from its end."""
 
 MAX_NODES: Final = 300
 MAX_PODS: Final = 1500
-"""Enough to meet every kind of node that there is, and quick to copy."""
+"""Limits of the copy: enough for every kind of node, and quick to copy."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
 _SECRETS: Final = ("KUBERNETES_", "KUBECONFIG")
-"""What begins so in the environment is none of the child's business."""
+"""Prefixes of the environment variables that the child does not get."""
 
 
 def copy_of(nodes: Iterable[Node], pods: Iterable[Pod]) -> ClusterCopy:
     """Return a copy of some nodes, and of some of the pods on them.
 
-    *Cost*: some 10 us for each object that is copied, and a look at every other.
+    *Cost*: about 10 us for each copied object, and an iteration over all others.
     """
     some = list(islice(nodes, MAX_NODES))
     names = {node.metadata.name for node in some}
@@ -65,20 +65,20 @@ def copy_of(nodes: Iterable[Node], pods: Iterable[Pod]) -> ClusterCopy:
 
 @dataclass(frozen=True, slots=True)
 class TrialReport:
-    """What a trial came to. Immutable.
+    """The result of a trial. Immutable.
 
     Parameters
     ----------
     plugins
-        The names of the plugins that the source brings.
+        The names of the plugins that the source defines.
     problems
-        Why the code is not to be used, for people; empty if it may.
+        The reasons why the code is refused, as text; empty if it is accepted.
     verdicts
-        What came of each check, in order.
+        The result of each check, in order.
     costs
-        What was measured.
+        The measurements.
     printed
-        The last of what the code printed.
+        The end of the code's output.
     """
 
     plugins: tuple[str, ...] = ()
@@ -102,27 +102,26 @@ def try_source(
     cluster: ClusterCopy | None = None,
     sizes: Sequence[int] = (1, 40),
 ) -> TrialReport:
-    """Run the plugins of a source in a child process: in made-up clusters, then in a copy of yours.
+    """Run a source's plugins in a child process: in generated clusters, then in a cluster's copy.
 
     Parameters
     ----------
     args
-        By the plugin's name, its arguments as a profile has them; the defaults where there are
-        none.
+        The arguments as in a profile, by the plugin's name; other plugins get the defaults.
     cluster
-        The copy; None for none.
+        The copy of a cluster, or None.
     sizes
-        The numbers of nodes of the made-up clusters.
+        The numbers of nodes of the generated clusters.
 
     Notes
     -----
-    *Concurrency*: from any thread but the scheduling thread and the I/O thread: it waits.
+    *Concurrency*: blocks; any thread except the scheduling thread and the I/O thread.
 
-    *Cost*: about a second, most of it for the child to start.
+    *Cost*: about a second, mostly for the start of the child.
     """
     limits = limits or TrialLimits()
     job = Job(source, limits, suite, dict(args or {}), tuple(sizes), cluster or ClusterCopy())
-    # A machine may be so busy that the child does not even get to the plugin: then once more.
+    # On a busy machine the child may not even reach the plugin: then try once more.
     return (
         _run(job)
         or _run(job)
@@ -131,7 +130,7 @@ def try_source(
 
 
 def _run(job: Job) -> TrialReport | None:
-    """Return what a child found; None when time was up before it began."""
+    """Return the report of a child; None if the time ran out before the trial began."""
     # In memory: a container's file system may be read-only.
     with os.fdopen(os.memfd_create("prints"), "w+b") as prints:
         try:
@@ -155,7 +154,7 @@ def _run(job: Job) -> TrialReport | None:
         finally:
             _kill(child)
             if child.stdin is not None:
-                # Where time was up before the job was written, it is open still.
+                # If the time ran out before the job was written, the pipe is still open.
                 child.stdin.close()
         size = prints.seek(0, os.SEEK_END)
         prints.seek(max(size - MAX_TOLD_PRINTS, 0))
@@ -179,7 +178,7 @@ def _run(job: Job) -> TrialReport | None:
 
 
 def _lines(output: bytes) -> Iterator[Line]:
-    """Yield what the child told, but for a line in the middle of which it ended."""
+    """Yield the child's lines, except an incomplete last line."""
     for raw in output.splitlines():
         with contextlib.suppress(msgspec.DecodeError):
             yield _LINE.decode(raw)
@@ -189,13 +188,13 @@ def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_SECRETS)}
     # One thread of a numeric library is enough, and quicker to start.
     threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    # However the child ends, what it has printed by then is not in a buffer that ends with it.
+    # Unbuffered, so that the output is not lost with the child, however it ends.
     prints = {"PYTHONUNBUFFERED": "1"}
     return kept | threads | prints | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    """End the child, and whatever it has started."""
+    """Kill the child and the processes that it has started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
 

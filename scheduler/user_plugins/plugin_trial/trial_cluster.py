@@ -32,21 +32,21 @@ S = TypeVar("S", bound=msgspec.Struct)
 Json: TypeAlias = bytes | msgspec.Raw
 
 _KNOWN: Final = 0.9
-"""The share of nodes of which there is a reading."""
+"""The share of nodes that have a metric value."""
 
 _NODES: Final = Decoder(Node)
 _PODS: Final = Decoder(Pod)
 
 
 class MadeUpMetrics:
-    """Has a reading of whatever it is asked for, for most nodes."""
+    """Node metrics that have a value of any name for most nodes."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
         self._readings: dict[str, MetricReading] = {}
 
     def latest(self, name: str) -> MetricReading:
-        """Return numbers between 0 and 1: the same of the same node, whoever stands beside it."""
+        """Return numbers between 0 and 1, which depend only on the node itself."""
         reading = self._readings.get(name)
         if reading is None:
             shares = {each: random.Random(f"{name}/{each}").random() for each in self._names}
@@ -56,7 +56,7 @@ class MadeUpMetrics:
 
 
 class TrialHandle:
-    """What plugins are lent that only judge; whatever acts is not there."""
+    """The handle of plugins in a trial: it has no methods that change anything."""
 
     def __init__(self, metrics: NodeMetrics) -> None:
         self.node_metrics = metrics
@@ -67,16 +67,16 @@ class TrialHandle:
 
 
 class World:
-    """Nodes with pods on them, and pods to be placed.
+    """Nodes with their pods, and pending pods.
 
     Parameters
     ----------
     name
-        For people, as in "failed with NAME".
+        The name in messages, as in "failed with NAME".
     nodes, pods
-        As JSON; of the pods those that run count. What cannot be read is not there.
+        Nodes and running pods as JSON; other pods and undecodable objects are ignored.
     newcomers
-        The pods to be placed, as JSON.
+        The pending pods as JSON.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class World:
 
     @classmethod
     def made_up(cls, num_nodes: int, pods_per_node: int = 3) -> World:
-        """Return a world that nobody has, the same every time."""
+        """Return a generated world, equal in every call."""
         what = "no node" if not num_nodes else f"{num_nodes} made-up node"
         return cls(
             what if num_nodes < 2 else f"{what}s",
@@ -104,11 +104,11 @@ class World:
 
     @property
     def newcomers(self) -> tuple[PodInfo, ...]:
-        """The pods to be placed, new each time: a plugin may have written into others."""
+        """The pending pods, decoded anew each time, because a plugin may have modified others."""
         return tuple(map(PodInfo, self._newcomers))
 
     def cache(self) -> SchedulerCache:
-        """Return a cache that holds the world and nothing else."""
+        """Return a cache with the world's nodes and running pods."""
         cache = SchedulerCache()
         for node in self.nodes:
             cache.add_node(node)
@@ -117,20 +117,20 @@ class World:
         return cache
 
     def view(self) -> NodesView:
-        """Return all nodes, in a snapshot of their own."""
+        """Return a view of all nodes in a new snapshot."""
         snapshot = Snapshot()
         self.cache().update_snapshot(snapshot)
         return snapshot.all_nodes()
 
     def backwards(self) -> World:
-        """Return the same world, its nodes in another order."""
+        """Return the same world with its nodes in reverse order."""
         world = World(self.name, (), (), ())
         world.nodes, world.pods = self.nodes[::-1], self.pods[::-1]
         world._newcomers = self._newcomers
         return world
 
     def handle(self, *, with_metrics: bool) -> Handle:
-        """Return what a plugin is lent here."""
+        """Return the handle for a plugin in this world."""
         names = [node.metadata.name for node in self.nodes]
         metrics: NodeMetrics = MadeUpMetrics(names) if with_metrics else NoMetrics()
         return cast("Handle", TrialHandle(metrics))

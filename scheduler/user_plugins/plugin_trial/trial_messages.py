@@ -17,16 +17,16 @@ _MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class TrialLimits:
-    """What a plugin on trial may take.
+    """The limits of a trial.
 
     Parameters
     ----------
     memory_bytes
-        By how much the child may grow beyond what it is without the plugin.
+        The memory that the child may allocate beyond its size without the plugin.
     cpu_s
-        Time on a processor, of the whole trial.
+        The CPU time of the whole trial.
     wall_s
-        Time by the clock, of the whole trial.
+        The elapsed time of the whole trial.
     """
 
     memory_bytes: int = 512 * _MIB
@@ -36,26 +36,26 @@ class TrialLimits:
 
 @dataclass(frozen=True, slots=True)
 class ClusterCopy:
-    """Nodes and pods as JSON, as many as a trial needs."""
+    """Nodes and pods of a cluster as JSON, as many as a trial needs."""
 
     nodes: tuple[msgspec.Raw, ...] = ()
     pods: tuple[msgspec.Raw, ...] = ()
 
 
 class Job(msgspec.Struct):
-    """What to try, and how.
+    """The job of a child process.
 
     Parameters
     ----------
     suite
-        ``use``: what is asked before code is used; ``all``: what its author should ask; ``bench``:
-        how long it takes.
+        ``use``: the checks before code is used; ``all``: all checks, for the author; ``bench``:
+        measurements.
     args
-        Arguments by the plugin's name; by the empty one those of all others.
+        Arguments by the plugin's name; the empty name has those of all other plugins.
     sizes
-        The numbers of nodes of made-up clusters.
+        The numbers of nodes of generated clusters.
     cluster
-        A copy of a real cluster, without nodes for no copy.
+        A copy of a real cluster; without nodes if there is no copy.
     """
 
     source: PluginSource
@@ -67,42 +67,42 @@ class Job(msgspec.Struct):
 
 
 class Verdict(msgspec.Struct):
-    """What came of one check of one plugin."""
+    """The result of one check of one plugin."""
 
     plugin: str
     promise: str
-    """What was checked, in a sentence."""
+    """The rule that was checked, as a sentence."""
     world: str
-    """What it was asked about."""
+    """The name of the world in which it was checked."""
     broken: str = ""
-    """What is wrong; empty if the promise was kept."""
+    """The violation; empty if the plugin passed the check."""
 
     def __str__(self) -> str:
         return f"{self.plugin}: {self.broken}; with {self.world}"
 
 
 class Cost(msgspec.Struct):
-    """What one method of one plugin costs, in seconds."""
+    """The duration of one method of one plugin in seconds."""
 
     plugin: str
     point: str
     num_nodes: int
     first_s: float
-    """The first call, which makes the columns."""
+    """The duration of the first call, which computes the columns."""
     median_s: float
     p99_s: float
 
 
 class Line(msgspec.Struct):
-    """One line of what the process tells."""
+    """One line of the child's output."""
 
     doing: str = ""
-    """What it does from now on."""
+    """The next action of the child."""
     plugins: list[str] = []
-    """What the source brings."""
+    """The plugins of the source."""
     refused: str = ""
-    """Why the code cannot even be loaded."""
+    """The reason why the code cannot be loaded."""
     verdict: Verdict | None = None
     cost: Cost | None = None
     ended: bool = False
-    """Whether that was all."""
+    """Whether this is the last line."""

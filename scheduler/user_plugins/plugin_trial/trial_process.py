@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _MAX_WRITTEN_BYTES = 1 << 20
-"""Of a file that it writes to, such as the one that takes what it prints."""
+"""The largest size of a file that the child writes, such as that of its output."""
 
 
 class Trial:
@@ -49,9 +49,9 @@ class Trial:
     Parameters
     ----------
     job
-        What to try.
+        The job.
     output
-        Where lines go.
+        The file descriptor for the lines.
     """
 
     def __init__(self, job: Job, output: int) -> None:
@@ -61,7 +61,7 @@ class Trial:
         self._source = job.source
 
     def run(self) -> None:
-        """Run everything; a plugin that ends the process ends it."""
+        """Run the job; a plugin that ends the process ends the run."""
         self.doing("loading its code")
         try:
             classes = load_source(self._source)
@@ -84,7 +84,7 @@ class Trial:
                 self._check(subject, cls, worlds)
 
     def doing(self, what: str) -> None:
-        """Tell what is done next."""
+        """Report the next action to the parent."""
         if what != self._doing:
             self._doing = what
             self._tell(Line(doing=what))
@@ -96,7 +96,7 @@ class Trial:
             return Subject(cls, args)
         except msgspec.ValidationError as error:
             if args is None:
-                # It must be told something, and we do not know what: it is tried when it is used.
+                # It requires arguments that are not known here: it is tried when a profile uses it.
                 return None
             why = f"its arguments: {error}"
         except (ArgsError, PolicyClassError) as error:
@@ -125,7 +125,7 @@ class Trial:
                 verdict = Verdict(subject.name, promise.sentence, world.name, why)
                 self._tell(Line(verdict=verdict))
                 if why and promise is promises[0]:
-                    # What does not answer at all breaks every other promise in the same way.
+                    # A plugin that fails this check fails all others in the same way.
                     return
                 if why:
                     break
@@ -145,7 +145,7 @@ class Trial:
         os.write(self._output, msgspec.json.encode(line) + b"\n")
 
     def end(self) -> None:
-        """Tell that this was all."""
+        """Report the end of the job."""
         self._tell(Line(ended=True))
 
 
@@ -157,9 +157,9 @@ def _file_of(cls: type, source: PluginSource) -> str:
 
 
 def limit(limits: TrialLimits) -> None:
-    """Take on the limits of a job: from here on, whatever is run."""
+    """Apply the limits of a job to this process, for all code that runs from now on."""
     with contextlib.suppress(OSError):
-        # If the kernel has to end somebody for want of memory, let it not be who started this.
+        # If memory runs out, the kernel should kill this process, not its parent.
         Path("/proc/self/oom_score_adj").write_text("1000")
     size = int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE_BYTES
     memory = size + limits.memory_bytes
@@ -171,7 +171,7 @@ def limit(limits: TrialLimits) -> None:
     ):
         _, hard = resource.getrlimit(what)
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        # The limits are for good: the code that runs next could lift a soft one.
+        # These are hard limits: the code that runs next could raise soft limits.
         resource.setrlimit(what, (most, most if what != resource.RLIMIT_CPU else hard))
 
 
@@ -181,12 +181,12 @@ def _cpu_used_s() -> int:
 
 
 def main() -> None:
-    """Run the job on standard input, and end the process without asking anybody else."""
+    """Run the job from standard input, and end the process without any exit handlers."""
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
-    # What the plugin prints must not be taken for ours.
+    # The plugin's output must not mix with the child's lines.
     output = os.dup(1)
     os.dup2(2, 1)
-    # Whoever checks a plugin reads it in what the plugin printed; it is no reason to refuse it.
+    # Warnings appear in the plugin's output for its author; they are no reason to refuse it.
     warnings.filterwarnings("default", r"plugins\.policy", DeprecationWarning)
     trial = Trial(job, output)
     limit(job.limits)
