@@ -98,7 +98,7 @@ def run_explain(options: ExplainOptions) -> str:
     framework = offline_framework(profiles, cluster, pod.spec.scheduler_name, plugins)
     notes = _notes(framework, pod)
     if config.extenders:
-        notes.append("The extenders of the configuration were not asked.")
+        notes.append("The extenders of the configuration were not called.")
     info = _as_if_pending(cluster, pod)
     snapshot = cluster.snapshot()
     try:

@@ -119,7 +119,7 @@ class Consultation:
         try:
             added = self._wait(self._prioritize(names), self._prioritizers)
         except ExtenderError as error:
-            log.warning("extenders give no scores", pod=self._info.key, error=str(error))
+            log.warning("extender returned no scores", pod=self._info.key, error=str(error))
             added = {}
         return np.array(
             [max(min(added.get(name, 0), MAX_SCORE), -MAX_SCORE) for name in names], dtype=np.int64
@@ -211,7 +211,7 @@ class Consultation:
         for extender, scores in zip(self._prioritizers, answers, strict=True):
             if isinstance(scores, ExtenderError):
                 log.warning(
-                    "an extender gives no scores",
+                    "extender returned no scores",
                     extender=extender.name,
                     pod=self._info.key,
                     error=str(scores),

@@ -41,26 +41,26 @@ _DECISIONS: Final = 1000
 
 def add_shadow_command(commands: Any) -> None:
     """Add the command ``shadow`` to the subparsers ``commands``."""
-    shadow = commands.add_parser("shadow", help="say what another policy would do")
+    shadow = commands.add_parser("shadow", help="compare another policy with the active one")
     verbs = shadow.add_subparsers(metavar="COMMAND", required=True)
     report = verbs.add_parser(
         "report",
-        help="what would change",
-        description="Without --config: what the shadows of a running berth have found out, as the "
-        "status of their SchedulingProfiles says. With --config or --plugin-dir: the pods of a "
-        "dump, or of a cluster, judged by these and by --against.",
+        help="show the differences",
+        description="Without --config: print the reports of a running Berth's shadows from the "
+        "status of their SchedulingProfiles. With --config or --plugin-dir: judge the pods of a "
+        "dump, or of a cluster, with these and with --against.",
     )
     report.set_defaults(command=_report)
     report.add_argument("name", metavar="NAME", nargs="?", help="one SchedulingProfile (all)")
-    report.add_argument("--config", metavar="NEW", help="the KubeSchedulerConfiguration to be")
+    report.add_argument("--config", metavar="NEW", help="the new configuration file")
     report.add_argument(
-        "--against", metavar="OLD", help="the one that is (berth's default profile)"
+        "--against", metavar="OLD", help="the current one (berth's default profile)"
     )
     report.add_argument(
         "--plugin-dir",
         metavar="DIR",
         type=Path,
-        help="a folder of Python files with plugins; without --config all of them are enabled",
+        help="directory of Python files with plugins; without --config all of them are enabled",
     )
     add_dump_flag(report)
     add_kept_annotations(report)
@@ -69,9 +69,9 @@ def add_shadow_command(commands: Any) -> None:
         metavar="N",
         type=int,
         default=_DECISIONS,
-        help="pods to judge at most (%(default)s)",
+        help="largest number of pods to judge (%(default)s)",
     )
-    report.add_argument("--kubeconfig", metavar="F", help="how to reach the API server")
+    report.add_argument("--kubeconfig", metavar="F", help="kubeconfig file of the cluster")
     report.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
 
@@ -116,7 +116,7 @@ def _of_files(options: argparse.Namespace) -> list[ShadowReport]:
     profiles = running_profiles(old, plugins), running_profiles(new, plugins)
     replay = Replay(cluster, *profiles, names, plugins, options.decisions)
     if new.extenders or old.extenders:
-        sys.stderr.write("berth: the extenders of the configuration were not asked\n")
+        sys.stderr.write("berth: the extenders of the configuration were not called\n")
     reports = replay.run()
     if not cluster.nodes or not reports:
         found = f"{len(cluster.nodes)} nodes and {len(cluster.pods)} pods"

@@ -153,7 +153,7 @@ class ShadowRunner:
             if not self._has_failed:
                 self._has_failed = True  # logged once: the next decision will likely fail too
                 key = decision.info.key
-                log.exception("a decision was not compared", policy=self._policy, pod=key)
+                log.exception("shadow comparison failed", policy=self._policy, pod=key)
             self._tally.pass_over("failed")
 
     def _follow(self, live: FrameworkRunner) -> None:

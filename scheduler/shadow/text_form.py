@@ -89,7 +89,7 @@ def _cost(cost: Cost) -> str:
 
 
 def _influence(report: ShadowReport) -> Iterator[str]:
-    """Yield a table: each plugin by what would change without it, live and in the shadow."""
+    """Yield a table of each plugin's influence on the choice, live and in the shadow."""
     live = {each.plugin: _percent_and_points(each) for each in report.live_influence}
     shadow = {each.plugin: _percent_and_points(each) for each in report.shadow_influence}
     names = list(dict.fromkeys((*shadow, *live)))

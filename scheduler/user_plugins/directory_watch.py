@@ -73,4 +73,4 @@ class DirectoryWatch:
                 self.look()
             except Exception:
                 # In any case the current plugins keep running.
-                log.exception("cannot look at the plugin directory", directory=str(self._directory))
+                log.exception("cannot read the plugin directory", directory=str(self._directory))

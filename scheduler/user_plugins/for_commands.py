@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def add_plugin_dir(parser: argparse.ArgumentParser) -> None:
     """Add the flag ``--plugin-dir``, the directory of the configuration's plugins."""
     parser.add_argument(
-        "--plugin-dir", metavar="DIR", type=Path, help="the folder of the plugins that F names"
+        "--plugin-dir", metavar="DIR", type=Path, help="directory of the plugins that F names"
     )
 
 
@@ -33,7 +33,7 @@ def add_kept_annotations(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         type=_prefix,
-        help="remember annotations of pods and nodes whose keys begin so, for plugins to read; may "
+        help="keep annotations of pods and nodes with this key prefix, for plugins to read; may "
         f"be repeated ({OWN_PREFIX} always)",
     )
 

@@ -50,7 +50,7 @@ class {name}:
 
 def add_new_command(verbs: Any) -> None:
     """Add ``new`` to the verbs of ``berth plugin``."""
-    new = verbs.add_parser("new", help="write a file to begin with")
+    new = verbs.add_parser("new", help="write a template of a plugin")
     new.set_defaults(command=_new)
     new.add_argument("name", metavar="NAME", help="the plugin's name, such as CheapNodesFirst")
     new.add_argument(

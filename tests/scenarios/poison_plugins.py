@@ -243,7 +243,7 @@ def _hang(scene: Scene, outcome: Outcome) -> None:
     waiting = {pod["metadata"]["name"] for pod in scene.api.pods()}
     scene.wait_until(lambda: waiting <= scene.bound(""), "all pods are placed")
     outcome.placed_after_restart = {name for name in waiting if not name.startswith("good-")}
-    lines = [line for line in scene.log().splitlines() if "the process before ended" in line]
+    lines = [line for line in scene.log().splitlines() if "previous process ended" in line]
     outcome.told_after_restart = "\n".join(lines)
 
 

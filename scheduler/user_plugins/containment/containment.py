@@ -179,7 +179,7 @@ class Containment:
             )
             if entry is not None:
                 log.error(
-                    "the process before ended in the middle of a plugin's call",
+                    "previous process ended during a plugin call",
                     plugin=entry.plugin,
                     digest=last.digest,
                     left_out=entry.left_out,

@@ -72,7 +72,7 @@ _METRICS: Final[tuple[tuple[Kind, str, str, tuple[str, ...], Read], ...]] = (
     (
         "gauge",
         "berth_plugin_breaker_open",
-        "Whether a user's plugin is passed over (1) or asked (0).",
+        "Whether a user's plugin is skipped (1) or called (0).",
         ("plugin",),
         _open,
     ),

@@ -167,7 +167,7 @@ class ContainedGuard:
             self._too_slow(point, took, average, now)
         elif breaker.state is not State.CLOSED:
             breaker.succeed(now)
-            log.info("plugin answers again", plugin=self.code.name, point=point)
+            log.info("plugin recovered", plugin=self.code.name, point=point)
             self._tell_watchdog()
         return answer
 
@@ -189,7 +189,7 @@ class ContainedGuard:
         )
 
     def _trouble(self, state: State) -> str:
-        what = "its pods wait" if self.code.failure_policy == "Fail" else "it is passed over"
+        what = "its pods wait" if self.code.failure_policy == "Fail" else "it is skipped"
         if self._left_out:
             return f"is left out, and {what}: {self._left_out}"
         if state is State.CLOSED:

@@ -51,16 +51,16 @@ def add_containment_flags(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=float,
         default=defaults.timeout_s,
-        help="a call into a user's plugin that takes longer ends the process; the next one leaves "
-        "the plugin out (%(default)s; 0: never)",
+        help="a call into a user's plugin that takes longer ends the process; the next process "
+        "does not call the plugin (%(default)s; 0: no timeout)",
     )
     parser.add_argument(
         "--plugin-budget",
         metavar="SECONDS",
         type=float,
         default=defaults.budget_s,
-        help="what a call into a user's plugin may take on average, before the plugin is passed "
-        "over for a while (%(default)s)",
+        help="average duration of calls into a user's plugin, above which the plugin is switched "
+        "off for a while (%(default)s)",
     )
     parser.add_argument(
         "--plugin-memory",
@@ -73,8 +73,8 @@ def add_containment_flags(parser: argparse.ArgumentParser) -> None:
         "--state-dir",
         metavar="DIR",
         type=Path,
-        help="a folder of this process's own, where it notes which user's plugin is at work: so "
-        "that the next process knows which one ended this",
+        help="a directory for this process only, in which Berth records the running plugin, so "
+        "that the next process knows which plugin ended this process",
     )
 
 

@@ -124,7 +124,7 @@ class LeftOut:
             fresh.write_bytes(msgspec.json.format(msgspec.json.encode(self.entries())))
             fresh.replace(self._path)
         except OSError as error:
-            log.error("cannot note which plugins are left out", path=str(fresh), error=str(error))
+            log.error("cannot write the quarantine file", path=str(fresh), error=str(error))
 
 
 def _read(path: Path) -> list[Entry]:
@@ -135,5 +135,5 @@ def _read(path: Path) -> list[Entry]:
     except OSError as error:
         raise StateDirError(f"{path}: {error.strerror}") from error
     except msgspec.DecodeError as error:
-        log.error("cannot read which plugins are left out", path=str(path), error=str(error))
+        log.error("cannot read the quarantine file", path=str(path), error=str(error))
         return []

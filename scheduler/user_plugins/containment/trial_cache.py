@@ -89,7 +89,7 @@ class Trials:
             log.info("plugin code tried", source=str(source), plugins=report.plugins)
             self._accept(source.digest)
         else:
-            log.error("plugin code refused", source=str(source), why=report.problems)
+            log.error("plugin code rejected", source=str(source), why=report.problems)
         return report
 
     def _accept(self, digest: str) -> None:
@@ -101,7 +101,7 @@ class Trials:
         try:
             self._path.write_bytes(raw)
         except OSError as error:
-            log.error("cannot note which plugins were tried", error=str(error))
+            log.error("cannot write the trial cache", error=str(error))
 
 
 def _read(path: Path | None) -> list[str]:

@@ -146,7 +146,7 @@ class Watchdog:
         self._note.give_up()
         at_work = self._note.at_work()
         log.critical(
-            "plugin does not come back, ending the process",
+            "plugin call timed out, exiting",
             plugin="" if at_work is None else at_work.plugin,
             point="" if at_work is None else at_work.point,
             seconds=round(under_way_s, 1),

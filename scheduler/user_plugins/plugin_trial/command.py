@@ -29,26 +29,25 @@ def add_trial_commands(verbs: Any) -> None:
     """Add ``check`` and ``bench`` to the verbs of ``berth plugin``."""
     check = verbs.add_parser(
         "check",
-        help="whether plugins keep what every plugin promises",
-        description="Asks the plugins of a file, of a folder or of an installed entry point about "
-        "made-up clusters, in a process with limits of its own. Status 1 if a promise is broken.",
+        help="check plugins against the rules for all plugins",
+        description="Calls the plugins of a file, a directory or an installed entry point for "
+        "generated clusters, in a process with its own limits. Exit status 1 if a check fails.",
     )
     check.set_defaults(command=_try, suite="all", text=check_text)
     bench = verbs.add_parser(
         "bench",
-        help="what plugins cost in a large cluster",
-        description="Measures each method over all nodes, with a pod that leaves a node between "
-        "two calls.",
+        help="measure plugins in a large cluster",
+        description="Measures each method for all nodes; a pod leaves a node between two calls.",
     )
     bench.set_defaults(command=_try, suite="bench", text=bench_text)
     bench.add_argument("--nodes", metavar="N", type=int, default=5000, help="(%(default)s)")
     for verb in (check, bench):
-        verb.add_argument("path", metavar="PATH", help="a file, a folder, or an entry point")
+        verb.add_argument("path", metavar="PATH", help="a file, a directory, or an entry point")
         verb.add_argument(
             "--args",
             metavar="JSON",
-            help="the plugin's arguments, as its pluginConfig has them; of several plugins those "
-            "of the one named before a colon: NAME:JSON",
+            help="the plugin's arguments, as in its pluginConfig; with several plugins, NAME:JSON "
+            "for the plugin NAME",
             action="append",
             default=[],
         )

@@ -94,7 +94,7 @@ class World:
     @classmethod
     def made_up(cls, num_nodes: int, pods_per_node: int = 3) -> World:
         """Return a generated world, equal in every call."""
-        what = "no node" if not num_nodes else f"{num_nodes} made-up node"
+        what = "no node" if not num_nodes else f"{num_nodes} generated node"
         return cls(
             what if num_nodes < 2 else f"{what}s",
             made_up.nodes(num_nodes),

@@ -102,7 +102,7 @@ def test_extenders_are_not_asked_and_that_is_said(
         "extenders: [{urlPrefix: 'http://127.0.0.1:1', filterVerb: filter}]\n"
     )
     assert explain("--from", dump, "--pod", "web", "--config", str(config)) == 0
-    assert "The extenders of the configuration were not asked." in capsys.readouterr().out
+    assert "The extenders of the configuration were not called." in capsys.readouterr().out
 
 
 def test_an_object_that_cannot_be_read_costs_itself_alone(

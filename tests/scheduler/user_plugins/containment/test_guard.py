@@ -177,7 +177,7 @@ def test_trouble_is_told_for_a_while_and_then_forgotten(guard, clock):
 
 def test_trouble_says_that_it_is_passed_over(guard):
     break_it(guard)
-    assert guard.report().trouble.startswith("fails, and it is passed over: score: KeyError")
+    assert guard.report().trouble.startswith("fails, and it is skipped: score: KeyError")
 
 
 def test_whoever_wants_to_know_is_told_of_failures_and_of_their_end(clock, note):
@@ -201,9 +201,7 @@ def test_code_that_is_left_out_is_never_called(clock, note):
     guard = ContainedGuard(CODE, note, OPTIONS, clock=clock, left_out="filter did not come back")
     assert ask(guard, fails) is ABSENT
     assert guard.report().left_out
-    assert guard.report().trouble == (
-        "is left out, and it is passed over: filter did not come back"
-    )
+    assert guard.report().trouble == ("is left out, and it is skipped: filter did not come back")
 
 
 def test_pods_of_code_that_is_left_out_wait_if_it_says_so(clock, note):

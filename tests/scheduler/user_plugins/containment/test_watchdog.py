@@ -48,7 +48,7 @@ def test_the_process_ends_and_the_next_one_knows_why(tmp_path, how):
     containment = Containment(ContainmentOptions(timeout_s=0.5, state_dir=tmp_path))
     guard = containment.guard(PluginCode("Cheap", "digest"))
     assert containment.troubles() == {
-        "Cheap": "is left out, and it is passed over: filter did not come back within 0.5 s"
+        "Cheap": "is left out, and it is skipped: filter did not come back within 0.5 s"
     }
     assert guard.report().left_out
     containment.stop()

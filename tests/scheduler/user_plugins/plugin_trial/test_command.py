@@ -31,7 +31,7 @@ def test_a_bad_one_is_told_what_is_wrong_and_the_status_says_so(tmp_path, capsys
     assert main(["plugin", "check", str(tmp_path)]) == 1
     told = capsys.readouterr().out
     assert "    FAILED  It answers about every pod what its methods may answer\n" in told
-    assert "KeyError: 'rack' (cheap.py, line 4); with 1 made-up node" in told
+    assert "KeyError: 'rack' (cheap.py, line 4); with 1 generated node" in told
 
 
 def test_bench_prints_a_line_for_each_method(tmp_path, capsys):

@@ -84,13 +84,13 @@ def test_bad_code_is_refused_and_told_why(statement, told):
         pytest.param(
             TrialLimits(wall_s=8.0),
             "time.sleep(3600)",
-            "it did not come back within 8 s (Cheap.filter with 1 made-up node)",
+            "it did not come back within 8 s (Cheap.filter with 1 generated node)",
             id="sleeps",
         ),
         pytest.param(
             TrialLimits(wall_s=120.0, cpu_s=1),
             "while True: pass",
-            "it used more than 1 s of processor time (Cheap.filter with 1 made-up node)",
+            "it used more than 1 s of processor time (Cheap.filter with 1 generated node)",
             id="loops",
         ),
     ],
