@@ -32,20 +32,19 @@ _DURATIONS: Final = (
     (
         "--assumed-pod-ttl",
         _DEFAULTS.ttl_s,
-        "how long a bound pod may stay unconfirmed by the watch before the API is asked "
-        "(%(default)s; 0: for ever)",
+        "how long a bound pod may stay unconfirmed by the watch before berth reads it "
+        "from the API (%(default)s; 0: no limit)",
     ),
     (
         "--slow-cycle-threshold",
         _DEFAULTS.slow_cycle_s,
-        "a scheduling cycle that takes longer is logged with what it consisted of "
-        "(%(default)s; 0: none)",
+        "a scheduling cycle that takes longer is logged with its parts (%(default)s; 0: none)",
     ),
     (
         "--attempt-budget",
         _DEFAULTS.attempt_budget_s,
-        "CPU time that an attempt to place a pod may use; one that needs more is broken off "
-        "and tried again later with twice as much (%(default)s; 0: no limit)",
+        "CPU time that an attempt to place a pod may use; one that needs more is stopped "
+        "and retried later with twice as much (%(default)s; 0: no limit)",
     ),
     (
         "--cache-comparison-period",
@@ -55,8 +54,8 @@ _DURATIONS: Final = (
     (
         "--api-comparison-period",
         _DEFAULTS.api_comparison_period_s,
-        "how often, give or take a sixth, the leader holds what the watches know against a "
-        "list of metadata, and makes up for events that were lost (%(default)s; 0: never)",
+        "interval, within a sixth, at which the leader compares the watches with a list of "
+        "metadata and repairs lost events (%(default)s; 0: never)",
     ),
 )
 """In seconds: the flag, what holds without it, and its help text."""
@@ -64,7 +63,7 @@ _DURATIONS: Final = (
 
 def add_run_flags(run: argparse.ArgumentParser) -> None:
     """Add the flags, but for those of the log."""
-    run.add_argument("--kubeconfig", metavar="F", help="how to reach the API server")
+    run.add_argument("--kubeconfig", metavar="F", help="the kubeconfig file of the API server")
     run.add_argument("--config", metavar="F", help="a KubeSchedulerConfiguration")
     run.add_argument(
         "--scheduler-name", metavar="N", help="the one profile's schedulerName, without --config"
@@ -73,8 +72,8 @@ def add_run_flags(run: argparse.ArgumentParser) -> None:
         "--leader-elect",
         metavar="BOOL",
         type=_bool,
-        help="whether replicas agree on one that schedules; without it what the configuration "
-        "says, and that is true if it says nothing",
+        help="whether replicas elect a leader that schedules; by default the value in the "
+        "configuration, or true if that has none",
     )
     for flag, default, text in _DURATIONS:
         run.add_argument(flag, metavar="SECONDS", type=float, default=default, help=text)
@@ -83,8 +82,8 @@ def add_run_flags(run: argparse.ArgumentParser) -> None:
         "--node-metrics",
         metavar="F",
         type=Path,
-        help="a NodeMetricsConfiguration: what to ask Prometheus about nodes, for plugins that "
-        "look at what they really do",
+        help="a NodeMetricsConfiguration: the queries to Prometheus about nodes, for plugins that "
+        "use measured load",
     )
     add_kept_annotations(run)
     run.add_argument_group("plugins of your own").add_argument(

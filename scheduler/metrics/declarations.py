@@ -66,7 +66,7 @@ BIND_CONFLICTS: Final = (
 )
 ABANDONED: Final = (
     "berth_bindings_abandoned_total",
-    "Bindings given up although their pod is still there and has no node, by reason; the "
+    "Bindings abandoned although their pod is still there and has no node, by reason; the "
     "pod is tried again after its backoff.",
     "reason",
 )
@@ -77,12 +77,12 @@ KUBELET_REJECTIONS: Final = (
 )
 EXPIRED: Final = (
     "berth_assumed_pods_expired_total",
-    "Assumed pods whose binding was never confirmed in time, by what became of them.",
+    "Assumed pods whose binding was not confirmed in time, by result.",
     "outcome",
 )
 MALFORMED: Final = (
     "berth_malformed_objects_total",
-    "Versions of objects of the API that could not be read.",
+    "Versions of objects of the API that could not be decoded.",
     "resource",
 )
 LOST_EVENTS: Final = (
@@ -103,7 +103,7 @@ CHANGED_NODES: Final = (
 )
 OVER_BUDGET: Final = (
     "berth_attempts_over_budget_total",
-    "Attempts that were broken off because the pod needed more CPU time than its budget, "
+    "Attempts that were stopped because the pod needed more CPU time than its budget, "
     'by namespace: the first 50, then "other".',
     "namespace",
 )
@@ -129,7 +129,7 @@ PREEMPTIONS: Final = (
 )
 EVENT_HANDLING: Final = (
     "scheduler_event_handling_duration_seconds",
-    "Duration of taking in what a watch tells, by what has happened.",
+    "Duration of handling a change that a watch reports, by event.",
     exponential(0.0001, 2, 12),
     "event",
 )
@@ -156,7 +156,7 @@ CACHE_SIZE: Final[State] = (
 WATCH_STALENESS: Final[State] = (
     "gauge",
     "berth_watch_staleness_seconds",
-    "Time since a watch last delivered anything, bookmarks included.",
+    "Time since the last event of a watch, bookmarks included.",
     ("resource",),
 )
 WATCH_RELISTS: Final[State] = (
@@ -168,7 +168,7 @@ WATCH_RELISTS: Final[State] = (
 UNREADABLE: Final[State] = (
     "gauge",
     "berth_unreadable_objects",
-    "Objects of the API that cannot be read as they are now.",
+    "Objects of the API whose current version cannot be decoded.",
     ("resource",),
 )
 RESTORES: Final[State] = (
@@ -186,13 +186,13 @@ INFLIGHT_EVENTS: Final[State] = (
 TASKS: Final[State] = (
     "gauge",
     "scheduler_goroutines",
-    "Tasks under way, by what they do.",
+    "Running tasks, by kind of work.",
     ("operation",),
 )
 MISMATCHES: Final[State] = (
     "gauge",
     "berth_cache_mismatches",
-    "What the last comparison of the cache with the watches found to be different.",
+    "Differences that the last comparison of the cache with the watches found.",
     (),
 )
 COMPARISONS: Final[State] = (
@@ -204,7 +204,7 @@ COMPARISONS: Final[State] = (
 CYCLE_UNDER_WAY: Final[State] = (
     "gauge",
     "berth_cycle_under_way_seconds",
-    "Duration so far of the scheduling cycle that is under way; 0 when none is.",
+    "Duration so far of the current scheduling cycle; 0 without one.",
     (),
 )
 WAKE_UP_BACKLOG: Final[State] = (
