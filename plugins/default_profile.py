@@ -51,7 +51,7 @@ KUBE_SCHEDULER_PROFILE: Final = (
     ProfileEntry(names.DEFAULT_BINDER),
     ProfileEntry(names.NODE_DECLARED_FEATURES),
 )
-"""What kube-scheduler runs. The order decides which filter is the first to reject a node."""
+"""kube-scheduler's default plugins. The order decides which filter first rejects a node."""
 
 GUARDS: Final = (ProfileEntry(names.UNSUPPORTED_REQUESTS),)
 """Plugins of our own that belong to every profile, whatever its configuration disables. They

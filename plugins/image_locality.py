@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 _MB = 1024 * 1024
 
 MIN_THRESHOLD_BYTES = 23 * _MB
-"""Images that weigh less than this together count nothing: upstream's constant."""
+"""Images with a smaller total size count 0: upstream's constant."""
 
 MAX_CONTAINER_THRESHOLD_BYTES = 1000 * _MB
-"""What is more than this for each container counts nothing more: upstream's constant."""
+"""Sizes above this for each container count no more: upstream's constant."""
 
 MAX_SHARED_IMAGES: Final = 32
 """Images of a pod up to which verdicts are kept for the next pod like it."""

@@ -29,9 +29,9 @@ class DiskMount(NamedTuple):
     """One disk of a pod."""
 
     disk: Hashable
-    """Its kind and what it is called."""
+    """The kind of the disk and its name."""
     is_exclusive: bool
-    """Whether nobody else may have it mounted, be it read-only."""
+    """Whether no other pod may mount it, not even read-only."""
 
 
 def disk_mounts(volumes: Iterable[Volume]) -> Iterator[DiskMount]:

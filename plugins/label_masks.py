@@ -43,13 +43,13 @@ _FEW: Final = 3
 """Up to here comparing ids one by one is faster than looking them up in a table."""
 
 _SOME: Final = 64
-"""Terms between two looks at the budget while nothing but Python is at work."""
+"""Terms between two checks of the budget in pure Python loops."""
 
 FEW_TERMS: Final = 8
-"""Up to so many terms each gets its own pass: that is quicker than sorting them."""
+"""Up to this many terms each gets its own pass: that is faster than sorting them."""
 
 MAX_BY_COLUMN: Final = 16
-"""Requirements of one selector that are asked of columns. Real ones have two or three."""
+"""Requirements of one selector that are evaluated on columns. Real ones have two or three."""
 
 _TRUE_WHEN_ABSENT: Final = (NOT_IN, DOES_NOT_EXIST)
 

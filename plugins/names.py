@@ -38,4 +38,4 @@ IN_TREE: Final[frozenset[str]] = frozenset(
 A configuration file may name any of them."""
 
 UNSUPPORTED_REQUESTS: Final = "UnsupportedRequests"
-"""The one plugin of Berth's own that other modules name; the others say their names themselves."""
+"""The one plugin of Berth's own that other modules name; the others define their own."""

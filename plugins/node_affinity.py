@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 REJECTED_BY_POD: Final = unresolvable("node(s) didn't match Pod's node affinity/selector")
 REJECTED_BY_ADDED: Final = unresolvable("node(s) didn't match scheduler-enforced node affinity")
 _SOME: Final = 64
-"""Preferences that are compiled between two looks at the budget."""
+"""Preferences that are compiled between two checks of the budget."""
 
 CONFLICT: Final = PreFilterResult(unresolvable("pod affinity terms conflict"))
 

@@ -42,7 +42,7 @@ _BLOCK_BITS: Final = 6
 ports, and workloads whose every pod takes another port, share a few columns."""
 
 MAX_BY_COLUMN: Final = 16
-"""Blocks of a pod's ports that are asked of columns. Real pods have one or two."""
+"""Blocks of a pod's ports that are evaluated on columns. Real pods have one or two."""
 
 _BIT_MASK: Final = (1 << _BLOCK_BITS) - 1
 

@@ -18,7 +18,7 @@ GONE_IN: Final = "0.2.0"
 """The version that no longer has this module."""
 
 _FOR_USERS: Final = frozenset({"Args", "Labels", "Node", "Nodes", "Pod"})
-"""What users import from ``berth``, which knows us, not we it."""
+"""The names that users import from ``berth``, which imports ``plugins``, not the reverse."""
 
 _NEW_NAMES: Final = {
     "adapter": "adapter",

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _BASIC = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 
 _TAKE_BELOW = 0.5
-"""Share of all nodes below which picking the amounts of some beats computing all of them."""
+"""Share of all nodes below which selecting some amounts is faster than computing all."""
 
 
 class ResourceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

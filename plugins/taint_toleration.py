@@ -45,7 +45,7 @@ _SOFT: Final = StateKey[Tolerations]("TaintToleration.soft")
 """The pod's tolerations that can cover PreferNoSchedule."""
 
 _PREPARED: Final = StateKey[Tolerated]("TaintToleration.prepared")
-"""What very many tolerations cover."""
+"""The taints that very many tolerations tolerate."""
 
 
 class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):

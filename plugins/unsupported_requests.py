@@ -91,7 +91,7 @@ UNSUPPORTED: Final[tuple[UnsupportedRequest, ...]] = (
     ),
     UnsupportedRequest("a scheduling group", (names.GANG_SCHEDULING,), _belongs_to_a_group),
 )
-"""Everything that pods may ask for and that is not looked at."""
+"""All requests of pods that Berth does not support yet."""
 
 
 class UnsupportedRequests(PreFilterPlugin):

@@ -66,7 +66,7 @@ class _Wanted:
     claims: frozenset[str]
     """Claims that no other pod may use, as ``namespace/claim``."""
     uses: int
-    """How often other pods use them."""
+    """How often other pods use these claims."""
 
 
 _WANTED: Final[StateKey[_Wanted]] = StateKey("VolumeRestrictions")

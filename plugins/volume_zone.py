@@ -48,7 +48,7 @@ _PRESENT_LABELS: Final = {
     "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""The labels that say where a volume or a node is, and what each is called today."""
+"""The labels of the place of a volume or node, and the current name of each."""
 
 _ZONES_SEPARATOR: Final = "__"
 

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 MAX_FILTER_RUNS: Final = 500
 """Runs of all scalar filters over one node that are cheap enough for one decision: some 20 us
-each. Until they are used up, candidates beyond the number that is wanted are looked at too."""
+each. Until they are used up, candidates beyond the wanted number are examined too."""
 
 _CHUNK: Final = 512
-"""Nodes that are brought up to date at once, some 20 us each."""
+"""Nodes that are updated at once, some 20 us each."""
 
 _MAX_PRIORITIES: Final = 4
 """Priorities of pods that preempt, for which emptied nodes are kept: each is a copy of every

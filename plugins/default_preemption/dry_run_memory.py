@@ -34,7 +34,7 @@ _RUNGS: Final = len(Harm._fields)
 Outcome: TypeAlias = Candidate | Status
 
 Crowd: TypeAlias = "tuple[PodInfo, ...]"
-"""The pods that are nominated for a node, but for the one that is asked about."""
+"""The pods that are nominated for a node, except the preemptor."""
 
 NOBODY: Final[Crowd] = ()
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from plugins.framework.victims import Victims
 
 MAX_TIMES: Final = 8192
-"""Times that are remembered: 2 MiB. Every second has one more."""
+"""The cache of parsed times: 2 MiB. Every second adds a new time."""
 
 _LONGEST: Final = 64
 

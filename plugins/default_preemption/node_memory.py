@@ -29,7 +29,7 @@ class NodeMemory(Generic[T]):
         self._epoch = -1
         self._is_known: BoolArray = np.zeros(0, dtype=np.bool_)
         self.values: list[T | None] = []
-        """By row; None where nothing is known."""
+        """The values by row; None where the value is not known."""
 
     def follow(self, columns: Columns) -> bool:
         """Drop the values of changed nodes; return whether rows stand for other nodes now."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Devices: TypeAlias = tuple[int, ...]
 
 MAX_NODES: Final = 16_384
-"""Nodes that are remembered. One that is forgotten costs new guesses, nothing else."""
+"""Nodes that are stored. A dropped node only needs new choices."""
 
 _SPARE: Final = 16
 """Pods that may have left a node before its page is tidied up. Who only looks as if he had left,

@@ -26,7 +26,7 @@ PACKED: Final = 5
 _BASE: Final = WHOLE + 1
 
 MAX_SHAPES: Final = 128
-"""Shapes of pods whose costs are remembered, the latest; a shape takes 40 bytes a node."""
+"""The number of latest shapes of pods whose costs are stored; a shape takes 40 bytes a node."""
 
 _MANY: Final = 32
 """Nodes from which on it pays to look for those in the same state."""

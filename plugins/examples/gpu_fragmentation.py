@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from plugins.examples.gpu_fragments import BoolArray, FloatArray
 
 _FIRST_GUESS: Final = GpuShape(0, WHOLE, 1)
-"""What pods are taken to want before there are any: a whole GPU."""
+"""The assumed request of pods before any pod is known: a whole GPU."""
 
 _FEW_SLOTS: Final = 1024
-"""Nodes that may come and go before their places are given out anew."""
+"""Nodes that may come and go before their slots are assigned again."""
 
 _AGE_AT: Final = 20_000
-"""Pods after which all counts are halved, so that a workload that changes is learned anew."""
+"""Pods after which all counts are halved, so that a changed workload is learned again."""
 
 _LEARN_AFTER: Final = 50
-"""New pods before the first typical shapes; later an eighth of what was counted."""
+"""New pods before the first typical shapes; later an eighth of the counted pods."""
 
 
 class TypicalPod(berth.Args, frozen=True):

@@ -33,7 +33,7 @@ WHOLE: Final = 1000
 _ANY_MODEL: Final[frozenset[str]] = frozenset()
 
 _CHUNK: Final = 1024
-"""Nodes that are worked out at once: a few MB of intermediate arrays."""
+"""Nodes that are computed at once: a few MB of intermediate arrays."""
 
 
 class GpuShape(NamedTuple):

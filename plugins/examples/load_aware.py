@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _CPU = "cpu"
 
 _FEW_SLOTS = 1024
-"""Nodes that may come and go before their slots are given out anew."""
+"""Nodes that may come and go before their slots are assigned again."""
 
 
 class LoadAware:
@@ -80,13 +80,13 @@ class LoadAware:
     def __init__(self, args: Args) -> None:
         self.args = args
         self._slots: dict[str, int] = {}
-        """By node: where the arrays below have it."""
+        """By node: its slot in the arrays below."""
         self._round = 0
-        """Grows when slots are given out anew."""
+        """Grows when slots are assigned again."""
         self._seen: FloatArray | None = None
         self._measured: FloatArray = np.zeros(0)
         self._requested: FloatArray = np.zeros(0)
-        """What had been requested when a measurement was first seen."""
+        """The requested amounts when a measurement was first seen."""
 
     def score(self, pod: berth.Pod, nodes: berth.Nodes) -> FloatArray:
         """Return 0 to 100, float64 (n,)."""

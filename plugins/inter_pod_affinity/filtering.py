@@ -96,7 +96,7 @@ class AffinityCounts:
         self.anti_affinity: dict[str, DomainCounts] = {}
         self.existing: dict[str, DomainCounts] = {}
         self.is_self_affine = False
-        """Whether the pod itself is what its affinity terms mean."""
+        """Whether the pod's affinity terms select the pod itself."""
 
     def count(
         self, columns: Columns, namespaces: Namespaces, budget: AttemptBudget = UNLIMITED

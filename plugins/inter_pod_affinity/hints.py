@@ -45,7 +45,7 @@ class RequiredTerms(NamedTuple):
     near: tuple[AffinityTerm, ...]
     apart: tuple[AffinityTerm, ...]
     malformed: bool
-    """Whether some term, be it a preferred one, cannot be read."""
+    """Whether some term, required or preferred, cannot be read."""
 
     @classmethod
     def of(cls, pod: Pod) -> RequiredTerms:
@@ -84,7 +84,7 @@ def _labels_of(info: PodInfo) -> Sample[Pod]:
 LABELS: Final = Likeness[Sample["Pod"]](
     _labels_of, lambda sample: label_topics(sample.value.metadata.labels.items())
 )
-"""The waiting pod as somebody whom the terms of another one may mean."""
+"""The waiting pod, which the terms of another pod may select."""
 
 
 class AffinityHints:

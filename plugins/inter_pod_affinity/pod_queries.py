@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plugins.framework.attempt_budget import AttemptBudget
 
 SOME: Final = 16
-"""Terms between two looks at the budget: ordinary pods have fewer."""
+"""Terms between two checks of the budget: ordinary pods have fewer."""
 
 
 def query_of(term: AffinityTerm, namespaces: Namespaces) -> PodQuery:

@@ -21,7 +21,7 @@ STRATEGY_TYPES = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)
 MAX_WEIGHT = 100
 MAX_UTILIZATION = 100
 MAX_SHAPE_SCORE = 10
-"""Scores in the file run to 10; they are stretched to the scheduler's 100."""
+"""Scores in the file run to 10; they are scaled to the scheduler's 100."""
 
 
 class _Args(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from cache.storage_objects import CSINode, PersistentVolumeClaim
 
 VolumeKey: TypeAlias = "tuple[str, ...]"
-"""What tells volumes apart. First comes the driver; then its name for the volume or, while there
+"""The identity of a volume. First comes the driver; then its name for the volume or, while there
 is no volume, the namespace and the name of the claim."""
 
 Counted: TypeAlias = "frozenset[VolumeKey] | Status"
-"""The volumes of a pod, or why they cannot be known."""
+"""The volumes of a pod, or the status when they cannot be found."""
 
 NONE: frozenset[VolumeKey] = frozenset()
 

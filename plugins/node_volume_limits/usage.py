@@ -36,14 +36,14 @@ NO_LIMIT: Final = 2**62
 _NO_KEYS: frozenset[Hashable] = frozenset()
 
 _ATTACHMENTS: Final = ""
-"""Stands in place of a pod's UID for what is attached to a node."""
+"""Replaces a pod's UID for volumes that are attached to a node."""
 
 
 class _Pod(NamedTuple):
     info: PodInfo
     volumes: Counted
     read: frozenset[Hashable]
-    """The keys of what this was worked out from."""
+    """The keys of the objects that this was computed from."""
 
 
 class _Node:
@@ -58,7 +58,7 @@ class _Node:
         self.uses: dict[VolumeKey, int] = {}
         """The volumes that its pods use, and how many pods each."""
         self.attached: frozenset[VolumeKey] | None = None
-        """The volumes that are attached; None when that has to be found out."""
+        """The volumes that are attached; None when they have to be looked up."""
         self.attached_read = _NO_KEYS
 
     def held(self) -> dict[str, int]:
@@ -100,12 +100,12 @@ class VolumeUsage:
         self._storage = storage
         self._cursor = 0
         self._stale: set[int] = set()
-        """Rows to be looked at again."""
+        """The rows to be checked again."""
         self._nodes: dict[int, _Node] = {}
         """By row; a node that limits no driver is left out."""
         self._rows_of: dict[VolumeKey, set[int]] = {}
         self._readers: dict[Hashable, set[tuple[int, str]]] = {}
-        """Who depends on a claim, a volume or a class: row and pod, or row and attachments."""
+        """The dependents of a claim, a volume or a class: row and pod, or row and attachments."""
         self._errors: dict[int, Status] = {}
         self._limits: dict[str, npt.NDArray[np.int64]] = {}
         self._held: dict[str, npt.NDArray[np.int64]] = {}

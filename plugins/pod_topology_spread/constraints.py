@@ -38,7 +38,7 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"
 
 _SOME: Final = 64
-"""Constraints between two looks at the budget: ordinary pods have fewer."""
+"""Constraints between two checks of the budget: ordinary pods have fewer."""
 
 _HONOR: Final = "Honor"
 _IGNORE: Final = "Ignore"
@@ -47,7 +47,7 @@ SYSTEM_DEFAULTS: Final = (
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY),
     TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY),
 )
-"""What holds for pods without constraints when the configuration says nothing."""
+"""The default constraints of pods without constraints of their own."""
 
 
 @dataclass(frozen=True, slots=True)

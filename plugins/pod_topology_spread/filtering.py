@@ -39,7 +39,7 @@ SKEWED: Final = unschedulable(_REASON)
 _STATUSES: Final = (NO_LABEL, SKEWED)
 
 _NO_MINIMUM: Final = 2**31 - 1
-"""Where there is no domain at all."""
+"""The counts when there is no domain."""
 
 
 class SpreadDomains:

@@ -39,7 +39,7 @@ class HardConstraints(NamedTuple):
     namespace: str
     compiled: tuple[Constraint, ...]
     asked_anew: PodInfo | None
-    """The pod, if its constraints follow from the Services of the moment, or cannot be read."""
+    """The pod, if its constraints depend on current Services, or cannot be read."""
 
     def topics(self) -> Iterable[Topic]:
         """Return the topics of pods with such constraints."""

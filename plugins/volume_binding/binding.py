@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from plugins.volume_binding.pod_binding_cache import VolumeDecision
 
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
-"""The annotation of a volume whose claim was chosen by a machine."""
+"""The annotation of a volume whose claim was chosen by a controller or scheduler."""
 
 LOOK_AGAIN_S: Final = 1.0
-"""How often a waiting pod and its node are looked at."""
+"""The interval between two checks of a waiting pod and its node."""
 
 
 class VolumeBindingError(Exception):

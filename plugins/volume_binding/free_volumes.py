@@ -47,11 +47,11 @@ BY_LABEL: Final = -1
 """Stands for the demand of a volume that wants one value of one label."""
 
 MAX_CLASSES: Final = 256
-"""Classes kept in mind; what is dropped is put together again when it is asked for."""
+"""Classes that are stored; a dropped class is built again at its next use."""
 
 
 _FEW: Final = 64
-"""Changes up to which rows are changed one by one; building anew is cheaper beyond."""
+"""Changes up to which rows are changed one by one; beyond, a rebuild is cheaper."""
 
 _MIN_DISTINCT: Final = 1024
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from plugins.volume_binding.provisioning import CapacityMemory
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-"""The annotation of a claim that tells its provisioner for which node to make the volume."""
+"""The annotation of a claim with the node for which its provisioner makes the volume."""
 
 NODE_CONFLICT: Final = 1
 BIND_CONFLICT: Final = 2
@@ -60,7 +60,7 @@ _REASONS: Final = (
 REJECTIONS: Final[tuple[Status, ...]] = tuple(
     unresolvable(*(reason for bit, reason in _REASONS if code & bit)) for code in range(1, 16)
 )
-"""The status of each combination of reasons; that of ``code`` stands at ``code - 1``."""
+"""The status of each combination of reasons; that of ``code`` is at ``code - 1``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cache.storage_objects import PersistentVolumeClaim
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-"""The annotation of a claim that is bound for good; its value says nothing."""
+"""The annotation of a claim that is completely bound; its value has no meaning."""
 
 
 class ClaimsNotReadyError(Exception):

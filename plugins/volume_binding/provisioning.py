@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from plugins.framework.results import BoolArray
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
-"""The provisioner of classes whose volumes are made by hand."""
+"""The provisioner of classes whose volumes are created manually."""
 
 _MIN_REMEMBERED: Final = 256
 

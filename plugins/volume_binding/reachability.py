@@ -38,7 +38,7 @@ MAX_COMPILED_BYTES: Final = 1 << 25
 """32 MiB: more than the distinct node affinities of volumes that compete for pods at one time."""
 
 _TRANSLATED: Final = frozenset((AWS_EBS, GCE_PD, AZURE_DISK, CINDER, PORTWORX))
-"""The in-tree plugins whose volumes are looked at as their drivers see them."""
+"""The in-tree plugins whose volumes are translated to those of CSI drivers."""
 
 
 @remembered(MAX_COMPILED_BYTES)
