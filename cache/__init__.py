@@ -1,1 +1,1 @@
-"""What is known of the cluster: pure state, no network, no waiting, no clock of its own."""
+"""The state of the cluster: pure data without network access, waiting or a clock of its own."""

@@ -1,12 +1,12 @@
-"""Inter-pod affinity terms as matchers, and those of a pod by their kind.
+"""Inter-pod affinity terms compiled to matchers, grouped by kind for each pod.
 
-A term names pods by their labels and namespaces, and the topology in which "together" is meant.
-The API server has merged ``matchLabelKeys`` and ``mismatchLabelKeys`` into the label selector
-when the pod was made, so nobody looks at them here.
+A term selects pods by their labels and namespaces, and names the topology key of its domains.
+The API server merges ``matchLabelKeys`` and ``mismatchLabelKeys`` into the label selector when
+the pod is created, so this module does not read them.
 
-Concurrency: everything here is immutable and may be shared between threads.
+*Concurrency*: all objects are immutable and may be shared between threads.
 
-Source: k8s.io/kube-scheduler framework/types.go, AffinityTerm and newAffinityTerm (0.36);
+*Source*: k8s.io/kube-scheduler framework/types.go, AffinityTerm and newAffinityTerm (0.36);
 pkg/scheduler/framework/types.go, PodInfo.Update (1.36).
 """
 

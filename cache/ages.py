@@ -1,8 +1,8 @@
-"""Ages: periods of some minutes, after which is forgotten what nobody asks for any more.
+"""Ages: periods of some minutes, after which unused cached results are dropped.
 
-A limit in bytes says how much may be remembered, not for how long: below it, what was worked out
-for objects that are gone would stay until the process ends. So remembered things grow old, too.
-Whoever has a clock begins the ages; what is remembered compares its own with the number here.
+A limit in bytes bounds the size of a cache, not its lifetime: below the limit, results computed
+for deleted objects would stay until the process ends. Cached results therefore expire with age.
+A component that has a clock begins the ages; each cache compares its own age with the number here.
 """
 
 from __future__ import annotations

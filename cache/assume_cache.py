@@ -1,10 +1,10 @@
-"""Objects as the API has them, and over them what we assume they are about to become.
+"""Objects as the API has them, overlaid with the changes that pending writes are expected to cause.
 
-An assumption holds until the API says anything newer of the object. It can therefore only be
-made over the version that the API has, and what the API returns for a write needs no
-assumption: the watch brings it.
+An assumption holds until the API reports a newer version of the object. It can therefore only be
+made for the version that the API has. An object that the API returns for a write needs no
+assumption: the watch delivers it.
 
-Source: pkg/scheduler/framework/plugins/volumebinding/passive_assume_cache.go (1.36).
+*Source*: pkg/scheduler/framework/plugins/volumebinding/passive_assume_cache.go (1.36).
 """
 
 from __future__ import annotations

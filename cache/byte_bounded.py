@@ -1,13 +1,14 @@
-"""What is worked out again and again, remembered within a number of bytes.
+"""Caches of computed results that are limited in bytes.
 
-A cache that is bounded by a number of entries is not bounded where a user decides how large an
-entry is, and the last used are not the most useful where one pod can ask for thousands of entries
-that nobody asks for again. So entries are weighed here, one that takes too large a share is not
-kept at all, and a newcomer may only push out other newcomers until it has been asked for often, or
-again soon after it was dropped. And entries grow old: what nobody has asked for during a whole age
-is dropped however few there are (:mod:`cache.ages`).
+A limit on the number of entries does not bound a cache in which a user decides the size of an
+entry. Least-recently-used order does not keep the most useful entries either, because one pod can
+request thousands of entries that nothing requests again. So this cache weighs its entries. It does
+not store an entry whose share would be too large. A new entry may only evict other new entries
+until it has been requested often, or again soon after it was dropped. Entries also age: an entry
+that nothing has requested during a whole age is dropped, even below the limit
+(:mod:`cache.ages`).
 
-Source of the idea: Johnson and Shasha, "2Q: A low overhead high performance buffer management
+*Source* of the idea: Johnson and Shasha, "2Q: A low overhead high performance buffer management
 replacement algorithm", VLDB 1994.
 """
 

@@ -1,4 +1,4 @@
-"""Which objects have changed lately, for those who worked something out from older ones."""
+"""Journals of recently changed objects, for results that were computed from older versions."""
 
 from __future__ import annotations
 

@@ -1,20 +1,19 @@
-"""The snapshot's nodes as columns: one contiguous numpy array for each quantity.
+"""The nodes of the snapshot as columns: one contiguous numpy array for each quantity.
 
-A cycle over Python objects is slow, a cycle over columns is not: the same fit check over 5 000
+A cycle over columns is much faster than a cycle over Python objects. The same fit check over 5 000
 nodes is an order of magnitude faster on ``(n_resources, n_nodes)`` than on ``(n_nodes, 4)``,
-because each quantity then lies in one piece.
+because the values of each quantity are then contiguous.
 
-Rows are dense: a node that leaves hands its row to the last node. A row number is therefore
-good only until the next update; whatever is kept longer names the node and its UID.
+Rows are dense: when a node is removed, the last node moves into its row. A row number is therefore
+valid only until the next update; data that is kept longer stores the node's name and its UID.
 
-Besides the fixed columns there are those of labels (:mod:`cache.label_columns`) and *derived* ones,
-which plugins ask for by a spec: the nodes that hold one image, the host ports in use. They are
-filled when first asked for, brought up to date when asked for again, and kept within a number of
-bytes.
+Besides the fixed columns there are columns of labels (:mod:`cache.label_columns`) and *derived*
+columns, which plugins request by a spec: the nodes that have one image, the host ports in use. A
+derived column is filled on first use, updated on later use, and kept within a limit in bytes.
 
-Whatever is worked out from the rows follows them in one way: it keeps a cursor, and asks
-:meth:`Columns.follow` which rows have changed since. A change costs the same however many follow,
-and a follower that is gone leaves nothing behind.
+All data that is computed from the rows follows them in one way: it keeps a cursor, and calls
+:meth:`Columns.follow` for the rows that have changed since. A change costs the same for any number
+of followers, and a follower that is dropped leaves no state behind.
 """
 
 from __future__ import annotations

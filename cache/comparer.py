@@ -1,6 +1,6 @@
-"""The cache held against the API's truth: not only names, but every sum that decisions use.
+"""Comparison of the cache with the API: names, and every sum that decisions use.
 
-Source of the idea: pkg/scheduler/backend/cache/debugger/comparer.go (1.36), which compares names
+*Source* of the idea: pkg/scheduler/backend/cache/debugger/comparer.go (1.36), which compares names
 and UIDs.
 """
 

@@ -1,10 +1,10 @@
-"""In-tree volumes as the CSI volumes that they have become.
+"""Translation of in-tree volumes to the CSI volumes that replace them.
 
-The plugins that once served these volumes are gone; a CSI driver serves them, under another
-handle and, for some, with another topology label. A node says in an annotation of its CSINode
-which of the old plugins its drivers stand in for.
+The in-tree plugins of these volumes have been removed; a CSI driver serves the volumes, under
+another handle and, for some, with another topology label. An annotation of a node's CSINode lists
+the in-tree plugins that its drivers replace.
 
-Source: k8s.io/csi-translation-lib translate.go and plugins/ (0.36); which plugins count as
+*Source*: k8s.io/csi-translation-lib translate.go and plugins/ (0.36); which plugins count as
 migrated: pkg/scheduler/framework/plugins/nodevolumelimits/utils.go, isCSIMigrationOn (1.36).
 """
 

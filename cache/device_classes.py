@@ -1,4 +1,4 @@
-"""The DeviceClasses that stand for extended resources."""
+"""The DeviceClasses that provide extended resources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 """What follows in the name of an extended resource is the name of a DeviceClass.
 
-Source: ResourceDeviceClassPrefix, k8s.io/api/resource/v1 (0.36)."""
+*Source*: ResourceDeviceClassPrefix, k8s.io/api/resource/v1 (0.36)."""
 
 
 def may_be_devices(resource: str) -> bool:

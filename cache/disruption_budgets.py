@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets by namespace: which pods should be left alone if at all possible."""
+"""PodDisruptionBudgets by namespace: the pods that preemption avoids to evict where possible."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class DisruptionBudget:
 
         A pod without labels is protected by nobody.
 
-        Source: kube-scheduler 1.36, pkg/scheduler/framework/plugins/defaultpreemption
+        *Source*: kube-scheduler 1.36, pkg/scheduler/framework/plugins/defaultpreemption
         (filterPodsWithPDBViolation).
         """
         metadata = pod.metadata

@@ -1,7 +1,7 @@
 """The distinct values of an array.
 
-``np.unique`` does the same, but it imports ``numpy.ma`` when it is first called: 40 ms of a quick
-core, 300 ms of a slow one, in the middle of the cycle of the first pod that fits nowhere.
+``np.unique`` does the same, but it imports ``numpy.ma`` on its first call: this takes 40 ms on a
+fast core and 300 ms on a slow one, during the cycle of the first pod that fits on no node.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""When an assumed pod whose binding has finished is overdue.
+"""Deadlines of assumed pods whose binding has finished.
 
-Pure book-keeping: whoever asks brings the time. kube-scheduler dropped this time limit in 1.36
-(its own was 0, for ever, by default).
+This is pure book-keeping: the caller passes the time. kube-scheduler removed this time limit in
+1.36 (its own was 0, without limit, by default).
 
 # Differs: berth keeps it, because a binding that the watch never confirms would otherwise hold
-its node until a restart; the reaper asks the API before anything is freed.
+its node until a restart; the reaper reads the pod from the API before any resources are freed.
 """
 
 from __future__ import annotations

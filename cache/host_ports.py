@@ -1,9 +1,9 @@
-"""Ports that pods take on their node, and which of them exclude each other.
+"""Host ports that pods use on their node, and the conflicts between them.
 
-Two host ports conflict when protocol and number agree and either of them is on all addresses
+Two host ports conflict when protocol and number are equal and either of them is on all addresses
 (``0.0.0.0``) or both are on the same one.
 
-Source: kube-scheduler 1.36, pkg/scheduler/util/utils.go (GetHostPorts) and
+*Source*: kube-scheduler 1.36, pkg/scheduler/util/utils.go (GetHostPorts) and
 k8s.io/kube-scheduler framework/types.go (HostPortInfo).
 """
 
@@ -57,7 +57,7 @@ class UsedHostPorts:
     # Differs: kube-scheduler keeps a set, so that of two pods with the same port (which can
     only come about by binding past the scheduler) the first to leave frees it for both.
 
-    Concurrency: not thread-safe; guarded by the owner's lock.
+    *Concurrency*: not thread-safe; guarded by the owner's lock.
     """
 
     __slots__ = ("_addresses", "_is_shared", "_users")
@@ -101,7 +101,7 @@ class UsedHostPorts:
     def conflicts(self, port: HostPort) -> bool:
         """Return whether a pod with ``port`` cannot run beside those counted here.
 
-        Cost: constant, whatever the number of ports in use.
+        *Cost*: constant, whatever the number of ports in use.
         """
         addresses = self._addresses.get((port.protocol, port.port))
         if not addresses:

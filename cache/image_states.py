@@ -1,6 +1,6 @@
-"""Which nodes hold which container images, and how large those are.
+"""Container images by node, and their sizes.
 
-Source: kube-scheduler 1.36, pkg/scheduler/backend/cache/cache.go (addNodeImageStates,
+*Source*: kube-scheduler 1.36, pkg/scheduler/backend/cache/cache.go (addNodeImageStates,
 removeNodeImageStates), plugins/imagelocality/image_locality.go (normalizedImageName).
 """
 
@@ -20,7 +20,7 @@ class ImageState:
     All nodes that hold the image share one, so ``num_nodes`` is always today's: a node's own
     summary would be out of date as soon as another node pulled the image.
 
-    Concurrency: changed under the owner's lock; ``size_bytes`` and ``num_nodes`` may be read by
+    *Concurrency*: changed under the owner's lock; ``size_bytes`` and ``num_nodes`` may be read by
     anybody, and may grow or shrink by a node while a scheduling cycle looks.
     """
 
@@ -52,7 +52,7 @@ class ImageStates:
     Where nodes disagree on the size of an image, the first to hold it is believed until no
     node holds it any more.
 
-    Concurrency: not thread-safe; guarded by the owner's lock.
+    *Concurrency*: not thread-safe; guarded by the owner's lock.
     """
 
     __slots__ = ("_images", "_names_of")
@@ -73,7 +73,7 @@ class ImageStates:
 
         Notes
         -----
-        Cost: proportional to the number of image names of the node.
+        *Cost*: proportional to the number of image names of the node.
         """
         held = self._names_of.pop(name, ())
         names: dict[str, None] = {}

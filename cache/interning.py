@@ -1,8 +1,8 @@
-"""Small integers in place of values that are hashed and compared over and over.
+"""Interned ids: small integers for values that are hashed and compared often.
 
 Columns hold ids instead of label sets, taint sets and selectors. Ids are dense, so that they
-index arrays; an id whose last holder let go is given to the next new value, so that the arrays
-do not grow with the values that came and went.
+index arrays. The id of a value that has no holder left is given to the next new value, so that the
+arrays do not grow with values that are no longer in use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Interner(Generic[T]):
         Grows whenever an id is given to another value than before. What was computed for ids
         in one epoch says nothing about the same ids in a later one.
 
-    Concurrency: not thread-safe; guarded by the owner's lock.
+    *Concurrency*: not thread-safe; guarded by the owner's lock.
     """
 
     __slots__ = ("_free", "_holders", "_ids", "_values", "epoch")

@@ -1,8 +1,8 @@
-"""Which annotations of pods and nodes are remembered.
+"""The annotations of pods and nodes that are stored.
 
-Annotations come in bulk: the last applied manifest, what a network plugin assigned. None of them
-matters to the rules of kube-scheduler, and to keep all would double a pod's memory. So those are
-kept whose keys a policy may ask about: by prefix.
+Annotations can be large: the last applied manifest, the data of a network plugin. None of them
+matters to the rules of kube-scheduler, and storing all would double a pod's memory. So only those
+annotations are stored whose keys a policy may read: they are selected by prefix.
 """
 
 from __future__ import annotations

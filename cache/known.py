@@ -1,4 +1,4 @@
-"""What is known of a cluster, in one value."""
+"""The observed state of a cluster, in one value."""
 
 from __future__ import annotations
 

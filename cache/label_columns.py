@@ -1,7 +1,7 @@
-"""The labels of nodes as columns: which keys there are, and the values of those that are asked for.
+"""The labels of nodes as columns: the keys that exist, and the values of the keys in use.
 
-Anybody can write a pod that asks for thousands of keys, so a key that no node has costs a look
-into a dictionary and no column, and the columns of the others are kept within a number of bytes.
+Any user can create a pod that names thousands of keys. A key that no node has therefore costs a
+dictionary lookup and no column, and the columns of the others are kept within a limit in bytes.
 """
 
 from __future__ import annotations

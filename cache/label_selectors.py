@@ -1,16 +1,16 @@
-"""Selectors over labels, compiled once and asked often.
+"""Label selectors and node selectors, compiled once and evaluated often.
 
 A selector is a conjunction of requirements ``key operator values``. Compiled selectors are
-hashable and equal when their requirements are, whatever the order and however they were
-written (``matchLabels: {a: b}`` and ``a In [b]`` are one), so that one evaluation can serve all
+hashable and equal when their requirements are, whatever their order and notation
+(``matchLabels: {a: b}`` and ``a In [b]`` are equal), so that one evaluation can serve all
 pods that use the same selector.
 
-A requirement looks at one label only, and at nothing but its value: whoever has labels as
+A requirement depends on one label only, and on nothing but its value. Code that has labels as
 columns evaluates each distinct value once with :meth:`Requirement.matches_value`.
 
-Concurrency: compiled selectors are immutable; share them between threads.
+*Concurrency*: compiled selectors are immutable and may be shared between threads.
 
-Source: k8s.io/apimachinery pkg/labels/selector.go, pkg/apis/meta/v1/helpers.go
+*Source*: k8s.io/apimachinery pkg/labels/selector.go, pkg/apis/meta/v1/helpers.go
 (LabelSelectorAsSelector); k8s.io/component-helpers scheduling/corev1/nodeaffinity (0.36).
 """
 
@@ -67,7 +67,7 @@ def parse_int64(text: str) -> int | None:
 
     Notes
     -----
-    Source: Go's ``strconv.ParseInt(text, 10, 64)``; unlike ``int`` it takes neither white space
+    *Source*: Go's ``strconv.ParseInt(text, 10, 64)``; unlike ``int`` it takes neither white space
     nor underscores nor foreign digits.
     """
     if len(text) > _MAX_INTEGER_TEXT or _INTEGER.fullmatch(text) is None:
@@ -230,7 +230,7 @@ def selector_of_labels(labels: Mapping[str, str]) -> Selector:
 
     Notes
     -----
-    Source: ``labels.SelectorFromSet``, which a pod's nodeSelector goes through.
+    *Source*: ``labels.SelectorFromSet``, which a pod's nodeSelector goes through.
     """
     if not labels:
         return EVERYTHING

@@ -1,4 +1,4 @@
-"""The locks of whatever is shared between threads, made by whoever puts the parts together."""
+"""The interface of the locks that guard shared state; the program passes in how to make them."""
 
 from __future__ import annotations
 

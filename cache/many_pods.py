@@ -1,8 +1,8 @@
-"""The pods of a node that has very many, such that a copy costs next to nothing.
+"""A mapping of the pods of one node that is cheap to copy for any number of pods.
 
 Each change of a node makes the snapshot copy it. For the usual hundred pods a dict is copied in a
-microsecond or two; a virtual node that stands for a whole cluster, or a simulated one, has tens of
-thousands, and then the copies would be all that a scheduler does.
+microsecond or two. A virtual node that represents a whole cluster, or a simulated one, has tens of
+thousands of pods, and copying a dict of them would use most of the scheduler's time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The labels of namespaces: they decide which pods a namespaceSelector reaches."""
+"""The labels of namespaces, which decide the namespaces that a namespaceSelector matches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node and everything that the pods on it take from it."""
+"""A node with the pods on it and the sums of the resources that they use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 class TransientInfo:
     """What one scheduling cycle notes on a node and the next snapshot forgets.
 
-    Source: framework.TransientSchedulerInfo of kube-scheduler up to 1.18. Newer versions keep
+    *Source*: framework.TransientSchedulerInfo of kube-scheduler up to 1.18. Newer versions keep
     such notes in the cycle state; it is kept here for plugins that want a place on the node.
     """
 

@@ -1,8 +1,8 @@
-"""Names of nodes grouped by zone and handed out round robin across zones.
+"""Names of nodes grouped by zone and returned round robin across zones.
 
-Walking the nodes in this order spreads whatever takes the first few of them over the zones.
+Visiting the nodes in this order distributes the first nodes that are used over the zones.
 
-Source: kube-scheduler 1.36, pkg/scheduler/backend/cache/node_tree.go; k8s.io/component-helpers
+*Source*: kube-scheduler 1.36, pkg/scheduler/backend/cache/node_tree.go; k8s.io/component-helpers
 node/topology/helpers.go (GetZoneKey).
 """
 
@@ -52,7 +52,7 @@ class NodeTree:
     The tree remembers the zone in which it put each node, so a node leaves the right zone even
     when the labels that come with its removal are not those it was added with.
 
-    Concurrency: not thread-safe; guarded by the owner's lock.
+    *Concurrency*: not thread-safe; guarded by the owner's lock.
     """
 
     __slots__ = ("_cursor", "_zone_of", "_zones")
@@ -95,7 +95,7 @@ class NodeTree:
 
         Notes
         -----
-        Cost: proportional to the number of nodes in the zone.
+        *Cost*: proportional to the number of nodes in the zone.
         """
         zone = self._zone_of.get(name)
         if zone is None:
@@ -111,7 +111,7 @@ class NodeTree:
 
         Notes
         -----
-        Cost: proportional to the number of nodes.
+        *Cost*: proportional to the number of nodes.
         """
         if len(self._zones) == 1:
             return self._zones[0].names.copy()

@@ -1,14 +1,14 @@
 """The fields of Kubernetes objects that scheduling reads, as immutable structs.
 
-Objects arrive as bytes and are decoded straight into these structs; unknown fields cost
+Objects arrive as bytes and are decoded directly into these structs; unknown fields cost
 nothing and are dropped. Lists become tuples and an absent map becomes the one shared empty
-map, so a pod that uses few features takes little memory and nothing in it can be changed by
-accident. Quantities stay as they were written until :mod:`cache.resources` needs them.
+map, so a pod that uses few features takes little memory and cannot be changed by accident.
+Quantities stay in their original form until :mod:`cache.resources` needs them.
 
-Concurrency: every struct is immutable and may be shared between threads. None can take part
-in a reference cycle, which is why the cyclic garbage collector is told to ignore them.
+*Concurrency*: every struct is immutable and may be shared between threads. None can take part
+in a reference cycle, so the cyclic garbage collector does not track them.
 
-Source: k8s.io/api core/v1, storage/v1, policy/v1, apps/v1 (1.36); names are the API's own in
+*Source*: k8s.io/api core/v1, storage/v1, policy/v1, apps/v1 (1.36); names are the API's own in
 snake_case.
 """
 
@@ -329,7 +329,7 @@ class PortworxVolumeSource(ApiStruct, frozen=True):
 class MigratedVolumeSource(ApiStruct, frozen=True):
     """Another in-tree volume that a CSI driver serves today, and that no limit counts.
 
-    Source: k8s.io/csi-translation-lib translate.go, inTreePlugins (0.36).
+    *Source*: k8s.io/csi-translation-lib translate.go, inTreePlugins (0.36).
     """
 
 

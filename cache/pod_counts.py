@@ -1,9 +1,9 @@
-"""How many pods of each node a selector matches, kept up to date as pods come and go.
+"""Counts of the pods on each node that a selector matches, kept up to date as pods change.
 
-Each query in use has a column. Changes of pods are noted in a journal; a column takes them in
-when it is asked for the next time, at the cost of the changes since then. A column that was left
-alone for so long that the journal no longer reaches back, or that is new, is counted anew from
-the table of all pods.
+Each query in use has a column. Changes of pods are recorded in a journal; a column applies them
+on its next use, at the cost of the changes since its last use. A new column, or one that was
+unused for so long that the journal no longer reaches back to it, is counted from the table of
+all pods.
 """
 
 from __future__ import annotations

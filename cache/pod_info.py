@@ -1,4 +1,4 @@
-"""A pod with what scheduling derives from it, worked out once."""
+"""A pod with the data that scheduling derives from it, computed once."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What the cache knows of one pod, as one table of ``(state, stimulus) -> (state, effect)``.
+"""The states of a pod in the cache: one table of ``(state, stimulus) -> (state, effect)``.
 
-An assumed pod takes resources of its node before the API server has heard of it. From there it is
-confirmed by the watch, given up, or silently lost; and because the scheduling cycle, the bind's
-answer and the watch come from three directions, every pair of state and stimulus can happen
-and every pair has its line here. Nobody else assigns the state of a pod.
+An assumed pod uses resources of its node before the API server has its binding. Afterwards the
+watch confirms it, or the scheduler forgets it, or it is lost without a report. The scheduling
+cycle, the response to the binding and the watch are three independent sources, so every pair of
+state and stimulus can occur and has an entry here. No other code assigns the state of a pod.
 
 Each cell names the next state, where it changes, and the effect:
 
@@ -17,17 +17,17 @@ Each cell names the next state, where it changes, and the effect:
 
     + add to node  @ set deadline  = confirm  ~ replace  - remove from node  . nothing  ! reject
 
-Initial, Expired and Deleted are not stored: the cache keeps nothing for such a pod and takes an
-unknown UID for Initial. So the three react alike, and their rows differ only in why.
+Initial, Expired and Deleted are not stored: the cache keeps no entry for such a pod and treats an
+unknown UID as Initial. So the three react alike, and their rows differ only in the reason.
 
 Rules that the table keeps: no pod is assumed twice; a pod may be added without having been
 assumed; what is not stored is neither updated nor removed; an assumed pod whose binding has not
 finished never expires; after expiry a late add restores the pod.
 
-Source: kube-scheduler 1.36, pkg/scheduler/backend/cache/interface.go and cache.go.
-# Differs: kube-scheduler has given up the expiry of assumed pods; it ends its process when an
-update shows a pod on another node than before, and refuses an add for an added pod and an update
-for an assumed one. Here the API's latest word is taken in all three cases.
+*Source*: kube-scheduler 1.36, pkg/scheduler/backend/cache/interface.go and cache.go.
+# Differs: kube-scheduler has removed the expiry of assumed pods; it ends its process when an
+update shows a pod on another node than before, and rejects an add for an added pod and an update
+for an assumed one. Here the latest version from the API is used in all three cases.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from typing import NamedTuple
 
 
 class PodState(Enum):
-    """What the cache knows of a pod; the value is the name in the drawing."""
+    """The state of a pod in the cache; the value is the name in the table above."""
 
     INITIAL = "Initial"
     """Never heard of."""
@@ -54,7 +54,7 @@ class PodState(Enum):
 
 
 class Stimulus(Enum):
-    """What can happen to a pod; the value is the name in the drawing."""
+    """An event in the life of a pod; the value is the name in the table above."""
 
     ASSUME = "assume"
     """The scheduling cycle chose a node."""
@@ -92,7 +92,7 @@ class Effect(Enum):
 
 
 class Transition(NamedTuple):
-    """What becomes of a pod, what the cache must do for it, and why."""
+    """The next state of a pod, the effect that the cache must carry out, and the reason."""
 
     next: PodState
     effect: Effect
@@ -103,7 +103,7 @@ _TABLE: dict[tuple[PodState, Stimulus], Transition] = {}
 
 
 def _row(state: PodState, **cells: tuple[PodState | None, Effect, str]) -> None:
-    """Write one row of the table; None as the next state is the same state."""
+    """Add one row to the table; None as the next state means the same state."""
     for stimulus in Stimulus:
         following, effect, why = cells.pop(stimulus.value)
         _TABLE[state, stimulus] = Transition(following or state, effect, why)
@@ -184,7 +184,7 @@ _row(
 
 
 def transition(state: PodState, stimulus: Stimulus) -> Transition:
-    """Return what becomes of a pod in ``state`` when ``stimulus`` happens.
+    """Return the transition of a pod in ``state`` when ``stimulus`` occurs.
 
     Every pair has a result. With REJECT and NOTHING the state does not change.
     """

@@ -1,9 +1,9 @@
-"""All pods of a snapshot as columns: a selector seen for the first time is asked of these.
+"""All pods of a snapshot as columns, on which new selectors are evaluated.
 
-A pod has a slot. There is one array for rows, one for namespaces and one for each label key
-that some selector looks at; other labels are not kept, so pods whose label sets are all
-different (those of Jobs and StatefulSets) cost no more than others. A selector's wanted values are
-turned into ids and compared there: no pod's labels are looked at.
+A pod has a slot. There is one array for rows, one for namespaces and one for each label key that
+some selector reads. Other labels are not stored, so pods whose label sets are all different (those
+of Jobs and StatefulSets) cost no more than others. The values of a selector are converted to ids
+and compared with the arrays: the labels of a pod are not read.
 """
 
 from __future__ import annotations

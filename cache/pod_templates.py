@@ -1,11 +1,12 @@
-"""Bound pods share what pods of one template have in common.
+"""Sharing of the data that bound pods of one template have in common.
 
-Nearly all of a large cluster's pods are bound, and were made a few hundred at a time from one
-template. Decoded one by one each has containers, labels, tolerations and statuses of its own: 8.5
-KiB for a pod of two containers that runs. What it has in common with the pod of its owner that was
-read before it is that pod's; what scheduling never reads of a pod that is bound is dropped.
+In a large cluster nearly all pods are bound, and were created a few hundred at a time from one
+template. Decoded separately, each pod has containers, labels, tolerations and statuses of its own:
+8.5 KiB for a running pod of two containers. A pod therefore shares the equal parts of the pod of
+the same owner that was read before it, and the fields of a bound pod that scheduling never reads
+are dropped.
 
-Concurrency: not thread-safe; one reader of pods has it.
+*Concurrency*: not thread-safe; used by one reader of pods.
 """
 
 from __future__ import annotations

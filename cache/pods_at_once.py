@@ -1,9 +1,9 @@
-"""Thousands of questions about pods answered in one pass over the pods.
+"""Evaluation of thousands of queries about pods in one pass over the pods.
 
 A pod may have thousands of affinity terms, each with a selector of its own and each selector with
-label keys of its own. To make a column of every key would cost a pass over all pods for each, and
-would push out the columns that others use. Here all pods are looked at once, for all keys; what is
-found serves this question and is then dropped.
+label keys of its own. A column for every key would cost a pass over all pods for each, and
+would evict the columns that others use. This module reads all pods once, for all keys. The result
+serves one call and is then dropped.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Resource quantities: ``100m``, ``1.5Gi``, ``12e6`` as exact numbers.
 
-A quantity stands for an exact decimal or binary number and is rounded only when it is read as
-an integer, always away from zero: who asks for a little gets at least that. The same few
-strings come by the hundred thousand, so each reading of a string is remembered in a bounded
-memory of its own; a remembered reading costs a dictionary lookup.
+A quantity represents an exact decimal or binary number. It is rounded only when it is read as
+an integer, always away from zero, so that a small request is never rounded to nothing. The same
+few strings occur hundreds of thousands of times, so each way of reading a string has a bounded
+cache of its own; a cached result costs a dictionary lookup.
 
-Concurrency: pure functions over thread-safe memories; call them from any thread.
+*Concurrency*: pure functions with thread-safe caches; they may be called from any thread.
 
-Source: k8s.io/apimachinery pkg/api/resource quantity.go, suffix.go and amount.go (0.36).
+*Source*: k8s.io/apimachinery pkg/api/resource quantity.go, suffix.go and amount.go (0.36).
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def quantity_value(text: Quantity) -> int:
 
     Notes
     -----
-    Source: ``Quantity.Value``.
+    *Source*: ``Quantity.Value``.
     """
     return _divide_away_from_zero(*_read(text))
 
@@ -124,7 +124,7 @@ def quantity_milli_value(text: Quantity) -> int:
 
     Notes
     -----
-    Source: ``Quantity.MilliValue``.
+    *Source*: ``Quantity.MilliValue``.
     """
     numerator, denominator = _read(text)
     return _saturated(_divide_away_from_zero(numerator * 1000, denominator))

@@ -1,4 +1,4 @@
-"""How many hold each of some keys: a key is known for as long as somebody has it."""
+"""Reference counts of keys: a key exists for as long as it has a holder."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What each node has of every resource, and what its pods have asked for, as two matrices.
+"""Two matrices: the allocatable and the requested amount of every resource on each node.
 
-A resource has a line in both as long as some node reports it in ``status.allocatable``. Whatever
-else pods request has none: anybody can put a pod with a thousand names of his own on a node, and
-a line takes bytes for every node. Such requests stand in the sums of the pod's NodeInfo alone,
-where the columns of a resource that appears on a node later find them.
+A resource has a line in both as long as some node reports it in ``status.allocatable``. Other
+resources that pods request have no line: any user can put a pod with a thousand invented resource
+names on a node, and a line takes bytes for every node. The sums of such requests are only in the
+NodeInfo. If a node reports the resource later, its columns are filled from there.
 """
 
 from __future__ import annotations

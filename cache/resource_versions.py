@@ -1,6 +1,6 @@
 """Order between resourceVersions of one resource.
 
-Source: k8s.io/apimachinery 1.36, pkg/util/resourceversion: versions are positive decimal integers
+*Source*: k8s.io/apimachinery 1.36, pkg/util/resourceversion: versions are positive decimal integers
 without leading zeros and may be compared.
 """
 
@@ -18,7 +18,7 @@ _MAX_DIGITS: Final = 39
 def parse_resource_version(text: str) -> int:
     """Return the version as a number, or INCOMPARABLE.
 
-    Cost: 0.15 us.
+    *Cost*: 0.15 us.
     """
     if len(text) <= _MAX_DIGITS and text.isdecimal() and text.isascii():
         return int(text)

@@ -9,9 +9,9 @@ While a resize is under way the kubelet's status counts as well: what a containe
 granted or asks for, the largest of the three, so that nobody else gets what it is about to
 take or has not yet returned. A resize that is infeasible no longer counts.
 
-Concurrency: pure functions; call them from any thread.
+*Concurrency*: pure functions; call them from any thread.
 
-Source: kube-scheduler 1.36, pkg/scheduler/framework/types.go (CalculateResource, Resource.Add),
+*Source*: kube-scheduler 1.36, pkg/scheduler/framework/types.go (CalculateResource, Resource.Add),
 pkg/scheduler/util/utils.go; k8s.io/component-helpers resource/helpers.go (PodRequests); with
 the feature gates InPlacePodVerticalScaling, PodLevelResources and
 InPlacePodLevelResourcesVerticalScaling on and DRANodeAllocatableResources off: their defaults.
@@ -104,7 +104,7 @@ def is_qualified_name(name: str) -> bool:
 
     Notes
     -----
-    Source: k8s.io/apimachinery pkg/api/validate/content/kube.go (IsLabelKey).
+    *Source*: k8s.io/apimachinery pkg/api/validate/content/kube.go (IsLabelKey).
     """
     prefix, slash, last = name.rpartition("/")
     if slash and not _is_dns_subdomain(prefix):
@@ -124,7 +124,7 @@ def is_extended_resource_name(name: str) -> bool:
 
     Notes
     -----
-    Source: kube-scheduler 1.36, pkg/apis/core/v1/helper/helpers.go (IsExtendedResourceName).
+    *Source*: kube-scheduler 1.36, pkg/apis/core/v1/helper/helpers.go (IsExtendedResourceName).
     """
     if "/" not in name or _NATIVE_NAMESPACE in name or name.startswith(_QUOTA_PREFIX):
         return False
@@ -140,7 +140,7 @@ def is_scalar_resource_name(name: str) -> bool:
 
     Notes
     -----
-    Source: kube-scheduler 1.36, pkg/scheduler/util/utils.go (IsScalarResourceName).
+    *Source*: kube-scheduler 1.36, pkg/scheduler/util/utils.go (IsScalarResourceName).
     """
     return (
         is_extended_resource_name(name)
@@ -207,7 +207,7 @@ def pod_amounts(pod: Pod) -> tuple[Mapping[str, int], int, int]:
 
     Notes
     -----
-    Cost: about a microsecond for a pod of one container whose like has been seen.
+    *Cost*: about a microsecond for a pod of one container whose like has been seen.
     """
     if _is_plain(pod):
         requests = pod.spec.containers[0].resources.requests

@@ -1,10 +1,10 @@
-"""What the scheduler knows of nodes and of the pods on them, its own decisions included.
+"""The cache of nodes and of the pods on them, the scheduler's own decisions included.
 
-The state machine of a pod stands in :mod:`cache.pod_states`; this module carries out its
-effects. Nodes stand in a doubly linked list, the most recently changed first, so that a snapshot
-is brought up to date by walking only over what changed since the last one.
+The state machine of a pod is in :mod:`cache.pod_states`; this module carries out its
+effects. Nodes are in a doubly linked list, the most recently changed first, so that an update of
+a snapshot visits only the nodes that changed since the last one.
 
-Source: pkg/scheduler/backend/cache/cache.go (1.36); the time limit of assumed pods is that of
+*Source*: pkg/scheduler/backend/cache/cache.go (1.36); the time limit of assumed pods is that of
 versions up to 1.35.
 """
 

@@ -1,4 +1,4 @@
-"""The cluster as one scheduling cycle sees it: it stands still while the cache moves on."""
+"""The cluster as one scheduling cycle sees it: a copy that does not change with the cache."""
 
 from __future__ import annotations
 

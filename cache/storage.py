@@ -1,4 +1,4 @@
-"""Volumes, claims, classes and drivers, as the watches tell of them and as we assume them."""
+"""Volumes, claims, classes and drivers, as the watches report them and as pending writes assume."""
 
 from __future__ import annotations
 

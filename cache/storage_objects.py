@@ -1,8 +1,9 @@
-"""The storage objects that decide where a pod with volumes can go, as immutable structs.
+"""The storage objects that decide which nodes a pod with volumes can use, as immutable structs.
 
-As in :mod:`cache.objects`: only the fields that scheduling reads, quantities as they were written.
+As in :mod:`cache.objects`, the structs have only the fields that scheduling reads, with quantities
+in their original form.
 
-Source: k8s.io/api core/v1 and storage/v1 (1.36).
+*Source*: k8s.io/api core/v1 and storage/v1 (1.36).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Taints of nodes, and the tolerations with which pods put up with them.
+"""Taints of nodes, and the tolerations of pods for them.
 
-Source: k8s.io/api core/v1 toleration.go (ToleratesTaint) and k8s.io/component-helpers
+*Source*: k8s.io/api core/v1 toleration.go (ToleratesTaint) and k8s.io/component-helpers
 scheduling/corev1/helpers.go (FindMatchingUntoleratedTaint), 0.36.
 """
 

@@ -1,4 +1,4 @@
-"""One distinct affinity term, the pods that have it and the pods that it may mean."""
+"""A group: one distinct affinity term, the pods that have it and the pods that it may select."""
 
 from __future__ import annotations
 

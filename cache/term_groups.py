@@ -1,8 +1,8 @@
-"""The inter-pod affinity terms of the pods that run, each distinct one once.
+"""The inter-pod affinity terms of the running pods, each distinct term once.
 
-A thousand pods of one deployment have the same terms. So a pod that comes is held against each
-distinct term once, and of those only against the ones that demand a label which it has. Where
-these are many, they are held against it all at once (:mod:`cache.term_table`).
+A thousand pods of one deployment have the same terms. An incoming pod is therefore compared with
+each distinct term once, and only with the terms that require a label which the pod has. Where
+these are many, it is compared with all of them at once (:mod:`cache.term_table`).
 """
 
 from __future__ import annotations

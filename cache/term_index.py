@@ -1,15 +1,15 @@
-"""The term index: what affinity and spreading ask of the pods that run, without visiting them.
+"""The term index: counts of running pods for affinity and spreading, without visiting the pods.
 
-It belongs to one set of columns and follows their rows: a question compares the pods of the rows
-that have changed with those that were counted before. So what nobody asks for costs nothing, and a
+It belongs to one set of columns and follows their rows: a call compares the pods of the rows that
+have changed with those that were counted before. An index that nothing calls costs nothing, and a
 cycle pays for the rows that changed since the last one.
 
-Selectors are asked of pods; where their pods are (topology) is asked of the columns, and which
-namespaces a term reaches of :class:`cache.namespaces.Namespaces`. Relabelled nodes and
-namespaces therefore need nothing here: another set of namespaces is another query.
+Selectors are evaluated on pods. The topology comes from the columns, and the namespaces of a term
+from :class:`cache.namespaces.Namespaces`. Relabelled nodes and namespaces therefore need no
+handling here: another set of namespaces is another query.
 
-Source of the idea: the counts that pkg/scheduler/framework/plugins/interpodaffinity and
-podtopologyspread of kube-scheduler 1.36 work out anew for each pod.
+*Source* of the idea: the counts that pkg/scheduler/framework/plugins/interpodaffinity and
+podtopologyspread of kube-scheduler 1.36 compute anew for each pod.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which namespaces affinity terms reach, each distinct scope once.
+"""The namespaces that affinity terms select, each distinct scope once.
 
 The scope of a term is its list of namespaces and its namespace selector. Thousands of terms have
-one of a few scopes, so that a pod's namespace is held against each scope once, and only again
-when a scope comes or goes or the namespace is relabelled.
+one of a few scopes, so that a pod's namespace is compared with each scope once, and again only
+when a scope is added or removed or the namespace is relabelled.
 """
 
 from __future__ import annotations

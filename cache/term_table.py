@@ -1,14 +1,14 @@
-"""Many affinity terms at once: which of them mean a pod, and how many there are on each node.
+"""Evaluation of many affinity terms at once: the terms that select a pod, summed by node.
 
-One pod may have thousands of terms, and each of them may be about every other pod. Such terms are
-not asked one after the other. Here they are columns, with an index from labels to the terms that
-read them, so that all are decided in a few passes. The sums that this gives are remembered for
-all pods that the terms cannot tell apart: those that agree in the labels that the terms read, as
-far as the terms mention their values, and whose namespaces the terms reach alike. A pod with
-labels of its own, such as that of a Job, is therefore like any other.
+One pod may have thousands of terms, and each of them may concern every other pod. Such terms are
+not evaluated one after the other. They are stored as columns, with an index from labels to the
+terms that read them, so that all are decided in a few passes. The resulting sums are cached for
+all pods that the terms cannot distinguish: pods with equal values of the labels that the terms
+read, as far as the terms mention those values, and with namespaces that the same terms select. A
+pod with labels of its own, such as the pod of a Job, is therefore like any other.
 
-Remembered sums follow what changes term by term; they are worked out anew when much has changed
-or when the terms have begun to tell other pods apart.
+Cached sums are updated term by term; they are computed anew when much has changed or when the
+terms have begun to distinguish other pods.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What selects pods: Services, controllers and PodDisruptionBudgets, as immutable structs.
+"""Services, controllers and PodDisruptionBudgets, which select pods, as immutable structs.
 
-As in :mod:`cache.objects`: only the fields that scheduling reads.
+As in :mod:`cache.objects`, the structs have only the fields that scheduling reads.
 
-Source: k8s.io/api core/v1, apps/v1 and policy/v1 (1.36).
+*Source*: k8s.io/api core/v1, apps/v1 and policy/v1 (1.36).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Services and the controllers of pods, by namespace: default spreading asks what they select."""
+"""Services and the controllers of pods, by namespace: default spreading uses their selectors."""
 
 from __future__ import annotations
 

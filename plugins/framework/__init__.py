@@ -1,1 +1,1 @@
-"""What a plugin may import besides the cache: interfaces, statuses, results, state."""
+"""The modules that a plugin may import besides the cache: interfaces, statuses, results, state."""

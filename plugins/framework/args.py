@@ -1,4 +1,4 @@
-"""The arguments of plugins, and the mistakes in them."""
+"""The arguments of plugins, and the errors in them."""
 
 from __future__ import annotations
 

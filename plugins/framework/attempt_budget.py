@@ -1,13 +1,14 @@
-"""How much of the scheduling thread one attempt at one pod may use.
+"""The CPU time of the scheduling thread that one attempt may use.
 
-A pod's own keys, terms and constraints decide what an attempt costs, and anybody may write many.
-Whoever loops over them asks the budget between two of them::
+A pod's own keys, terms and constraints decide what an attempt costs, and any user may write many.
+Code that loops over them checks the budget in each iteration::
 
     for constraint in constraints:
         state.budget.check()
         ...
 
-What runs out ends as a decision like any other: see :mod:`scheduler.cycle.scheduling_cycle`.
+An attempt over its budget ends with a decision like any other: see
+:mod:`scheduler.cycle.scheduling_cycle`.
 """
 
 from __future__ import annotations

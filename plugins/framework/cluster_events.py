@@ -1,6 +1,6 @@
-"""What can happen in a cluster that may make a pending pod schedulable.
+"""Cluster events: changes that may make a pending pod schedulable.
 
-Source: k8s.io/kube-scheduler framework/types.go, ActionType, EventResource and ClusterEvent,
+*Source*: k8s.io/kube-scheduler framework/types.go, ActionType, EventResource and ClusterEvent,
 and pkg/scheduler/framework/events.go (1.36). The labels are the ``event`` label of
 ``scheduler_queue_incoming_pods_total``.
 """

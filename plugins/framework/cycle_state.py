@@ -1,4 +1,4 @@
-"""What plugins remember between the extension points of one pod's cycle."""
+"""The data that plugins store between the extension points of one pod's cycle."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StateKey(Generic[T]):
 class CycleState:
     """One pod's cycle: values by key, and the plugins that have nothing to do for this pod.
 
-    Concurrency: belongs to the scheduling thread until the pod is handed to its binding cycle,
+    *Concurrency*: belongs to the scheduling thread until the pod is handed to its binding cycle,
     and to that one afterwards; never to both.
     """
 

@@ -1,4 +1,4 @@
-"""What the scheduler lends to its plugins."""
+"""The services that the scheduler provides to its plugins."""
 
 from __future__ import annotations
 

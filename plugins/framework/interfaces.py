@@ -1,6 +1,6 @@
-"""The extension points: who calls them, when, from which thread, and what they may answer.
+"""The extension points: when and on which thread each is called, and what it may return.
 
-A pod's life through them::
+A pod passes through them in this order::
 
     PreEnqueue -> (queue, ordered by QueueSort) -> PreFilter -> Filter -> [PostFilter]
     -> PreScore -> Score -> NormalizeScore -> Reserve -> Permit
@@ -8,14 +8,14 @@ A pod's life through them::
     a failure after Reserve -> Unreserve, in reverse order
 
 A filter and a score each exist in two forms: the vector form over all nodes at once, and a
-scalar twin over one NodeInfo for what-if questions. A plugin writes at least one of them and the
-base class derives the other; the conformance suite holds the two equal.
+scalar form over one NodeInfo for what-if calls. A plugin implements at least one of them and the
+base class derives the other; the conformance suite checks that both return equal results.
 
-Everything up to Permit runs on the scheduling thread and must not wait. What is ``async`` runs
-on the I/O loop and may wait. An exception out of any method becomes an ``Error`` status of that
-plugin for that pod and nothing else.
+Everything up to Permit runs on the scheduling thread and must not wait. ``async`` methods run
+on the I/O loop and may wait. An exception from any method becomes an ``Error`` status of that
+plugin for that pod and has no other effect.
 
-Source: k8s.io/kube-scheduler framework/interface.go (1.36).
+*Source*: k8s.io/kube-scheduler framework/interface.go (1.36).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Plugin(ABC):
         the same raw scores the same result, whatever their number and order. A plugin that also
         reserves, permits or binds is always asked anew: it may count on its notes of the cycle.
 
-        Source of the idea: SignPlugin in k8s.io/kube-scheduler framework/interface.go (1.36).
+        *Source* of the idea: SignPlugin in k8s.io/kube-scheduler framework/interface.go (1.36).
         """
         return None
 

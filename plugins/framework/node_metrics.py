@@ -1,4 +1,4 @@
-"""Numbers about nodes that come from outside of the API server, such as their measured load."""
+"""Metrics of nodes from sources other than the API server, such as their measured load."""
 
 from __future__ import annotations
 

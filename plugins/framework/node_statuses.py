@@ -1,4 +1,4 @@
-"""What the filters of one cycle said of the nodes, as PostFilter plugins see it."""
+"""The results of one cycle's filters for the nodes, as PostFilter plugins see them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class NodeStatuses(Protocol):
     """The verdicts of one failed search over all nodes of the snapshot.
 
-    Source: k8s.io/kube-scheduler framework/interface.go, NodeToStatusReader (1.36).
+    *Source*: k8s.io/kube-scheduler framework/interface.go, NodeToStatusReader (1.36).
     """
 
     def helpable_rows(self) -> RowArray:

@@ -1,6 +1,6 @@
-"""Scores on the common scale of 0 to 100.
+"""Normalization of scores to the common scale of 0 to 100.
 
-Source: pkg/scheduler/framework/plugins/helper/normalize_score.go, DefaultNormalizeScore (1.36).
+*Source*: pkg/scheduler/framework/plugins/helper/normalize_score.go, DefaultNormalizeScore (1.36).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Hints that are asked once for all waiting pods that are alike.
+"""Queueing hints that are evaluated once for all waiting pods that are alike.
 
-A plain hint is a function of one waiting pod and an event. With ten thousand waiting pods that is
-ten thousand calls for each event, although most of the pods were made from a few templates. A
-:class:`GroupHint` states what of a waiting pod it reads, its *likeness*. The queue keeps the
-waiting pods in groups by that, asks one question for each group, and does not look at groups
-whose *topics* the event does not touch.
+A plain hint is a function of one waiting pod and an event. With ten thousand waiting pods, each
+event causes ten thousand calls, although most of the pods were created from a few templates. A
+:class:`GroupHint` declares which data of a waiting pod it reads, its *likeness*. The queue groups
+the waiting pods by that data, evaluates one question for each group, and does not visit groups
+whose *topics* the event does not concern.
 """
 
 from __future__ import annotations

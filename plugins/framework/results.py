@@ -1,8 +1,8 @@
-"""The answers of plugins about many nodes at once, or about more than one thing at once.
+"""The results of plugins that concern many nodes, or more than one fact, at once.
 
-:class:`NodeVerdicts` is the vector form of a Status, :class:`PreFilterResult` the answer of a
-PreFilter, :class:`PreFlight` what a PreBind is going to do. Scores need no class: they are int64
-arrays with one entry a node.
+:class:`NodeVerdicts` is the vector form of a Status, :class:`PreFilterResult` the result of a
+PreFilter, and :class:`PreFlight` the announcement of a PreBind. Scores need no class: they are
+int64 arrays with one entry for each node.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The answer of a plugin: a code, the plugin that gave it, and reasons for people.
+"""The result of a plugin: a code, the plugin that returned it, and readable reasons.
 
-A status is a value, never an exception, and never true or false: ``if status:`` would read as
-"it worked" to one person and "there is something" to another, so it raises.
+A status is a value, never an exception, and never true or false: ``if status:`` could be read as
+"it succeeded" or as "there is a status", so it raises.
 
-Source: k8s.io/kube-scheduler framework/interface.go, Code and Status (1.36).
+*Source*: k8s.io/kube-scheduler framework/interface.go, Code and Status (1.36).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The pods that would have to go from one node."""
+"""The pods that preemption would remove from one node."""
 
 from __future__ import annotations
 
