@@ -44,7 +44,7 @@ _SOME: Final = 64
 
 
 class TermKind(IntEnum):
-    """What a term is for."""
+    """The kind of a term: affinity or anti-affinity, required or preferred."""
 
     REQUIRED_AFFINITY = 0
     REQUIRED_ANTI_AFFINITY = 1
@@ -61,11 +61,11 @@ class AffinityTerm:
     topology_key
         The node label whose values are the domains.
     namespaces
-        Pods of these are meant; the namespace of the pod that has the term, if it names none.
+        The namespaces whose pods are selected; if the term names none, that of the pod that has it.
     namespace_selector
-        Pods of namespaces with such labels are meant besides; NOTHING when there is none.
+        Selects further namespaces by their labels; NOTHING when there is none.
     selector
-        The labels of the pods that are meant.
+        Selects pods by their labels.
     """
 
     topology_key: str
@@ -76,7 +76,7 @@ class AffinityTerm:
     def matches(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> bool:
-        """Tell whether a pod of a namespace is meant."""
+        """Return whether the term selects a pod of a namespace."""
         if namespace in self.namespaces or self.namespace_selector.matches(namespace_labels):
             return self.selector.matches(labels)
         return False
@@ -84,7 +84,7 @@ class AffinityTerm:
 
 @dataclass(frozen=True, slots=True)
 class WeightedTerm:
-    """A preference: ``weight`` (1-100) for or against each pod that is meant."""
+    """A preference: ``weight`` (1-100) for or against each pod that the term selects."""
 
     weight: int
     term: AffinityTerm
@@ -98,7 +98,7 @@ NO_PREFERENCES: Final[tuple[WeightedTerm, ...]] = ()
 class PodTerms:
     """All terms of a pod, each kind in the order of its spec.
 
-    ``errors`` tells what is wrong: a kind with a malformed selector has no terms at all.
+    ``errors`` lists the malformed selectors: a kind with a malformed selector has no terms at all.
     """
 
     required_affinity: tuple[AffinityTerm, ...] = NO_TERMS
@@ -108,7 +108,7 @@ class PodTerms:
     errors: tuple[MalformedObjectError, ...] = ()
 
     def __iter__(self) -> Iterator[tuple[TermKind, int, AffinityTerm]]:
-        """Yield kind, weight (0 for what is required) and term of each."""
+        """Yield the kind, the weight (0 for a required term) and the term, for each term."""
         for term in self.required_affinity:
             yield TermKind.REQUIRED_AFFINITY, 0, term
         for term in self.required_anti_affinity:
@@ -128,9 +128,9 @@ def pod_terms(pod: Pod, check: Callable[[], None] | None = None) -> PodTerms:
     Parameters
     ----------
     check
-        Called now and then while many terms are compiled; what it raises is raised.
+        Called at intervals while many terms are compiled; its exceptions propagate.
 
-    *Cost*: some microseconds for each term; selectors seen before are not compiled again.
+    *Cost*: some microseconds for each term; cached selectors are not compiled again.
     """
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
@@ -152,12 +152,12 @@ def compile_selector_once(
     path: str = "labelSelector",
     check: Callable[[], None] | None = None,
 ) -> Selector:
-    """Return what :func:`compile_label_selector` does, remembering selectors seen before.
+    """Return the result of :func:`compile_label_selector`, which is cached.
 
     Raises
     ------
     MalformedObjectError
-        When the selector cannot be one.
+        When the selector is malformed.
     """
     if selector is None:
         return NOTHING
@@ -179,7 +179,7 @@ def _compiled(
 
 
 class _Compiler:
-    """Compiles the terms of one pod; a mistake costs the terms of its kind."""
+    """Compiles the terms of one pod; an error drops all terms of its kind."""
 
     def __init__(
         self,

@@ -23,11 +23,11 @@ is in use is ever left alone."""
 
 
 class Ages:
-    """The number of the present age, and the functions that forget with each.
+    """The number of the current age, and the functions whose results are dropped with each age.
 
     Notes
     -----
-    *Concurrency*: begun by one thread, read by any.
+    *Concurrency*: one thread begins the ages; any thread may read.
     """
 
     __slots__ = ("_forgetful", "number")
@@ -39,16 +39,16 @@ class Ages:
     def begin(self) -> None:
         """Begin the next age.
 
-        *Cost*: some 50 ns for each result that a function has remembered.
+        *Cost*: some 50 ns for each cached result of a function.
         """
         self.number += 1
         for function in self._forgetful:
             function.cache_clear()
 
     def forgets(self, maxsize: int) -> Callable[[Callable[P, R]], _lru_cache_wrapper[R]]:
-        """Return a decorator as ``functools.lru_cache``, whose results last for an age at most.
+        """Return a decorator like ``functools.lru_cache`` that keeps results for at most one age.
 
-        For results that are quickly worked out again, from arguments whose size is limited.
+        Use it for results that are quick to compute, from arguments of limited size.
         """
 
         def decorate(function: Callable[P, R]) -> _lru_cache_wrapper[R]:

@@ -27,7 +27,7 @@ class HasMeta(Protocol):
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Who it is."""
+        """The metadata that identifies the object."""
 
 
 T = TypeVar("T", bound=HasMeta)
@@ -44,13 +44,13 @@ class AssumeCache(Generic[K, T]):
     Parameters
     ----------
     kind
-        What the objects are called in messages: ``persistentvolumes``.
+        The name of the objects in messages: ``persistentvolumes``.
     key
-        Gives the key of an object.
+        Returns the key of an object.
     index
-        Gives what :meth:`by_index` finds an object by; asked of the latest view.
+        Returns the value by which :meth:`by_index` finds an object; called with the latest view.
     make_lock
-        Makes its lock.
+        Creates the lock.
 
     Notes
     -----
@@ -81,7 +81,7 @@ class AssumeCache(Generic[K, T]):
     # --- reading ------------------------------------------------------------------------------
 
     def get(self, key: K) -> T | None:
-        """Return the latest view of an object: what is assumed of it, else the API's version."""
+        """Return the latest view of an object: the assumed version, else the API's version."""
         with self._lock:
             return self._assumed.get(key) or self._api.get(key)
 
@@ -95,9 +95,9 @@ class AssumeCache(Generic[K, T]):
         return self._journal.version
 
     def api_changes(self, since: int) -> tuple[int, frozenset[K] | None]:
-        """Return the :attr:`api_version` now, and what has changed in the API after ``since``.
+        """Return the current :attr:`api_version`, and the keys changed in the API after ``since``.
 
-        The keys are None when that is too long ago.
+        The keys are None when ``since`` is too long ago.
 
         *Cost*: proportional to the changes since.
         """
@@ -110,9 +110,9 @@ class AssumeCache(Generic[K, T]):
         return self._latest_journal.version
 
     def changes(self, since: int) -> tuple[int, frozenset[K] | None]:
-        """Return the :attr:`version` now, and what is seen otherwise than at ``since``.
+        """Return the current :attr:`version`, and the keys whose view changed after ``since``.
 
-        The keys are None when that is too long ago.
+        The keys are None when ``since`` is too long ago.
 
         *Cost*: proportional to the changes since.
         """
@@ -120,7 +120,7 @@ class AssumeCache(Generic[K, T]):
             return self._latest_journal.version, self._latest_journal.since(since)
 
     def by_index(self, value: Hashable) -> tuple[T, ...]:
-        """Return the latest view of the objects whose index is ``value``, the longest there first.
+        """Return the latest view of the objects whose index is ``value``, the oldest entry first.
 
         *Cost*: proportional to what is returned.
         """
@@ -131,10 +131,10 @@ class AssumeCache(Generic[K, T]):
     # --- what the watch says ------------------------------------------------------------------
 
     def changed(self, old: T | None, new: T | None, *, restored: bool = False) -> bool:
-        """Take over an object from the watch: ``new`` is None for one that is gone.
+        """Store an object from the watch; ``new`` is None for a deleted one.
 
-        What was assumed of it ends, unless the watch repeats the version that is known. A
-        version older than the known one is passed over.
+        An assumption about it ends, unless the watch repeats the known version. A
+        version older than the known one is ignored.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class AssumeCache(Generic[K, T]):
 
         Returns
         -------
-        Whether anything was taken over.
+        Whether the object was stored.
         """
         subject = new if new is not None else old
         if subject is None:
@@ -178,7 +178,7 @@ class AssumeCache(Generic[K, T]):
     # --- what we assume -----------------------------------------------------------------------
 
     def assume(self, obj: T) -> None:
-        """Show ``obj`` in place of the API's version, which it was made from.
+        """Show ``obj`` in place of the API's version, from which it was made.
 
         Raises
         ------
@@ -201,7 +201,7 @@ class AssumeCache(Generic[K, T]):
             self._latest_journal.record(key)
 
     def restore(self, obj: T) -> None:
-        """Show the API's version again, if what is assumed was made from the version of ``obj``."""
+        """Show the API's version again, if the assumption was made from the version of ``obj``."""
         key = self._key(obj)
         with self._lock:
             assumed = self._assumed.get(key)
@@ -215,12 +215,12 @@ class AssumeCache(Generic[K, T]):
     # --- who waits ----------------------------------------------------------------------------
 
     def listen(self, key: K, listener: Callable[[], None]) -> None:
-        """Call ``listener`` after each change of what the API has under ``key``."""
+        """Call ``listener`` after each change of the API's object under ``key``."""
         with self._lock:
             self._listeners.setdefault(key, []).append(listener)
 
     def unlisten(self, key: K, listener: Callable[[], None]) -> None:
-        """Undo one :meth:`listen`; without one nothing happens."""
+        """Undo one :meth:`listen`; without one this has no effect."""
         with self._lock:
             listeners = self._listeners.get(key, [])
             if listener in listeners:
@@ -249,7 +249,7 @@ def _version(obj: HasMeta) -> str:
 
 
 def _supersedes(new: HasMeta, known: HasMeta) -> bool:
-    """Tell whether ``new`` is no older; versions that are no numbers are taken as they come."""
+    """Return whether ``new`` is not older; versions that are not numbers are always accepted."""
     number = parse_resource_version(_version(new))
     if number == INCOMPARABLE:
         return True

@@ -65,14 +65,14 @@ class _Entry(Generic[V]):
 
 
 class ByteBounded(Generic[K, V]):
-    """A dictionary that drops what is the least likely to be asked for again.
+    """A dictionary that drops the entries that are least likely to be requested again.
 
     Parameters
     ----------
     max_bytes
-        What all entries may weigh together.
+        The limit of the sum of all entries' weights.
     weigh
-        Gives the bytes of an entry; asked once for each.
+        Returns the bytes of an entry; called once for each.
 
     Notes
     -----
@@ -116,7 +116,7 @@ class ByteBounded(Generic[K, V]):
         return key in self._newcomers or key in self._kept
 
     def get(self, key: K) -> V | None:
-        """Return what is remembered under a key, or None."""
+        """Return the value of a key, or None."""
         entry = self._newcomers.get(key)
         if entry is not None:
             entry.hits += 1
@@ -129,7 +129,7 @@ class ByteBounded(Generic[K, V]):
         return entry.value
 
     def put(self, key: K, value: V) -> None:
-        """Remember a value, unless it is too heavy, and drop what no longer fits."""
+        """Store a value, unless it is too large, and drop the entries that no longer fit."""
         self.pop(key)
         if self._age != self._ages.number:
             self._drop_old()
@@ -148,7 +148,7 @@ class ByteBounded(Generic[K, V]):
         self._evict()
 
     def pop(self, key: K) -> V | None:
-        """Forget a key, and return what was remembered under it."""
+        """Remove a key, and return its value."""
         entry = self._newcomers.pop(key, None)
         if entry is not None:
             self._new_bytes -= entry.weight
@@ -160,7 +160,7 @@ class ByteBounded(Generic[K, V]):
         return entry.value
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._newcomers.clear()
         self._kept.clear()
         self._ghosts.clear()
@@ -171,7 +171,7 @@ class ByteBounded(Generic[K, V]):
         yield from self._kept
 
     def values(self) -> Iterator[V]:
-        """Iterate over what is remembered, without regard to order and use."""
+        """Iterate over the values, in no particular order and without counting it as use."""
         if self._age != self._ages.number:
             self._drop_old()
         for entries in (self._newcomers, self._kept):
@@ -179,7 +179,7 @@ class ByteBounded(Generic[K, V]):
                 yield entry.value
 
     def weigh_again(self) -> None:
-        """Weigh all entries anew: they have grown or shrunk."""
+        """Weigh all entries again, after they have grown or shrunk."""
         for entries in (self._newcomers, self._kept):
             for key, entry in entries.items():
                 entry.weight = self._weigh(key, entry.value)
@@ -207,7 +207,7 @@ class ByteBounded(Generic[K, V]):
             self._ghosts.popitem(last=False)
 
     def _drop_old(self) -> None:
-        """Drop what was not asked for during the whole age before this one."""
+        """Drop the entries that were not requested during the whole previous age."""
         self._age = self._ages.number
         oldest = self._age - 1
         while self._kept and next(iter(self._kept.values())).age < oldest:
@@ -217,7 +217,7 @@ class ByteBounded(Generic[K, V]):
 
 
 def remembered(max_bytes: int) -> Callable[[Callable[..., V]], Callable[..., V]]:
-    """Return a decorator for a pure function of hashable arguments, as ``functools.lru_cache``.
+    """Return a caching decorator for a pure function of hashable arguments.
 
     What it returned lately is returned again, within a number of bytes: those of arguments and
     results. A result of None is worked out again each time. Keyword arguments are passed on, and
@@ -257,7 +257,7 @@ def remembered(max_bytes: int) -> Callable[[Callable[..., V]], Callable[..., V]]
 
 
 def deep_bytes(*values: Any, at_most: int) -> int:
-    """Return what objects weigh with all that they refer to, or a number above ``at_most``.
+    """Return the bytes of objects and of all that they refer to, or a number above ``at_most``.
 
     Shared objects count once, but for texts and numbers. Objects are looked into by their slots,
     fields or attributes.

@@ -17,12 +17,12 @@ provisions as fast as it can."""
 
 
 class ChangeJournal(Generic[K]):
-    """The keys of the last changes, in order, and how many there have been.
+    """The keys of the latest changes, in order, and the number of all changes.
 
     Parameters
     ----------
     most
-        How many changes are remembered; by default :data:`MAX_CHANGES`.
+        The number of changes that are kept; by default :data:`MAX_CHANGES`.
 
     Notes
     -----
@@ -33,16 +33,16 @@ class ChangeJournal(Generic[K]):
 
     def __init__(self, most: int | None = None) -> None:
         self.version = 0
-        """How many changes there have been."""
+        """The number of changes so far."""
         self._keys: deque[K] = deque(maxlen=MAX_CHANGES if most is None else most)
 
     def record(self, key: K) -> None:
-        """Record one more change."""
+        """Record one change of the key."""
         self._keys.append(key)
         self.version += 1
 
     def since(self, version: int) -> frozenset[K] | None:
-        """Return the keys changed after ``version``; None when that is too long ago.
+        """Return the keys changed after ``version``; None when the version is too old.
 
         *Cost*: proportional to the changes since.
         """
@@ -50,15 +50,15 @@ class ChangeJournal(Generic[K]):
         return None if changes is None else frozenset(changes)
 
     def each_since(self, version: int) -> Iterator[K] | None:
-        """Return every change after ``version``, the latest first; None when it is too long ago."""
+        """Return all changes after ``version``, the latest first; None when it is too old."""
         behind = self.version - version
         return None if behind > len(self._keys) else islice(reversed(self._keys), behind)
 
 
 class RowChanges:
-    """The last changes of rows; see :meth:`cache.columns.Columns.follow`.
+    """The latest changes of rows; see :meth:`cache.columns.Columns.follow`.
 
-    A follower keeps a cursor of his own, and nothing here knows of him.
+    Each follower keeps its own cursor; the journal has no list of followers.
 
     Notes
     -----
@@ -73,17 +73,17 @@ class RowChanges:
 
     @property
     def cursor(self) -> int:
-        """How many changes there have been."""
+        """The number of changes so far."""
         return self._journal.version
 
     def record(self, row: int) -> None:
-        """Record that a row has changed, or is gone."""
+        """Record that a row has changed or was removed."""
         if row >= self._most_rows:
             self._most_rows = row + 1
         self._journal.record(row)
 
     def since(self, cursor: int) -> Collection[int]:
-        """Return the rows that have changed since; all that there ever were if it is too long ago.
+        """Return the rows that have changed since; all rows ever used if it is too long ago.
 
         *Cost*: proportional to the changes since.
         """

@@ -64,11 +64,11 @@ class ColumnSpec:
     Parameters
     ----------
     key
-        What makes the column the same for everybody who asks, for example ``("image", name)``.
+        Identifies the column for all its users, for example ``("image", name)``.
     fill
-        Gives the value of one node. Must not raise.
+        Returns the value of one node. Must not raise.
     dtype
-        numpy dtype of the column.
+        The numpy dtype of the column.
     of_pods
         Whether the value depends on the node's pods. If not, it is read again only when the
         node object itself changed.
@@ -81,7 +81,7 @@ class ColumnSpec:
 
 
 class _Derived:
-    """A derived column, and where it has followed the rows to."""
+    """A derived column, and the cursor up to which it has followed the rows."""
 
     __slots__ = ("array", "cursor", "spec")
 
@@ -138,7 +138,7 @@ class Columns:
     # --- changing rows ------------------------------------------------------------------------
 
     def put(self, info: NodeInfo) -> int:
-        """Take over a node, new or changed, and return its row.
+        """Store a new or changed node, and return its row.
 
         Raises
         ------
@@ -176,7 +176,7 @@ class Columns:
         return row
 
     def remove(self, name: str) -> None:
-        """Drop a node. The last node moves into its row.
+        """Remove a node. The last node moves into its row.
 
         Raises
         ------
@@ -212,34 +212,34 @@ class Columns:
 
     @property
     def cursor(self) -> int:
-        """Where somebody stands who knows all rows as they are now."""
+        """The cursor of a follower that has read all rows as they are now."""
         return self._changes.cursor
 
     @property
     def node_cursor(self) -> int:
-        """Where somebody stands who knows all Node objects as they are now."""
+        """The cursor of a follower that has read all Node objects as they are now."""
         return self._node_changes.cursor
 
     def follow(self, cursor: int, *, of_pods: bool = True) -> tuple[int, Collection[int]]:
-        """Return the rows that have changed since a cursor, and the cursor of now.
+        """Return the rows that have changed since a cursor, and the current cursor.
 
-        A row has changed when its node, or the pods on it, did, when it means another node, and
-        when it means none any more: then it lies behind the last row, see :meth:`info_at`.
+        A row has changed when its node or the pods on it changed, when it stands for another node,
+        and when it stands for none any more: then it is behind the last row, see :meth:`info_at`.
 
         Parameters
         ----------
         cursor
-            What the last call returned; 0 for all rows.
+            The cursor that the last call returned; 0 for all rows.
         of_pods
             Whether changes of pods count. Cursors with and without them are not comparable.
 
-        *Cost*: proportional to the changes since. Too many of them, and all rows have changed.
+        *Cost*: proportional to the changes since. After too many changes all rows are returned.
         """
         changes = self._changes if of_pods else self._node_changes
         return changes.cursor, changes.since(cursor)
 
     def info_at(self, row: int) -> NodeInfo | None:
-        """Return the node of a row, None behind the last one."""
+        """Return the node of a row, or None behind the last row."""
         return self.node_infos[row] if row < len(self.node_infos) else None
 
     def _count_claims(self, ref_counts: Mapping[str, int], sign: int) -> None:
@@ -311,7 +311,7 @@ class Columns:
     # --- derived columns ----------------------------------------------------------------------
 
     def derived(self, spec: ColumnSpec) -> npt.NDArray[Any]:
-        """Return the column of a spec.
+        """Return the derived column of a spec.
 
         Returns
         -------
@@ -355,14 +355,14 @@ more than 500 only."""
 
 
 class NodesView:
-    """Columns restricted to some rows: what plugins see.
+    """Columns restricted to some rows: the view that plugins receive.
 
     Parameters
     ----------
     columns
         The columns.
     rows
-        intp, shape (n,): the rows that are meant, in this order; None for all rows as they lie.
+        intp, shape (n,): the selected rows, in this order; None for all rows in their order.
     """
 
     __slots__ = ("columns", "rows")
@@ -373,7 +373,7 @@ class NodesView:
 
     @classmethod
     def of(cls, infos: Sequence[NodeInfo]) -> NodesView:
-        """Return a view over columns made for these nodes alone.
+        """Return a view over new columns of only these nodes.
 
         *Cost*: proportional to the nodes; meant for what-if questions about few of them.
         """
@@ -400,14 +400,14 @@ class NodesView:
         return np.take(array, rows, axis=-1)
 
     def allocatable(self, resource: str) -> npt.NDArray[np.int64]:
-        """Return int64 (n,): what each node has of a resource (milli-CPU, bytes or counts)."""
+        """Return int64 (n,): each node's allocatable amount (milli-CPU, bytes or counts)."""
         row = self.columns.resource_row.get(resource)
         if row is None:
             return np.zeros(len(self), dtype=np.int64)
         return self.take(self.columns.allocatable[row])
 
     def requested(self, resource: str) -> npt.NDArray[np.int64]:
-        """Return int64 (n,): what the pods of each node have asked for.
+        """Return int64 (n,): the amount that the pods of each node request.
 
         *Cost*: proportional to the nodes, in Python, for a resource that no node reports.
         """

@@ -30,7 +30,7 @@ _READ_AT_ONCE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """One fact that the cache has wrong."""
+    """One difference between the cache and the API."""
 
     node: str
     fact: str
@@ -44,7 +44,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a comparison in steps came to."""
+    """The result of a comparison in steps."""
 
     mismatches: tuple[Mismatch, ...]
     compared: int
@@ -58,7 +58,7 @@ Steps: TypeAlias = "Generator[None, None, Comparison]"
 
 
 def compare(dump: CacheDump, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[Mismatch]:
-    """Return everything in which the cache differs from one built anew.
+    """Return all differences between the cache and one built anew.
 
     Parameters
     ----------
@@ -94,13 +94,13 @@ def compare(dump: CacheDump, nodes: Iterable[Node], pods: Iterable[Pod]) -> list
 def compare_in_steps(
     cache: SchedulerCache, mark: CacheMark, nodes: Iterable[Node], pods: Iterable[Pod]
 ) -> Steps:
-    """Compare a cache that goes on changing, a bit at a time.
+    """Compare a cache that keeps changing, in small steps.
 
     Parameters
     ----------
     mark
         Where the cache was when `nodes` and `pods` were what the API has. A node that changes
-        later is passed over.
+        later is skipped.
 
     Notes
     -----

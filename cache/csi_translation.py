@@ -43,7 +43,7 @@ _UNSPECIFIED: Final = "UNSPECIFIED"
 
 @dataclass(frozen=True, slots=True)
 class InTreePlugin:
-    """An in-tree volume plugin and the driver that took its place.
+    """An in-tree volume plugin and the CSI driver that replaces it.
 
     Attributes
     ----------
@@ -104,12 +104,12 @@ _PLUGIN_OF_SOURCE: Final = (
 
 
 def in_tree_plugin(volume: PersistentVolume) -> InTreePlugin | None:
-    """Return the in-tree plugin that a volume was made for, or None for any other volume."""
+    """Return the in-tree plugin of a volume, or None for any other volume."""
     return None if volume.spec.csi is not None else _plugin_of(volume.spec)
 
 
 def inline_plugin(volume: Volume) -> InTreePlugin | None:
-    """Return the in-tree plugin that a pod's own volume was made for, or None for any other."""
+    """Return the in-tree plugin of a pod's inline volume, or None for any other volume."""
     return _plugin_of(volume)
 
 
@@ -121,7 +121,7 @@ def _plugin_of(sources: PersistentVolumeSpec | Volume) -> InTreePlugin | None:
 
 
 def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
-    """Return the names of the in-tree plugins that the drivers of a node stand in for."""
+    """Return the names of the in-tree plugins that the drivers of a node replace."""
     named = "" if csi_node is None else csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "")
     return _split(named)
 
@@ -157,7 +157,7 @@ def csi_source(volume: PersistentVolume) -> CSIPersistentVolumeSource | None:
 
 
 def inline_handle(volume: Volume) -> str:
-    """Return what the driver calls a pod's own volume; one of a plugin in :data:`MIGRATED`.
+    """Return the driver's handle of an inline volume; its plugin must be in :data:`MIGRATED`.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def inline_handle(volume: Volume) -> str:
 
 
 def _own_handle(sources: PersistentVolumeSpec | Volume) -> str:
-    """Return the handle that a source names by itself; empty where none does."""
+    """Return the handle that a source contains; empty if it contains none."""
     if sources.aws_elastic_block_store is not None:
         return ebs_volume_id(sources.aws_elastic_block_store.volume_id)
     if sources.cinder is not None:
@@ -187,7 +187,7 @@ def ebs_volume_id(volume_id: str) -> str:
     Raises
     ------
     MalformedObjectError
-        When it is a URL that does not end in an id.
+        When the text is a URL that does not end in an id.
     """
     if not volume_id.startswith("aws://"):
         return volume_id
@@ -247,7 +247,7 @@ def _azure_file_handle(volume: PersistentVolume) -> str:
 
 
 def csi_node_affinity(volume: PersistentVolume) -> VolumeNodeAffinity | None:
-    """Return the nodes that reach an in-tree volume through the CSI driver that serves it.
+    """Return the affinity to the nodes that reach an in-tree volume through its CSI driver.
 
     A demand on the zone becomes one on the driver's own zone label; without one, the zones in
     the volume's labels are demanded.

@@ -19,12 +19,12 @@ IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 
 
 def may_be_devices(resource: str) -> bool:
-    """Tell whether a DeviceClass may stand for a resource."""
+    """Return whether a DeviceClass may provide a resource."""
     return is_extended_resource_name(resource) or resource.startswith(IMPLICIT_PREFIX)
 
 
 class DeviceClassSpec(ApiStruct, frozen=True):
-    """What a class offers, as far as it is read: not its devices."""
+    """The fields of a class that are read: not its devices."""
 
     extended_resource_name: str = ""
 
@@ -37,7 +37,7 @@ class DeviceClass(ApiStruct, frozen=True):
 
 
 class DeviceClasses:
-    """The DeviceClasses by the extended resource that they stand for.
+    """The DeviceClasses by the extended resource that they provide.
 
     Notes
     -----
@@ -53,9 +53,9 @@ class DeviceClasses:
         self.changed = self._classes.changed
 
     def class_of(self, resource: str) -> str | None:
-        """Return a class that stands for an extended resource, or None.
+        """Return a class that provides an extended resource, or None.
 
-        A resource may name its class itself; whether there is such a class is not looked at.
+        A resource may name its class itself; the existence of that class is not checked.
         """
         if resource.startswith(IMPLICIT_PREFIX):
             return resource.removeprefix(IMPLICIT_PREFIX)

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets by namespace: the pods that preemption avoids to evict where possible."""
+"""PodDisruptionBudgets by namespace: the pods whose eviction is avoided where possible."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DisruptionBudget:
-    """A budget, as far as preemption looks at it.
+    """The fields of a budget that preemption reads.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ class DisruptionBudget:
     selector
         The pods that it protects; never empty.
     disruptions_allowed
-        How many of them may go now.
+        The number of these pods that may be evicted now.
     disrupted_pods
-        Names of pods whose going has been counted already.
+        Names of pods whose eviction has been counted already.
     """
 
     name: str
@@ -40,9 +40,9 @@ class DisruptionBudget:
     disrupted_pods: Mapping[str, str]
 
     def counts(self, pod: Pod) -> bool:
-        """Tell whether the going of a pod of this namespace would use up one disruption.
+        """Return whether the eviction of a pod of this namespace would use one disruption.
 
-        A pod without labels is protected by nobody.
+        A pod without labels is not protected by any budget.
 
         *Source*: kube-scheduler 1.36, pkg/scheduler/framework/plugins/defaultpreemption
         (filterPodsWithPDBViolation).
@@ -75,7 +75,7 @@ class DisruptionBudgets:
     def budget_changed(
         self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None
     ) -> None:
-        """Take over a budget: ``new`` is None for one that is gone."""
+        """Store a budget; ``new`` is None for a deleted one."""
         budget = None if new is None else _compiled(new)
         one = new if new is not None else old
         if one is None:
@@ -94,7 +94,7 @@ class DisruptionBudgets:
             self.version += 1
 
     def in_namespace(self, namespace: str) -> tuple[DisruptionBudget, ...]:
-        """Return the budgets of a namespace, in no order."""
+        """Return the budgets of a namespace, in no particular order."""
         return self._by_namespace.get(namespace, ())
 
 

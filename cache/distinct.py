@@ -25,7 +25,7 @@ def distinct(values: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
 def distinct_with_inverse(
     values: npt.NDArray[np.integer],
 ) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.intp]]:
-    """Return the distinct values of a one-dimensional array, and which of them each value is.
+    """Return the distinct values of a one-dimensional array, and each value's index among them.
 
     Returns
     -------

@@ -23,7 +23,7 @@ class Expiry:
 
     Notes
     -----
-    *Concurrency*: belongs to the cache and its lock. *Cost*: O(log n) each.
+    *Concurrency*: guarded by the lock of the cache. *Cost*: O(log n) each.
     """
 
     def __init__(self, ttl_s: float) -> None:
@@ -40,7 +40,7 @@ class Expiry:
         heapq.heappush(self._heap, (deadline, uid))
 
     def stop(self, uid: str) -> None:
-        """Forget a pod's deadline, if it has one."""
+        """Remove a pod's deadline, if it has one."""
         self._deadline_of.pop(uid, None)
         if len(self._heap) > 2 * len(self._deadline_of) + 64:
             self._heap = [(at, known) for known, at in self._deadline_of.items()]

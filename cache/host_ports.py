@@ -23,7 +23,7 @@ ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 - compared with, never bound
 
 
 class HostPort(NamedTuple):
-    """A port on a node; an empty address and protocol were replaced by their defaults."""
+    """A host port; an empty address or protocol is replaced by its default."""
 
     ip: str
     protocol: str
@@ -52,7 +52,7 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
 
 
 class UsedHostPorts:
-    """The host ports in use on one node, counted.
+    """The host ports in use on one node, with the number of their users.
 
     # Differs: kube-scheduler keeps a set, so that of two pods with the same port (which can
     only come about by binding past the scheduler) the first to leave frees it for both.
@@ -77,7 +77,7 @@ class UsedHostPorts:
             self._addresses.setdefault((port.protocol, port.port), set()).add(port.ip)
 
     def remove(self, port: HostPort) -> None:
-        """Count one user of ``port`` less; a port that nobody uses is left alone."""
+        """Count one user of ``port`` less; a port without users is ignored."""
         users = self._users.get(port, 0)
         if not users:
             return

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ImageState:
-    """One image name: its size and the nodes that hold it.
+    """The size of one image name and the nodes that have the image.
 
     All nodes that hold the image share one, so ``num_nodes`` is always today's: a node's own
     summary would be out of date as soon as another node pulled the image.
@@ -32,7 +32,7 @@ class ImageState:
 
     @property
     def num_nodes(self) -> int:
-        """How many nodes hold the image."""
+        """The number of nodes that have the image."""
         return len(self.nodes)
 
     def __eq__(self, other: object) -> bool:
@@ -47,7 +47,7 @@ class ImageState:
 
 
 class ImageStates:
-    """All image names that some node holds.
+    """All image names that some node has.
 
     Where nodes disagree on the size of an image, the first to hold it is believed until no
     node holds it any more.
@@ -62,7 +62,7 @@ class ImageStates:
         self._names_of: dict[str, tuple[str, ...]] = {}
 
     def add_node(self, name: str, images: Iterable[ContainerImage]) -> None:
-        """Make ``images`` what the node holds; whatever it held before is forgotten.
+        """Set the images of the node to ``images``, in place of its earlier images.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class ImageStates:
                 self._drop(name, image_name)
 
     def remove_node(self, name: str) -> None:
-        """Forget the node, and with it the images that only it held; an unknown one is none."""
+        """Remove the node and the images that only it had; an unknown node is ignored."""
         for image_name in self._names_of.pop(name, ()):
             self._drop(name, image_name)
 
@@ -108,9 +108,9 @@ class ImageStates:
             del self._images[image_name]
 
     def node_images(self, name: str) -> Mapping[str, ImageState]:
-        """Return the images that the node holds, by name.
+        """Return the images of the node, by name.
 
-        The mapping is the caller's own; the states in it go on following the other nodes.
+        The mapping belongs to the caller; the states in it still change with the other nodes.
         """
         images = self._images
         return {image_name: images[image_name] for image_name in self._names_of.get(name, ())}

@@ -55,7 +55,7 @@ class Interner(Generic[T]):
         return new
 
     def release(self, value_id: int) -> None:
-        """Count one holder less; without holders the value goes and its id becomes free.
+        """Count one holder less; without holders the value is removed and its id becomes free.
 
         Raises
         ------
@@ -70,12 +70,12 @@ class Interner(Generic[T]):
             self._free.append(value_id)
 
     def id_of(self, value: T) -> int:
-        """Return the id of a value that somebody holds, without holding it.
+        """Return the id of a value that has a holder, without adding a holder.
 
         Raises
         ------
         KeyError
-            If nobody holds the value.
+            If the value has no holder.
         """
         return self._ids[value]
 
@@ -92,23 +92,23 @@ class Interner(Generic[T]):
         raise KeyError(f"id {value_id} is not in use")
 
     def values(self) -> Iterator[T]:
-        """Iterate over the values held, in the order of their ids."""
+        """Iterate over the values in use, in the order of their ids."""
         return (value for _, value in self.items())
 
     def items(self) -> Iterator[tuple[int, T]]:
-        """Iterate over id and value of everything held, in the order of ids."""
+        """Iterate over the ids and values in use, in the order of ids."""
         for value_id, value in enumerate(self._values):
             if self._holders[value_id]:
                 yield value_id, cast("T", value)
 
     @property
     def capacity(self) -> int:
-        """One more than the highest id ever given out: the length of an array indexed by ids."""
+        """One more than the highest id ever assigned: the length of an array indexed by ids."""
         return len(self._values)
 
     def __contains__(self, value: object) -> bool:
         return value in self._ids
 
     def __len__(self) -> int:
-        """Return the number of different values held."""
+        """Return the number of distinct values in use."""
         return len(self._ids)

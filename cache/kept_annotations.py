@@ -23,7 +23,7 @@ _prefixes: tuple[str, ...] = (OWN_PREFIX,)
 
 
 def keep_annotations(prefixes: Iterable[str]) -> None:
-    """Keep annotations whose keys begin with one of these, besides our own.
+    """Keep annotations whose keys begin with one of these prefixes, besides Berth's own.
 
     Holds for the whole process, since structs are decoded everywhere, and for objects that are
     read from now on: to be called once, before the first.
@@ -41,6 +41,6 @@ def keep_annotations(prefixes: Iterable[str]) -> None:
 
 
 def kept_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
-    """Return those that are kept, in a mapping of their own; the shared empty one for none."""
+    """Return the annotations to keep in a new mapping; the shared empty one for none."""
     kept = {key: text for key, text in annotations.items() if key.startswith(_prefixes)}
     return kept or EMPTY_MAP

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a cluster.
+    """The observed state of a cluster.
 
     Attributes
     ----------
     cache
         Nodes, and the pods that use them.
     namespaces, workloads, storage, device_classes, disruption_budgets
-        What else decisions depend on.
+        The other objects on which decisions depend.
 
     Notes
     -----
@@ -44,14 +44,14 @@ class Known:
 
     @classmethod
     def nothing(cls, ttl_s: float = DEFAULT_TTL_S, make_lock: MakeLock = threading.Lock) -> Self:
-        """Return what is known of a cluster before anything was read of it.
+        """Return the state of a cluster of which nothing has been read yet.
 
         Parameters
         ----------
         ttl_s
             As :class:`cache.scheduler_cache.SchedulerCache`.
         make_lock
-            Makes the locks.
+            Creates the locks.
         """
         return cls(
             SchedulerCache(ttl_s=ttl_s, make_lock=make_lock),

@@ -48,7 +48,7 @@ class LabelColumn:
         return self._ids_by_value.get(value)
 
     def set(self, row: int, value: str | None) -> None:
-        """Take over a node's value, making an id for one that is seen for the first time."""
+        """Set a node's value; a new value gets a new id."""
         if value is None:
             self.ids[row] = 0
             return
@@ -60,7 +60,7 @@ class LabelColumn:
         self.ids[row] = known
 
     def fill(self, infos: Sequence[NodeInfo]) -> None:
-        """Take over the values of all nodes."""
+        """Set the values of all nodes."""
         key = self.key
         known = self._ids_by_value
         ids = []
@@ -78,14 +78,14 @@ class LabelColumn:
 
 
 class LabelColumns:
-    """The label keys of nodes, and columns of those that were asked for.
+    """The label keys of nodes, and the columns of the keys in use.
 
     Parameters
     ----------
     node_infos
         The nodes by row: read, never changed.
     capacity
-        For how many nodes.
+        The number of nodes to allocate for.
 
     Notes
     -----
@@ -124,7 +124,7 @@ class LabelColumns:
         return column, ids
 
     def write(self, row: int, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """Take over other labels of a node.
+        """Set the changed labels of a node.
 
         *Cost*: a microsecond where they are equal, some 0.2 us for each column where they differ.
         """
@@ -141,14 +141,14 @@ class LabelColumns:
             self._columns.pop(key)
 
     def remove(self, row: int, last: int, labels: Mapping[str, str]) -> None:
-        """Drop a node with these labels; the last one moves into its row."""
+        """Remove a node with these labels; the last node moves into its row."""
         self.num_nodes_with.replace(labels, {})
         for column in self._columns.values():
             column.ids[row] = column.ids[last]
             column.ids[last] = 0
 
     def grow(self, capacity: int) -> None:
-        """Grow to a capacity of more nodes."""
+        """Grow to a larger capacity of nodes."""
         self._capacity = capacity
         self._zeros = np.zeros(capacity, dtype=np.int32)
         for column in self._columns.values():

@@ -133,7 +133,7 @@ class Requirement:
 
 
 def _normalised(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
-    """Sort the requirements and drop repeated ones: what is equal in meaning becomes equal."""
+    """Return the requirements sorted and without duplicates: equal meanings become equal values."""
     distinct = set(requirements)
     if len(distinct) < 2:
         return tuple(distinct)
@@ -243,7 +243,7 @@ def _requirement_of_label(key: str, value: str) -> Requirement:
 
 
 def _checked(parts: Sequence[T], check: Callable[[], None] | None) -> Iterator[tuple[int, T]]:
-    """Enumerate parts, calling ``check`` now and then."""
+    """Enumerate parts, and call ``check`` at intervals."""
     for index, part in enumerate(parts):
         if check is not None and index % _SOME == _SOME - 1:
             check()
@@ -265,7 +265,7 @@ def compile_label_selector(
     path : str
         Where it stands in its object, for the error.
     check
-        Called now and then while many requirements are compiled; what it raises is raised.
+        Called at intervals while many requirements are compiled; its exceptions propagate.
 
     Raises
     ------
@@ -303,7 +303,7 @@ class NodeTermSelector:
         On the fields of the node: In or NotIn with one value each. The only field is
         ``metadata.name``; any other reads as the empty string.
     errors : tuple of MalformedObjectError
-        What is wrong with the term. A term with errors matches no node and has no requirements.
+        The errors in the term. A term with errors matches no node and has no requirements.
     empty : bool
         The term had no requirements at all; it matches no node either.
     """
@@ -372,7 +372,7 @@ class NodeSelectorMatcher:
 
     @property
     def errors(self) -> tuple[MalformedObjectError, ...]:
-        """What is wrong with all the terms; the caller decides whether that matters.
+        """The errors of all terms; the caller decides whether they matter.
 
         For a pod's required node affinity it does not: a malformed term matches no node, and
         the other terms still count. The administrator's added affinity and preferred terms are
@@ -391,7 +391,7 @@ def compile_node_selector_term(
     *,
     check: Callable[[], None] | None = None,
 ) -> NodeTermSelector:
-    """Return the compiled form of ``term``; what is wrong with it is in its ``errors``.
+    """Return the compiled form of ``term``; its ``errors`` describe malformed parts.
 
     Nothing is raised, because a pod may carry a malformed term beside a good one: the API
     server long let invalid label values pass, and such a pod is still to be scheduled by its
@@ -404,7 +404,7 @@ def compile_node_selector_term(
     path : str
         Where it stands in its object, for the errors.
     check
-        Called now and then while many requirements are compiled; what it raises is raised.
+        Called at intervals while many requirements are compiled; its exceptions propagate.
     """
     errors: list[MalformedObjectError] = []
     requirements: list[Requirement] = []
@@ -434,7 +434,7 @@ def compile_node_selector(
     *,
     check: Callable[[], None] | None = None,
 ) -> NodeSelectorMatcher:
-    """Return the compiled form of ``selector``; what is wrong with it is in its ``errors``.
+    """Return the compiled form of ``selector``; its ``errors`` describe malformed parts.
 
     Parameters
     ----------
@@ -443,7 +443,7 @@ def compile_node_selector(
     path : str
         Where it stands in its object, for the errors.
     check
-        Called now and then while much is compiled; what it raises is raised.
+        Called at intervals while many requirements are compiled; its exceptions propagate.
     """
     compiled = []
     for index, term in _checked(selector.node_selector_terms, check):

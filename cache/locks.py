@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class Lock(Protocol):
-    """As :class:`threading.Lock`, which is what it is wherever threads are real."""
+    """The interface of :class:`threading.Lock`, which implements it wherever threads are real."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take it, waiting while another thread has it; return whether it was taken."""
+        """Acquire the lock, waiting while another thread has it; return whether it was acquired."""
         ...
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock."""
         ...
 
     def __enter__(self) -> bool: ...

@@ -69,11 +69,11 @@ class ManyPods(MutableMapping[str, "PodInfo"]):
         return twin
 
     def values(self) -> ValuesView[PodInfo]:
-        """Return the pods, without looking each up."""
+        """Return the pods, without a lookup for each."""
         return _Values(self)
 
     def items(self) -> ItemsView[str, PodInfo]:
-        """Return UIDs and pods, without looking each up."""
+        """Return UIDs and pods, without a lookup for each."""
         return _Items(self)
 
     def __getitem__(self, uid: str) -> PodInfo:
@@ -122,7 +122,7 @@ class ManyPods(MutableMapping[str, "PodInfo"]):
         return None
 
     def _own(self, index: int) -> dict[str, PodInfo]:
-        """Return a chunk that no copy shares."""
+        """Return the chunk in a form that no copy shares."""
         if not self._owned[index]:
             self.chunks[index] = self.chunks[index].copy()
             self._owned[index] = True

@@ -37,7 +37,7 @@ class Namespaces:
         )
 
     def changed(self, old: Namespace | None, new: Namespace | None) -> None:
-        """Take over a namespace: ``new`` is None for one that is gone."""
+        """Store a namespace; ``new`` is None for a deleted one."""
         with self._lock:
             if new is None:
                 if old is not None and self._labels.pop(old.metadata.name, None) is not None:
@@ -49,7 +49,7 @@ class Namespaces:
                 self._matching.clear()
 
     def labels_of(self, name: str) -> Mapping[str, str]:
-        """Return the labels of a namespace; none for one that is not known."""
+        """Return the labels of a namespace; an empty mapping for an unknown one."""
         with self._lock:
             return self._labels.get(name, EMPTY_MAP)
 

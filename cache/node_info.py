@@ -23,7 +23,7 @@ _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 class TransientInfo:
-    """What one scheduling cycle notes on a node and the next snapshot forgets.
+    """Data that one scheduling cycle stores on a node, and that the next snapshot drops.
 
     *Source*: framework.TransientSchedulerInfo of kube-scheduler up to 1.18. Newer versions keep
     such notes in the cycle state; it is kept here for plugins that want a place on the node.
@@ -97,18 +97,18 @@ class NodeInfo:
 
     @property
     def transient(self) -> TransientInfo:
-        """What this cycle notes on the node: made when it is asked for first."""
+        """The data that this cycle stores on the node, created on first use."""
         if self._transient is None:
             self._transient = TransientInfo()
         return self._transient
 
     def set_node(self, node: Node) -> None:
-        """Take over a node object: its allocatable amounts and its conditions.
+        """Set the node object: its allocatable amounts and its conditions.
 
         Raises
         ------
         MalformedObjectError
-            When a quantity cannot be read; nothing has changed then.
+            When a quantity is malformed; the NodeInfo is then unchanged.
         """
         allocatable = resource_amounts(node.status.allocatable, "status.allocatable")
         self.allocatable = allocatable
@@ -120,14 +120,14 @@ class NodeInfo:
         )
 
     def remove_node(self) -> None:
-        """Become imaginary: the pods stay, what the node object brought goes."""
+        """Make the node imaginary: keep the pods, and drop the data of the node object."""
         self.node = None
         self.allocatable = NO_AMOUNTS
         self.pressure = frozenset()
         self.image_states = NO_IMAGES
 
     def add_pod(self, info: PodInfo) -> None:
-        """Count a pod in.
+        """Add a pod to the node.
 
         Raises
         ------
@@ -158,7 +158,7 @@ class NodeInfo:
             self.pvc_ref_counts[claim] = self.pvc_ref_counts.get(claim, 0) + 1
 
     def remove_pod(self, uid: str) -> PodInfo:
-        """Count a pod out and return it as it was counted in.
+        """Remove a pod from the node, and return it as it was added.
 
         Raises
         ------
@@ -181,7 +181,7 @@ class NodeInfo:
         return info
 
     def replace_pod(self, info: PodInfo) -> bool:
-        """Put a newer version of a pod in place of the one that is counted in.
+        """Replace a pod by a newer version of it.
 
         Returns
         -------
@@ -207,7 +207,7 @@ class NodeInfo:
         return True
 
     def clone(self) -> NodeInfo:
-        """Return a copy that shares only what nobody changes, with its transient part reset.
+        """Return a copy that shares only immutable parts, with its transient part reset.
 
         *Cost*: proportional to the pods on the node, some 2 us for 30 of them; beyond 512 a
         matter of chunks, see :class:`cache.many_pods.ManyPods`.
@@ -298,7 +298,7 @@ def _same_for_decisions(old: PodInfo, new: PodInfo) -> bool:
 
 
 def _subtract(totals: dict[str, int], amounts: Mapping[str, int]) -> None:
-    """Take amounts off totals; an entry that reaches 0 goes, so that equal means equal."""
+    """Subtract amounts from totals; remove entries that reach 0, so that totals compare equal."""
     for name, amount in amounts.items():
         if amount:
             left = totals[name] - amount

@@ -20,7 +20,7 @@ LABEL_REGION_BETA = "failure-domain.beta.kubernetes.io/region"
 
 
 def zone_key(labels: Mapping[str, str]) -> str:
-    """Return a text that tells the node's zone from every other; empty if it has none.
+    """Return a text that identifies the node's zone; empty if it has none.
 
     A zone is known by region and zone together. The deprecated ``failure-domain.beta`` labels
     win where they are present, even when empty.
@@ -36,7 +36,7 @@ def zone_key(labels: Mapping[str, str]) -> str:
 
 
 class _Zone:
-    """The nodes of one zone in order of arrival, and how many of them were handed out."""
+    """The nodes of one zone in order of arrival, and the number of them already returned."""
 
     __slots__ = ("handed_out", "key", "names")
 
@@ -86,7 +86,7 @@ class NodeTree:
         self._zone_of[name] = zone
 
     def remove_node(self, name: str) -> None:
-        """Take the node out, and its zone with it if it was the last there.
+        """Remove the node, and its zone if it was the last node there.
 
         Raises
         ------
@@ -149,7 +149,7 @@ class NodeTree:
             self.reset_exhausted()
 
     def reset_exhausted(self) -> None:
-        """Start a new round: :meth:`next` hands out names in the order of :meth:`names` again."""
+        """Start a new round: :meth:`next` returns names in the order of :meth:`names` again."""
         self._cursor = 0
         for zone in self._zones:
             zone.handed_out = 0

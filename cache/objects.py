@@ -37,7 +37,7 @@ class ApiStruct(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defa
 
 
 class OwnerReference(ApiStruct, frozen=True):
-    """Who made the object; the one with ``controller`` set manages it."""
+    """The owner of an object; the owner with ``controller`` set manages it."""
 
     api_version: str = ""
     kind: str = ""
@@ -47,7 +47,7 @@ class OwnerReference(ApiStruct, frozen=True):
 
 
 class NodeMeta(ApiStruct, frozen=True):
-    """What identifies a cluster-scoped object; of its annotations those that are kept.
+    """The metadata that identifies a cluster-scoped object, with the annotations that are kept.
 
     ``resource_version`` is opaque but for comparisons by the client.
     """
@@ -68,14 +68,14 @@ class NodeMeta(ApiStruct, frozen=True):
 
 
 class PodMeta(NodeMeta, frozen=True):
-    """What identifies a namespaced object, and who owns it."""
+    """The metadata that identifies a namespaced object, and its owners."""
 
     namespace: str = ""
     owner_references: tuple[OwnerReference, ...] = ()
 
 
 class ObjectMeta(PodMeta, frozen=True):
-    """The whole of it, for objects whose annotations scheduling reads, all of them."""
+    """The complete metadata, for objects of which scheduling reads all annotations."""
 
     def __post_init__(self) -> None:
         pass
@@ -128,14 +128,14 @@ class PreferredSchedulingTerm(ApiStruct, frozen=True):
 
 
 class NodeAffinity(ApiStruct, frozen=True):
-    """Where a pod must or would rather run, by the labels and the name of nodes."""
+    """The nodes on which a pod must or should run, by their labels and names."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
 
 
 class PodAffinityTerm(ApiStruct, frozen=True):
-    """Pods selected by labels and namespaces, and the topology that 'together' is meant in."""
+    """Pods selected by labels and namespaces, and the topology key of the domains."""
 
     topology_key: str = ""
     label_selector: LabelSelector | None = None
@@ -171,7 +171,7 @@ class Affinity(ApiStruct, frozen=True):
 
 
 class Toleration(ApiStruct, frozen=True):
-    """A taint that the pod puts up with; operators Equal (default), Exists, Lt, Gt."""
+    """A taint that the pod tolerates; operators Equal (default), Exists, Lt, Gt."""
 
     key: str = ""
     operator: str = ""
@@ -253,7 +253,7 @@ class ClaimVolumeSource(ApiStruct, frozen=True):
 
 
 class PersistentVolumeClaimSpec(ApiStruct, frozen=True):
-    """What a claim asks for."""
+    """The request of a claim."""
 
     access_modes: tuple[str, ...] = ()
     storage_class_name: str | None = None
@@ -265,13 +265,13 @@ class PersistentVolumeClaimSpec(ApiStruct, frozen=True):
 
 
 class PersistentVolumeClaimTemplate(ApiStruct, frozen=True):
-    """The claim that an ephemeral volume makes."""
+    """The template of the claim that an ephemeral volume creates."""
 
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
 
 class EphemeralVolumeSource(ApiStruct, frozen=True):
-    """A volume whose claim is made with the pod and named ``<pod>-<volume>``."""
+    """A volume whose claim is created with the pod and named ``<pod>-<volume>``."""
 
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
@@ -379,13 +379,13 @@ class PodResourceClaim(ApiStruct, frozen=True):
 
 
 class PodSchedulingGroup(ApiStruct, frozen=True):
-    """The group of pods that a pod is to be placed with."""
+    """The group of pods with which a pod is scheduled."""
 
     pod_group_name: str = ""
 
 
 class PodSpec(ApiStruct, frozen=True):
-    """What a pod asks for."""
+    """The specification of a pod."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -421,7 +421,7 @@ class PodCondition(ApiStruct, frozen=True):
 
 
 class ContainerStatus(ApiStruct, frozen=True):
-    """What the kubelet has allocated to a container; it differs from the spec during a resize."""
+    """The resources allocated to a container; they differ from the spec during a resize."""
 
     name: str = ""
     allocated_resources: Mapping[str, Quantity] = EMPTY_QUANTITIES
@@ -429,7 +429,7 @@ class ContainerStatus(ApiStruct, frozen=True):
 
 
 class PodStatus(ApiStruct, frozen=True):
-    """How a pod fares."""
+    """The status of a pod."""
 
     phase: str = ""
     reason: str = ""
@@ -462,7 +462,7 @@ class Taint(ApiStruct, frozen=True):
 
 
 class NodeSpec(ApiStruct, frozen=True):
-    """What an operator decided about a node."""
+    """The specification of a node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
@@ -476,14 +476,14 @@ class NodeCondition(ApiStruct, frozen=True):
 
 
 class ContainerImage(ApiStruct, frozen=True):
-    """An image that a node holds, by all its names."""
+    """An image that a node has, by all its names."""
 
     names: tuple[str, ...] = ()
     size_bytes: int = 0
 
 
 class NodeStatus(ApiStruct, frozen=True):
-    """What a node has."""
+    """The status of a node."""
 
     capacity: Mapping[str, Quantity] = EMPTY_QUANTITIES
     allocatable: Mapping[str, Quantity] = EMPTY_QUANTITIES

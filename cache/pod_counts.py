@@ -57,7 +57,7 @@ class PodCounts:
         self._journal: ChangeJournal[tuple[int, int, PodInfo]] = ChangeJournal(MAX_JOURNAL)
 
     def set_row(self, row: int, pods: Mapping[str, PodInfo]) -> None:
-        """Take over which pods a row has now.
+        """Set the pods of a row.
 
         *Cost*: some 50 ns for each pod of the row, a few microseconds for each that changed.
         """
@@ -111,7 +111,7 @@ class PodCounts:
     def weigh(
         self, wanted: Mapping[PodQuery, int], num_rows: int, check: Callable[[], None]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return what :func:`cache.pods_at_once.weigh_pods` does; nothing of it is remembered."""
+        """Return the result of :func:`cache.pods_at_once.weigh_pods`, which is not cached."""
         return weigh_pods(self._table, wanted, num_rows, check)
 
     def _take_off(self, row: int, uid: str) -> None:

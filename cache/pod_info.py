@@ -19,7 +19,7 @@ TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 
 
 class PodInfo:
-    """A pod and its derived facts.
+    """A pod and the data derived from it.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class PodInfo:
 
     @property
     def is_terminating(self) -> bool:
-        """Whether somebody asked for the pod's deletion."""
+        """Whether the deletion of the pod was requested."""
         return self.pod.metadata.deletion_timestamp is not None
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ class PodInfo:
 
 
 def readable_info(pod: Pod) -> PodInfo:
-    """Return the derived facts of any pod; amounts that cannot be read count as large as can be."""
+    """Return the derived data of any pod; a malformed amount counts as the largest amount."""
     try:
         return PodInfo(pod)
     except MalformedObjectError:
@@ -104,25 +104,25 @@ def readable_info(pod: Pod) -> PodInfo:
 
 
 def is_terminal(pod: Pod) -> bool:
-    """Tell whether the pod has ended, and so uses nothing of its node any more."""
+    """Return whether the pod has ended, and so uses no resources of its node any more."""
     return pod.status.phase in TERMINAL_PHASES
 
 
 def on_node(pod: Pod, node_name: str) -> Pod:
-    """Return the pod as it looks once it is bound: what an assumed pod counts as."""
+    """Return the pod as it will be once it is bound: the form in which an assumed pod counts."""
     spec = msgspec.structs.replace(pod.spec, node_name=node_name)
     return msgspec.structs.replace(pod, spec=spec)
 
 
 def has_affinity(affinity: Affinity | None) -> bool:
-    """Tell whether there is any pod affinity or anti-affinity term, required or preferred."""
+    """Return whether there is any pod affinity or anti-affinity term, required or preferred."""
     return affinity is not None and (
         affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
     )
 
 
 def has_required_anti_affinity(affinity: Affinity | None) -> bool:
-    """Tell whether there is any required anti-affinity term."""
+    """Return whether there is any required anti-affinity term."""
     if affinity is None or affinity.pod_anti_affinity is None:
         return False
     terms = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution

@@ -50,7 +50,7 @@ _NONE: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class PodQuery:
-    """Which pods are counted.
+    """The conditions that a counted pod meets.
 
     Parameters
     ----------
@@ -68,11 +68,11 @@ class PodQuery:
 
     @property
     def nothing(self) -> bool:
-        """Whether no pod at all can be meant."""
+        """Whether no pod at all can match."""
         return self.selector.nothing or (self.namespaces is not None and not self.namespaces)
 
     def matches(self, pod: Pod) -> bool:
-        """Tell whether a pod counts."""
+        """Return whether the query counts a pod."""
         metadata = pod.metadata
         if self.namespaces is not None and metadata.namespace not in self.namespaces:
             return False
@@ -154,7 +154,7 @@ class PodTable:
         """How many columns of labels have been filled so far."""
 
     def add(self, info: PodInfo, row: int) -> int:
-        """Take in a pod on a row and return its slot. *Cost*: about a microsecond."""
+        """Add a pod on a row and return its slot. *Cost*: about a microsecond."""
         if self._free:
             slot = self._free.pop()
             self.infos[slot] = info
@@ -180,7 +180,7 @@ class PodTable:
         return slot
 
     def remove(self, slot: int) -> None:
-        """Give up a slot."""
+        """Free a slot."""
         info = self.infos[slot]
         if info is not None:
             self._num_with.remove(info.pod.metadata.labels)
@@ -189,7 +189,7 @@ class PodTable:
         self._free.append(slot)
 
     def is_hopeless(self, query: PodQuery) -> bool:
-        """Tell whether a query demands a label key that no pod has.
+        """Return whether a query requires a label key that no pod has.
 
         *Cost*: 0.1 us for each requirement.
         """

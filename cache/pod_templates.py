@@ -100,7 +100,7 @@ class PodTemplates:
         return pod
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Let go of a pod that is gone: ``new`` is None."""
+        """Drop a pod that was deleted: ``new`` is None."""
         if old is None or new is not None:
             return
         last = self._last.get(_owner(old))

@@ -49,7 +49,7 @@ def weigh_pods(
     Parameters
     ----------
     check
-        Called between queries, and now and then between pods; what it raises is raised.
+        Called between queries, and at intervals between pods; its exceptions propagate.
 
     *Cost*: 0.3 us for each pod of the table, some 10 us for each query and less than a
     microsecond for each pod that matches one, or that a query of nothing but ``NotIn`` and

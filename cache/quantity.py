@@ -48,11 +48,11 @@ _BINARY_POWER = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 
 class QuantityError(ValueError):
-    """The text is not a quantity; the message is short and says what is wrong."""
+    """The text is not a quantity; the short message describes the error."""
 
 
 def _read(quantity: Quantity) -> tuple[int, int]:
-    """Numerator and denominator of the quantity, rounded to nano and capped, not reduced."""
+    """Return numerator and denominator of the quantity, rounded to nano and capped, not reduced."""
     text = quantity if isinstance(quantity, str) else repr(quantity)
     if len(text) > MAX_LENGTH:
         raise QuantityError(

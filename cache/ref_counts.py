@@ -19,11 +19,11 @@ class RefCounts(dict[str, int]):
     def replace(
         self, before: Mapping[str, object], after: Mapping[str, object]
     ) -> tuple[Collection[str], Collection[str]]:
-        """Count a holder's keys out and its new ones in.
+        """Replace the keys of a holder by its new ones.
 
         Returns
         -------
-        The keys that nobody had before, and those that nobody has any more.
+        The keys that had no holder before, and those that have no holder any more.
 
         *Cost*: a microsecond for a holder whose keys stay the same.
         """
@@ -33,7 +33,7 @@ class RefCounts(dict[str, int]):
         return self.add(new - old), self.remove(old - new)
 
     def add(self, keys: Iterable[str]) -> list[str]:
-        """Count one more holder of different keys, and return those that nobody had before."""
+        """Count one more holder of distinct keys, and return those that had no holder before."""
         first = []
         for key in keys:
             count = self.get(key)
@@ -45,7 +45,7 @@ class RefCounts(dict[str, int]):
         return first
 
     def remove(self, keys: Iterable[str]) -> list[str]:
-        """Count one holder less of different keys, and return those that nobody has any more."""
+        """Count one holder less of distinct keys, and return those that have no holder any more."""
         last = []
         for key in keys:
             count = self[key]

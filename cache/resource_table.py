@@ -37,7 +37,7 @@ class ResourceTable:
     Parameters
     ----------
     capacity
-        For how many nodes.
+        The number of nodes to allocate for.
 
     Notes
     -----
@@ -66,7 +66,7 @@ class ResourceTable:
         return allocatable, requested
 
     def append(self) -> None:
-        """Take in one more node, which has nothing yet."""
+        """Add a node, with all amounts 0."""
         self._reported.append(_NOTHING)
 
     def grow(self, extra: int) -> None:
@@ -75,7 +75,7 @@ class ResourceTable:
         self._requested = np.pad(self._requested, [(0, 0), (0, extra)])
 
     def write_requested(self, row: int, info: NodeInfo) -> None:
-        """Take over what the pods of a node ask for.
+        """Set the requests of the pods of a node.
 
         *Cost*: a microsecond or two, and 40 ns for each resource that no node reports.
         """
@@ -90,7 +90,7 @@ class ResourceTable:
     def write_allocatable(
         self, row: int, amounts: Mapping[str, int], by_row: Sequence[NodeInfo]
     ) -> bool:
-        """Take over what a node has, and return whether other resources have lines now.
+        """Set the allocatable amounts of a node, and return whether other resources have lines now.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class ResourceTable:
         return changed
 
     def remove(self, row: int, last: int) -> None:
-        """Drop a node; the last one moves into its place."""
+        """Remove a node; the last node moves into its place."""
         self._take_over(self._reported[row], _NOTHING, ())
         self._reported[row] = self._reported[last]
         self._reported.pop()
@@ -123,7 +123,7 @@ class ResourceTable:
     def _take_over(
         self, before: Mapping[str, int], after: Mapping[str, int], by_row: Sequence[NodeInfo]
     ) -> bool:
-        """Count who reports what, and return whether other resources have lines now."""
+        """Count the reporting nodes, and return whether other resources have lines now."""
         first, last = self._num_reporting.replace(before, after)
         added = [name for name in first if name not in FIXED_RESOURCES]
         dropped = [name for name in last if name not in FIXED_RESOURCES]

@@ -75,7 +75,7 @@ _DEFAULTS: Mapping[str, int] = {CPU: DEFAULT_MILLI_CPU_REQUEST, MEMORY: DEFAULT_
 
 
 class MalformedObjectError(ValueError):
-    """An object holds a value that cannot be understood.
+    """An object contains a malformed value.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def resource_amounts(quantities: Mapping[str, Quantity], path: str) -> dict[str,
 
 
 def pod_amounts(pod: Pod) -> tuple[Mapping[str, int], int, int]:
-    """Return what the pod takes from its node, and what it is taken to use.
+    """Return the amounts that the pod requests, and its assumed use of CPU and memory.
 
     Returns
     -------
@@ -246,7 +246,7 @@ def _plain_amounts(
 
 
 def _is_plain(pod: Pod) -> bool:
-    """Whether the requests of its only container are all there is to the pod."""
+    """Return whether the requests of its only container are those of the pod."""
     spec = pod.spec
     if len(spec.containers) != 1 or spec.init_containers or spec.overhead or spec.resources:
         return False
@@ -392,7 +392,7 @@ _LARGEST_CPU = f"{INT64_MAX}m"
 
 
 def with_readable_amounts(pod: Pod) -> Pod:
-    """Return the pod with the largest amount there is in place of each that cannot be read.
+    """Return the pod with the largest possible amount in place of each malformed one.
 
     Notes
     -----
@@ -451,7 +451,7 @@ def _readable(quantities: Mapping[str, Quantity]) -> dict[str, Quantity]:
 
 
 def _quantities_of(pod: Pod) -> Iterator[tuple[str, Mapping[str, Quantity]]]:
-    """Every map of quantities that the pod's request is made of, with its path."""
+    """Yield every map of quantities that the pod's request is computed from, with its path."""
     spec, status = pod.spec, pod.status
     for field, containers in (
         ("spec.containers", spec.containers),

@@ -41,7 +41,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, infos: Iterable[NodeInfo]) -> Snapshot:
-        """Return a snapshot of these nodes alone, for tests and what-if questions."""
+        """Return a snapshot of only these nodes, for tests and what-ifs."""
         snapshot = cls()
         tree = NodeTree()
         for info in infos:
@@ -70,14 +70,14 @@ class Snapshot:
         return NodesView(self.columns)
 
     def put(self, info: NodeInfo) -> None:
-        """Take over one node; the snapshot owns ``info`` from here on."""
+        """Store one node; the snapshot owns ``info`` from then on."""
         epoch = self.columns.epoch
         self.columns.put(info)
         if self.columns.epoch != epoch:
             self._order = None
 
     def remove(self, name: str) -> None:
-        """Drop one node.
+        """Remove one node.
 
         Raises
         ------

@@ -73,9 +73,9 @@ class KnownObjects(Generic[K, T]):
     key
         Returns the key of an object.
     make_lock
-        Makes its lock.
+        Creates the lock.
     index
-        Returns what :meth:`by_index` finds an object by.
+        Returns the value by which :meth:`by_index` finds an object.
 
     Notes
     -----
@@ -102,9 +102,9 @@ class KnownObjects(Generic[K, T]):
         return self._journal.version
 
     def changes(self, since: int) -> tuple[int, frozenset[K] | None]:
-        """Return the :attr:`version` now, and the keys of what has changed after ``since``.
+        """Return the current :attr:`version`, and the keys changed after ``since``.
 
-        The keys are None when that is too long ago.
+        The keys are None when ``since`` is too long ago.
         """
         with self._lock:
             return self._journal.version, self._journal.since(since)
@@ -124,7 +124,7 @@ class KnownObjects(Generic[K, T]):
             return self._copy
 
     def by_index(self, value: str) -> Sequence[T]:
-        """Return the objects with an index, the longest there first.
+        """Return the objects with an index, the oldest entry first.
 
         *Cost*: proportional to the objects after one of them changed, else constant.
         """
@@ -136,7 +136,7 @@ class KnownObjects(Generic[K, T]):
             return self._by_index.get(value, ())
 
     def changed(self, old: T | None, new: T | None) -> None:
-        """Take over an object: ``new`` is None for one that is gone."""
+        """Store an object; ``new`` is None for a deleted one."""
         subject = new if new is not None else old
         if subject is None:
             return
@@ -151,7 +151,7 @@ class KnownObjects(Generic[K, T]):
 
 
 class Storage:
-    """Everything that decides where a pod with volumes can go.
+    """The storage objects that decide which nodes a pod with volumes can use.
 
     Attributes
     ----------
@@ -194,11 +194,11 @@ class Storage:
     # --- reading ------------------------------------------------------------------------------
 
     def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
-        """Return the API's version of a claim, never what is assumed of it."""
+        """Return the API's version of a claim, never an assumed one."""
         return self.claims.get_api((namespace, name))
 
     def volume(self, name: str) -> PersistentVolume | None:
-        """Return the API's version of a volume, never what is assumed of it."""
+        """Return the API's version of a volume, never an assumed one."""
         return self.volumes.get_api(name)
 
     def volumes_of_class(
@@ -228,7 +228,7 @@ class Storage:
     def attachment_changed(
         self, old: VolumeAttachment | None, new: VolumeAttachment | None
     ) -> None:
-        """Take over an attachment: ``new`` is None for one that is gone."""
+        """Store an attachment; ``new`` is None for a deleted one."""
         with self._lock:
             if old is not None:
                 held = self._attachments.get(old.spec.node_name, {})

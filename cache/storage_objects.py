@@ -31,7 +31,7 @@ from cache.objects import (
 
 
 class PersistentVolumeClaimStatus(ApiStruct, frozen=True):
-    """How a claim fares; phases Pending, Bound, Lost."""
+    """The status of a claim; phases Pending, Bound, Lost."""
 
     phase: str = ""
 
@@ -83,7 +83,7 @@ class VolumeNodeAffinity(ApiStruct, frozen=True):
 
 
 class PersistentVolumeSpec(ApiStruct, frozen=True):
-    """What a volume is."""
+    """The specification of a volume."""
 
     capacity: Mapping[str, Quantity] = EMPTY_QUANTITIES
     access_modes: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class PersistentVolumeSpec(ApiStruct, frozen=True):
 
 
 class PersistentVolumeStatus(ApiStruct, frozen=True):
-    """How a volume fares; phases Pending, Available, Bound, Released, Failed."""
+    """The status of a volume; phases Pending, Available, Bound, Released, Failed."""
 
     phase: str = ""
 
@@ -133,7 +133,7 @@ class TopologySelectorTerm(ApiStruct, frozen=True):
 
 
 class StorageClass(ApiStruct, frozen=True):
-    """How volumes of a class are made and when they are bound."""
+    """The rules by which volumes of a class are provisioned and bound."""
 
     metadata: ObjectMeta = ObjectMeta()
     provisioner: str = ""
@@ -163,14 +163,14 @@ class CSINodeSpec(ApiStruct, frozen=True):
 
 
 class CSINode(ApiStruct, frozen=True):
-    """What a node's CSI drivers say of it; it has the node's name."""
+    """The data of a node's CSI drivers; it has the name of the node."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: CSINodeSpec = CSINodeSpec()
 
 
 class CSIDriverSpec(ApiStruct, frozen=True):
-    """What a driver can do."""
+    """The capabilities of a driver."""
 
     storage_capacity: bool | None = None
     prevent_pod_scheduling_if_missing: bool | None = None
@@ -194,13 +194,13 @@ class CSIStorageCapacity(ApiStruct, frozen=True):
 
 
 class VolumeAttachmentSource(ApiStruct, frozen=True):
-    """What is attached."""
+    """The volume that is attached."""
 
     persistent_volume_name: str | None = None
 
 
 class VolumeAttachmentSpec(ApiStruct, frozen=True):
-    """Who attaches what where."""
+    """The driver, the volume and the node of an attachment."""
 
     attacher: str = ""
     node_name: str = ""
@@ -208,7 +208,7 @@ class VolumeAttachmentSpec(ApiStruct, frozen=True):
 
 
 class VolumeAttachment(ApiStruct, frozen=True):
-    """A volume on its way to or on a node."""
+    """The attachment of a volume to a node, finished or under way."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()

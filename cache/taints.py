@@ -41,7 +41,7 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 class ToleratedTaints:
-    """What thousands of tolerations cover, found without looking at each of them.
+    """The taints that thousands of tolerations cover, found without visiting each toleration.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class ToleratedTaints:
         self._covered = covered
 
     def __contains__(self, taint: Taint) -> bool:
-        """Tell whether some toleration covers a taint. *Cost*: a microsecond."""
+        """Return whether some toleration covers a taint. *Cost*: a microsecond."""
         return any(
             (key, value, effect) in self._covered
             for key in (taint.key, "")
@@ -91,11 +91,11 @@ def find_untolerated(
     Parameters
     ----------
     taints : sequence of Taint
-        In the order of the node's spec; the first one found is what the user is told.
+        In the order of the node's spec; the first untolerated one is reported to the user.
     tolerations : sequence of Toleration, or ToleratedTaints
         Of the pod.
     effects : container of str
-        The effects that count; other taints are passed over.
+        The effects that count; other taints are ignored.
     """
     for taint in taints:
         if taint.effect in effects and not is_tolerated(taint, tolerations):

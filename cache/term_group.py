@@ -19,7 +19,7 @@ GroupKey: TypeAlias = "tuple[TermKind, int, AffinityTerm]"
 
 
 class TermGroup:
-    """A distinct term, and how often pods of each node have it.
+    """A distinct term, and the number of times that pods of each node have it.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class TermGroup:
         self.column: npt.NDArray[np.int64] | None = None
 
     def add(self, row: int, change: int) -> None:
-        """Count pods of a row in or out."""
+        """Change the count of a row."""
         count = self.rows.get(row, 0) + change
         if count:
             self.rows[row] = count
@@ -55,14 +55,14 @@ class TermGroup:
 
 @dataclass(frozen=True, slots=True)
 class AskedPod:
-    """The pod that terms may mean."""
+    """The pod that terms may select."""
 
     namespace: str
     labels: Mapping[str, str]
     namespace_labels: Mapping[str, str]
 
     def is_meant_by(self, group: TermGroup) -> bool:
-        """Tell whether a term means the pod."""
+        """Return whether a term selects the pod."""
         return group.term.matches(self.namespace, self.labels, self.namespace_labels)
 
 

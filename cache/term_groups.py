@@ -41,7 +41,7 @@ class _Drawer:
         self.table: TermTable | None = None
 
     def count(self, group: TermGroup, row: int, change: int, remembered: RememberedSums) -> None:
-        """Count a pod of a row in or out; a group that nobody has any more leaves."""
+        """Add or remove a pod of a row; a group without pods is dropped."""
         group.add(row, change)
         if self.table is not None:
             self.table.count(group, row, change)
@@ -85,7 +85,7 @@ class TermGroups:
         self._remembered = RememberedSums()
 
     def set_row(self, row: int, pods: Mapping[str, PodInfo]) -> None:
-        """Take over which pods with affinity a row has now.
+        """Set the pods with affinity of a row.
 
         *Cost*: that of compiling the terms of each pod that came, and of counting those of each
         pod that came or went.
@@ -111,7 +111,7 @@ class TermGroups:
     def sums(
         self, kind: TermKind, asked: AskedPod, label_keys: Mapping[str, int], num_rows: int
     ) -> list[TermSum]:
-        """Return the terms of a kind that mean a pod, added up by topology or one by one.
+        """Return the terms of a kind that select a pod, summed by topology or one by one.
 
         Parameters
         ----------

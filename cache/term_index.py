@@ -94,7 +94,7 @@ class TermIndex:
         Parameters
         ----------
         check
-            Called between queries; what it raises is raised.
+            Called between queries; its exceptions propagate.
 
         *Cost*: that of :meth:`count` for each of a few queries; more of them are answered in one
         pass over all pods, and not remembered.
@@ -114,7 +114,7 @@ class TermIndex:
     def term_sums(
         self, kind: TermKind, asked: AskedPod, label_keys: Mapping[str, int]
     ) -> list[TermSum]:
-        """Return the terms of a kind, among those of all pods, that mean a pod.
+        """Return the terms of a kind, among those of all pods, that select a pod.
 
         Terms of one topology may come as one sum or as several. A topology that is not among
         ``label_keys``, the label keys of the nodes, is left out.
@@ -142,4 +142,4 @@ class TermIndex:
 
 
 def _go_on() -> None:
-    """Return: there is nothing to be asked between two steps."""
+    """Return at once: without a caller's check there is nothing to do between two steps."""

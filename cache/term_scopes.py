@@ -30,7 +30,7 @@ _ENTRY_BYTES: Final = 400
 
 
 class Reach:
-    """The scopes that hold a namespace.
+    """The scopes that contain a namespace.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class TermScopes:
         self._tokens = count()
 
     def acquire(self, term: AffinityTerm) -> int:
-        """Return the id of a term's scope, and count the term as one that has it."""
+        """Return the id of a term's scope, and count one more term with it."""
         scope = (term.namespaces, term.namespace_selector)
         is_new = scope not in self._scopes
         scope_id = self._scopes.acquire(scope)
@@ -77,7 +77,7 @@ class TermScopes:
         return scope_id
 
     def release(self, scope_id: int) -> None:
-        """Count a term out that has a scope; without terms the scope is dropped."""
+        """Count one term less with a scope; without terms the scope is dropped."""
         scope = self._scopes.value(scope_id)
         self._scopes.release(scope_id)
         if scope in self._scopes:
@@ -91,7 +91,7 @@ class TermScopes:
         self._selecting.pop(scope_id, None)
 
     def reach(self, namespace: str, labels: Mapping[str, str]) -> Reach:
-        """Return the scopes that hold a namespace with these labels.
+        """Return the scopes that contain a namespace with these labels.
 
         *Cost*: a look-up for a namespace that was asked about since scopes last came or went; else
         that of evaluating each distinct namespace selector.

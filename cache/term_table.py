@@ -54,7 +54,7 @@ _SumsKey: TypeAlias = "tuple[int, object, frozenset[tuple[str, str | None]]]"
 
 @dataclass(frozen=True, slots=True)
 class TermSum:
-    """Terms of one topology, added up by row.
+    """The sum of the terms of one topology, by row.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class TermSum:
 
 
 class RememberedSums:
-    """Sums by what they are about, least recently used first, bounded by bytes.
+    """Cached sums by their key, least recently used first, limited in bytes.
 
     Notes
     -----
@@ -85,14 +85,14 @@ class RememberedSums:
         self.num_bytes = 0
 
     def get(self, key: _SumsKey) -> _Sums | None:
-        """Return what is remembered under a key, or None."""
+        """Return the cached value of a key, or None."""
         known = self._sums.get(key)
         if known is not None:
             self._sums.move_to_end(key)
         return known
 
     def put(self, key: _SumsKey, sums: _Sums) -> None:
-        """Remember sums under a key, in place of what was there."""
+        """Store sums under a key, in place of earlier ones."""
         self._drop(key)
         self._sums[key] = sums
         self._keys.setdefault(key[0], set()).add(key)
@@ -102,7 +102,7 @@ class RememberedSums:
             self._drop(next(iter(self._sums)))
 
     def forget(self, generation: int) -> None:
-        """Drop all sums of a generation: nobody asks for them any more."""
+        """Drop all sums of a generation, which are no longer requested."""
         for key in self._keys.pop(generation, ()):
             self.num_bytes -= self._sums.pop(key).num_bytes
 
@@ -158,7 +158,7 @@ class _Mentions:
         return bool(self.of_any or self.of_value)
 
     def add(self, slot: int, values: frozenset[str] | None) -> None:
-        """Enter a term that mentions some values; None for any."""
+        """Add a term that mentions some values; None for any."""
         if values is None:
             self.of_any.add(slot)
             return
@@ -172,7 +172,7 @@ class _Mentions:
                 self.of_value[value] = {known, slot}
 
     def remove(self, slot: int, values: frozenset[str] | None) -> None:
-        """Take a term out that was entered with these values."""
+        """Remove a term that was added with these values."""
         if values is None:
             self.of_any.discard(slot)
             return
@@ -199,7 +199,7 @@ class _Readers:
         return not (self.demanded or self.banned)
 
     def mentions(self, value: str) -> bool:
-        """Tell whether a term mentions a value of the key."""
+        """Return whether a term mentions a value of the key."""
         return value in self.demanded.of_value or value in self.banned.of_value
 
 
@@ -209,7 +209,7 @@ class TermTable:
     Parameters
     ----------
     remembered
-        Where sums are kept; shared by all tables of an index.
+        The cache of the sums; shared by all tables of an index.
 
     Notes
     -----
@@ -235,12 +235,12 @@ class TermTable:
     # --- changes ------------------------------------------------------------------------------
 
     def take_over(self, group: TermGroup) -> None:
-        """Add a group with all that it has counted."""
+        """Add a group with its counts."""
         for row, number in group.rows.items():
             self.count(group, row, number)
 
     def count(self, group: TermGroup, row: int, change: int) -> None:
-        """Note that pods of a row have a term so many times more, or less."""
+        """Change the number of times that pods of a row have a term."""
         slot = self._slots.get(group)
         if slot is None:
             slot = self._add(group)
@@ -310,12 +310,12 @@ class TermTable:
             self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """Forget all sums: other pods are told apart than before."""
+        """Drop all sums: the terms now distinguish other pods than before."""
         self.forget_sums()
         self._generation = next(_generations)
 
     def forget_sums(self) -> None:
-        """Drop the remembered sums of this table."""
+        """Drop the cached sums of this table."""
         self._remembered.forget(self._generation)
 
     def _grow(self) -> None:
@@ -328,7 +328,7 @@ class TermTable:
     # --- questions ----------------------------------------------------------------------------
 
     def sums(self, asked: AskedPod, label_keys: Mapping[str, int], num_rows: int) -> list[TermSum]:
-        """Return the terms that mean a pod, added up for each topology.
+        """Return the terms that select a pod, summed for each topology.
 
         Parameters
         ----------
@@ -377,7 +377,7 @@ class TermTable:
     def _meaning(
         self, labels: Mapping[str, str], in_scope: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:
-        """Return bool (number of slots,): the terms that mean a pod with these labels."""
+        """Return bool (number of slots,): the terms that select a pod with these labels."""
         used = len(self._slots) + len(self._free)
         unmet = self._num_demanded[:used].copy()
         banned = ~in_scope[self._scope_ids[:used]]
@@ -433,7 +433,7 @@ class _Entries:
         self._data = np.zeros((3, _FIRST_CAPACITY), dtype=np.int64)
 
     def set(self, slot: int, row: int, number: int) -> None:
-        """Take over a number; 0 drops the entry."""
+        """Set a number; 0 removes the entry."""
         key = (slot, row)
         at = self._at.get(key)
         if number:

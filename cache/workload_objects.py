@@ -14,7 +14,7 @@ from cache.objects import ApiStruct, LabelSelector
 
 
 class WorkloadMeta(ApiStruct, frozen=True):
-    """Who a Service or a controller is; nothing else of its metadata is read."""
+    """The metadata that identifies a Service or a controller; no other metadata is read."""
 
     name: str = ""
     namespace: str = ""
@@ -23,7 +23,7 @@ class WorkloadMeta(ApiStruct, frozen=True):
 
 
 class ServiceSpec(ApiStruct, frozen=True):
-    """Which pods a Service sends to; without a selector it selects none."""
+    """The pods that a Service selects; without a selector it selects none."""
 
     selector: Mapping[str, str] = EMPTY_MAP
 
@@ -43,13 +43,13 @@ class ReplicationController(ApiStruct, frozen=True):
 
 
 class SetSpec(ApiStruct, frozen=True):
-    """Which pods a ReplicaSet or a StatefulSet manages."""
+    """The pods that a ReplicaSet or a StatefulSet manages."""
 
     selector: LabelSelector | None = None
 
 
 class ReplicaSet(ApiStruct, frozen=True):
-    """A ReplicaSet, that of a Deployment among them."""
+    """A ReplicaSet, including the ReplicaSets of Deployments."""
 
     metadata: WorkloadMeta = WorkloadMeta()
     spec: SetSpec = SetSpec()
@@ -63,7 +63,7 @@ class StatefulSet(ApiStruct, frozen=True):
 
 
 class PodDisruptionBudgetSpec(ApiStruct, frozen=True):
-    """Which pods a budget protects; no selector or an empty one protects none here."""
+    """The pods that a budget protects; no selector or an empty one protects none here."""
 
     selector: LabelSelector | None = None
 

@@ -18,7 +18,7 @@ C = TypeVar("C", bound=Controller)
 
 
 class Workloads:
-    """What selects pods, as far as spreading by default looks at it.
+    """The Services and controllers whose selectors default spreading uses.
 
     Notes
     -----
@@ -53,7 +53,7 @@ class Workloads:
     # --- changes ------------------------------------------------------------------------------
 
     def service_changed(self, old: Service | None, new: Service | None) -> None:
-        """Take over a Service: ``new`` is None for one that is gone."""
+        """Store a Service; ``new`` is None for a deleted one."""
         with self._lock:
             if old is not None:
                 namespace = old.metadata.namespace
@@ -69,7 +69,7 @@ class Workloads:
             self.version += 1
 
     def controller_changed(self, old: Controller | None, new: Controller | None) -> None:
-        """Take over a controller: ``new`` is None for one that is gone."""
+        """Store a controller; ``new`` is None for a deleted one."""
         with self._lock:
             if old is not None:
                 self._controllers.pop(_key(old), None)

@@ -17,9 +17,9 @@ class ArgsError(ValueError):
     Parameters
     ----------
     path
-        Where it stands within ``args``, for example ``scoringStrategy.resources[1].weight``.
+        The path of the value within ``args``, for example ``scoringStrategy.resources[1].weight``.
     why
-        What is wrong with it.
+        The error in the value.
     """
 
     def __init__(self, path: str, why: str) -> None:
@@ -30,10 +30,10 @@ class ArgsError(ValueError):
 
 @runtime_checkable
 class CheckedArgs(Protocol):
-    """Arguments that can name all of their mistakes, where a constructor stops at the first."""
+    """Arguments that can report all of their errors, where a constructor stops at the first."""
 
     def problems(self) -> Iterator[ArgsError]:
-        """Yield what is wrong with the arguments."""
+        """Yield the errors in the arguments."""
         ...
 
 
@@ -50,17 +50,17 @@ class PluginArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     kind: str = ""
 
     def problems(self) -> Iterator[ArgsError]:
-        """Yield what is wrong with the arguments; by default nothing."""
+        """Yield the errors in the arguments; by default none."""
         yield from ()
 
     @classmethod
     def checked(cls, args: msgspec.Struct | None) -> Self:
-        """Return the arguments that a plugin was given; the defaults where there are none.
+        """Return the arguments of a plugin, or the defaults if it has none.
 
         Raises
         ------
         ArgsError
-            For the first mistake.
+            For the first error.
         """
         given = args if isinstance(args, cls) else cls()
         for problem in given.problems():

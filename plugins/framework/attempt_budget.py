@@ -25,7 +25,7 @@ _NEVER_S: Final = float("inf")
 
 
 class AttemptBudgetExceededError(BaseException):
-    """An attempt has used what it may use.
+    """An attempt has used up its budget.
 
     Not an ``Exception``, as ``asyncio.CancelledError`` is none: what contains the failures of
     plugins must not take it for one.
@@ -99,7 +99,7 @@ class AttemptBudget:
             self._nearest_s = self._ceiling() + left_s
 
     def glance(self) -> None:
-        """Return if the attempt may go on; a look that is only counted when it is the last.
+        """Return if the attempt may go on; this check is counted only when it is the last one.
 
         For work that is not done at all when its outcome is remembered from another attempt: the
         looks that are counted must be the same in a replay, which runs out at the next of them.
@@ -114,7 +114,7 @@ class AttemptBudget:
 
     @contextmanager
     def exempt(self) -> Iterator[None]:
-        """Let nothing that happens within be paid from the budget.
+        """Exempt the code within the context from the budget.
 
         Only for what is built once for all pods by the first one that needs it, never for what a
         pod's own keys or terms make us build.
@@ -129,14 +129,14 @@ class AttemptBudget:
                 self._nearest_s += spent_s
 
     def has_used(self, seconds: float) -> bool:
-        """Tell whether more CPU time was used than some seconds, without what was exempt.
+        """Return whether more CPU time was used than some seconds, without exempt code.
 
         *Cost*: 0.1 us while less time has passed.
         """
         return self._ceiling() - self._began_s > seconds and self.used_s() > seconds
 
     def used_s(self) -> float:
-        """Return the CPU seconds since it was made, without what was exempt; 0 without a limit."""
+        """Return the CPU seconds since creation, without exempt code; 0 without a limit."""
         if self._deadline_s == _NEVER_S:
             return 0.0
         return self._clock() - (self._deadline_s - self.limit_s)
@@ -160,7 +160,7 @@ class ReplayedBudget(AttemptBudget):
         self._ran_out_at = ran_out_at
 
     def check(self) -> None:
-        """Return if the attempt went on here."""
+        """Return if the replayed attempt went on here."""
         self.checks += 1
         if self.checks == self._ran_out_at:
             raise AttemptBudgetExceededError(self.limit_s)

@@ -39,7 +39,7 @@ class Resource(StrEnum):
 
 
 class Action(IntFlag):
-    """How it changed; several at once for one update."""
+    """The action on an object; one update may combine several."""
 
     ADD = 1
     DELETE = 1 << 1
@@ -93,7 +93,7 @@ _POD_RESOURCES = frozenset({Resource.POD, Resource.ASSIGNED_POD, Resource.UNSCHE
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """One thing that happened, or one that a plugin wants to hear of.
+    """One change in the cluster, or one for which a plugin registers.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class ClusterEvent:
         return self.resource is Resource.WILDCARD and self.action == Action.ALL
 
     def matches(self, happened: ClusterEvent) -> bool:
-        """Tell whether this registration covers what happened.
+        """Return whether this registration covers an event.
 
         An event that is about several actions at once, or about a change without a name of its
         own, is only for those who registered all of them.
@@ -130,7 +130,7 @@ class ClusterEvent:
 
 @cache
 def update_events(resource: Resource, changed: Action) -> tuple[ClusterEvent, ...]:
-    """Return one event for each thing that an update changed.
+    """Return one event for each property that an update changed.
 
     *Source*: pkg/scheduler/framework/events.go, NodeSchedulingPropertiesChange and
     PodSchedulingPropertiesChange (1.36).
@@ -143,7 +143,7 @@ def update_events(resource: Resource, changed: Action) -> tuple[ClusterEvent, ..
 
 
 class Hint(Enum):
-    """A plugin's opinion on whether an event is worth another attempt for one pod."""
+    """A plugin's decision whether an event is worth another attempt for one pod."""
 
     QUEUE = "Queue"
     SKIP = "QueueSkip"

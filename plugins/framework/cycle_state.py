@@ -87,11 +87,11 @@ class CycleState:
         return cast("T | None", self._values.get(key))
 
     def write(self, key: StateKey[T], value: T) -> None:
-        """Remember ``value`` under ``key``, in place of what was there."""
+        """Store ``value`` under ``key``, in place of an earlier value."""
         self._values[key] = value
 
     def reset(self) -> None:
-        """Forget everything, durations included: the cycle begins anew."""
+        """Remove all values, durations included: the cycle begins anew."""
         if self.marks is not None:
             self.marks.clear()
         self._values.clear()

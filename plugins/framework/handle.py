@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class LoneVerdicts(Protocol):
-    """What the filters that judge a node by itself said of the nodes of a view."""
+    """The verdicts of the filters that judge each node alone, for the nodes of a view."""
 
     @property
     def feasible(self) -> BoolArray | None:
@@ -37,7 +37,7 @@ class LoneVerdicts(Protocol):
 
 
 class WhatIf(Protocol):
-    """The filters of the plugin's own profile, asked about nodes that may not exist so.
+    """Runs the filters of the plugin's own profile on nodes that may not exist in this form.
 
     Scheduling thread only.
     """
@@ -59,12 +59,12 @@ class WhatIf(Protocol):
         -------
         A state in which the others are skipped, and bool (n_nodes,): the nodes on which that
         changes no verdict, whoever leaves. None when the pod's cycle has a filter that cannot be
-        left out, or one that fails. Nominated pods are not looked at.
+        left out, or one that fails. Nominated pods are ignored.
         """
         ...
 
     def filter_alone(self, state: CycleState, info: PodInfo, nodes: NodesView) -> LoneVerdicts:
-        """Ask, about all nodes of a view, the filters that judge a node by itself.
+        """Run the filters that judge each node alone on all nodes of a view.
 
         Those are :attr:`plugins.framework.interfaces.FilterPlugin.judges_nodes_alone`. Nominated
         pods are not looked at.
@@ -83,13 +83,13 @@ class WhatIf(Protocol):
     def add_pod(
         self, state: CycleState, info: PodInfo, added: PodInfo, node_info: NodeInfo
     ) -> Status:
-        """Tell the PreFilters of a pod that was put on ``node_info``."""
+        """Notify the PreFilters of a pod that was added to ``node_info``."""
         ...
 
     def remove_pod(
         self, state: CycleState, info: PodInfo, removed: PodInfo, node_info: NodeInfo
     ) -> Status:
-        """Tell the PreFilters of a pod that was taken off ``node_info``."""
+        """Notify the PreFilters of a pod that was removed from ``node_info``."""
         ...
 
 
@@ -97,7 +97,7 @@ class Preemption(Protocol):
     """Carries preemptions out. Scheduling thread, but for :meth:`is_running`: any."""
 
     def is_running(self, uid: str) -> bool:
-        """Tell whether victims are being evicted for the pod with this UID."""
+        """Return whether victims are being evicted for the pod with this UID."""
         ...
 
     def start(self, info: PodInfo, node_name: str, victims: Victims, plugin: str) -> Status:
@@ -142,18 +142,18 @@ class WaitingPod(Protocol):
 
     @property
     def node_name(self) -> str:
-        """Where it is going."""
+        """The node that was chosen for the pod."""
 
     def pending_plugins(self) -> frozenset[str]:
         """Return the plugins that still hold the pod."""
         ...
 
     def allow(self, plugin: str) -> None:
-        """Take one plugin's hold away; the pod goes on once nobody holds it."""
+        """Release one plugin's hold; the pod continues once no plugin holds it."""
         ...
 
     def reject(self, plugin: str, reason: str) -> bool:
-        """Send the pod back as unschedulable; False when its fate was sealed before."""
+        """Reject the pod as unschedulable; return False when its outcome was already decided."""
         ...
 
 
@@ -178,7 +178,7 @@ class Services(Protocol):
 
     @property
     def storage_writer(self) -> StorageWriter:
-        """The way to write volumes and claims."""
+        """The writer of volumes and claims."""
 
     @property
     def disruption_budgets(self) -> DisruptionBudgets:
@@ -186,11 +186,11 @@ class Services(Protocol):
 
     @property
     def node_metrics(self) -> NodeMetrics:
-        """Numbers about nodes that somebody measures."""
+        """The measured metrics of nodes."""
 
     @property
     def preemption(self) -> Preemption:
-        """The one who evicts."""
+        """The service that carries preemptions out."""
 
     def live_pod(self, namespace: str, name: str) -> Pod | None:
         """Return the latest version of a pod that the watch brought, or None. Any thread."""
@@ -224,7 +224,7 @@ class Services(Protocol):
         ...
 
     def activate_pods(self, uids: Iterable[str]) -> None:
-        """Let pods be tried without a pause, unless a gate keeps them out. Any thread.
+        """Move pods to the active queue without backoff, unless a gate keeps them out. Any thread.
 
         One that is being tried is tried again if it is refused; unknown ones are passed over. Not
         to be called from PreEnqueue or a hint.

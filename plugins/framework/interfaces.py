@@ -139,7 +139,7 @@ class QueueSortPlugin(Plugin):
 
 
 class PreFilterPlugin(Plugin):
-    """Looks at the pod once before the nodes are filtered."""
+    """Reads the pod once before the nodes are filtered."""
 
     @abstractmethod
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
@@ -164,7 +164,7 @@ class PreFilterPlugin(Plugin):
         return SUCCESS
 
     def is_concerned_by(self, state: CycleState, info: PodInfo, other: PodInfo) -> bool:
-        """Tell whether adding or removing ``other`` on some node may change a verdict.
+        """Return whether adding or removing ``other`` on some node may change a verdict.
 
         Only asked of plugins with an :meth:`add_pod` of their own, about pods that are nominated
         for nodes. The default is yes, which is safe and slow.
@@ -173,7 +173,7 @@ class PreFilterPlugin(Plugin):
 
 
 class FilterPlugin(Plugin):
-    """Says which nodes can run the pod."""
+    """Decides which nodes can run the pod."""
 
     judges_nodes_alone: ClassVar[bool] = False
     """Whether a verdict depends on nothing but the pod and that one NodeInfo: not on other nodes,
@@ -198,7 +198,7 @@ class FilterPlugin(Plugin):
         return NodeVerdicts(passed, detail=lambda: (np.arange(len(statuses)), statuses))
 
     def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
-        """Judge one node, which may be a what-if that no snapshot holds."""
+        """Judge one node, which may be a what-if that is in no snapshot."""
         return self.filter(state, info, NodesView.of([node_info])).status_of(0)
 
     def __init_subclass__(cls, **kwargs: object) -> None:
@@ -207,7 +207,7 @@ class FilterPlugin(Plugin):
 
 
 class PostFilterPlugin(Plugin):
-    """Is asked when no node passed the filters; preemption is one."""
+    """Called when no node passed the filters; preemption is such a plugin."""
 
     @abstractmethod
     def post_filter(
@@ -229,7 +229,7 @@ class PostFilterPlugin(Plugin):
 
 
 class PreScorePlugin(Plugin):
-    """Looks at the pod and the feasible nodes once before scoring."""
+    """Reads the pod and the feasible nodes once before scoring."""
 
     @abstractmethod
     def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
@@ -237,7 +237,7 @@ class PreScorePlugin(Plugin):
 
 
 class ScorePlugin(Plugin):
-    """Says how well feasible nodes suit the pod."""
+    """Scores the feasible nodes for the pod."""
 
     def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
         """Return raw scores, int64 of shape (len(nodes),)."""
@@ -260,11 +260,11 @@ class ScorePlugin(Plugin):
 
 
 class ReservePlugin(Plugin):
-    """Keeps books of its own about where pods go."""
+    """Keeps its own records of the nodes that pods are assigned to."""
 
     @abstractmethod
     def reserve(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
-        """Note that the pod goes to the node; a rejection undoes the cycle."""
+        """Record that the pod is assigned to the node; a rejection undoes the cycle."""
 
     @abstractmethod
     def unreserve(self, state: CycleState, info: PodInfo, node_name: str) -> None:
@@ -280,7 +280,7 @@ class PermitPlugin(Plugin):
 
 
 class PreBindPlugin(Plugin):
-    """Does what must be done at the API before the pod is bound."""
+    """Makes the changes in the API that must precede the binding."""
 
     def pre_bind_pre_flight(self, state: CycleState, info: PodInfo, node_name: str) -> PreFlight:
         """Tell whether :meth:`pre_bind` has something to do, and whether others may run beside it.
@@ -292,7 +292,7 @@ class PreBindPlugin(Plugin):
 
     @abstractmethod
     async def pre_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
-        """Prepare; anything but Success undoes the cycle.
+        """Prepare the binding; any status but Success undoes the cycle.
 
         Cancelled when a plugin that runs at the same time has failed.
         """
@@ -303,15 +303,15 @@ class BindPlugin(Plugin):
 
     @abstractmethod
     async def bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
-        """Bind, or return Skip to leave it to the next Bind plugin."""
+        """Bind the pod, or return Skip to leave it to the next Bind plugin."""
 
 
 class PostBindPlugin(Plugin):
-    """Is told of a pod that was bound."""
+    """Called after a pod was bound."""
 
     @abstractmethod
     def post_bind(self, state: CycleState, info: PodInfo, node_name: str) -> None:
-        """Note it, or clean up. Runs on the I/O loop and must not wait."""
+        """Record the binding, or clean up. Runs on the I/O loop and must not wait."""
 
 
 def _needs_one_of(cls: type, base: type, vector: str, scalar: str) -> None:

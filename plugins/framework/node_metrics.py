@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MetricReading:
-    """One metric as it was read last.
+    """The latest reading of one metric.
 
     Parameters
     ----------
     by_node
         The value by node name; finite. Nodes that are not in it are unknown. Never changed.
     version
-        Another number for each other content.
+        A number that differs for different contents.
     """
 
     by_node: Mapping[str, float]
@@ -26,7 +26,7 @@ class MetricReading:
 
 
 class NodeMetrics(Protocol):
-    """Gives the latest readings. Any thread."""
+    """Returns the latest readings. Any thread."""
 
     def latest(self, name: str) -> MetricReading | None:
         """Return a metric's latest reading; None when there is none, or it is too old to count.
@@ -37,7 +37,7 @@ class NodeMetrics(Protocol):
 
 
 class NoMetrics:
-    """Where nobody measures."""
+    """The implementation for a cluster without metrics."""
 
     def latest(self, name: str) -> MetricReading | None:
         """Return None."""

@@ -23,7 +23,7 @@ class NodeStatuses(Protocol):
         ...
 
     def status_of(self, node_name: str) -> Status:
-        """Return what was said of a node; one that is not in the snapshot counts as narrowed away.
+        """Return the status of a node; one that is not in the snapshot counts as narrowed away.
 
         *Cost*: asks a filter for its reasons; not for loops over all nodes.
         """

@@ -31,12 +31,12 @@ ANY: Final[Topic] = None
 
 
 class Likeness(Generic[F]):
-    """What of a waiting pod some hints read: pods for which it is equal get the same answers.
+    """The data of a waiting pod that some hints read: pods with equal data get equal results.
 
     Parameters
     ----------
     of
-        Returns what is read of a pod: hashable, and best compiled to what the hints need. Called
+        Returns the data read of a pod: hashable, and best compiled to what the hints need. Called
         once for each version of a waiting pod. Must not raise, or the pod is woken by every event.
     topics
         Returns the topics of such pods. An event concerns them only if it has one of their
@@ -66,7 +66,7 @@ ITSELF: Final[Likeness[PodInfo]] = Likeness(lambda info: info, lambda info: (inf
 
 
 class Question(NamedTuple, Generic[F]):
-    """What an event asks of waiting pods."""
+    """The check of waiting pods that an event requires."""
 
     answer: Callable[[F], bool]
     """Tells, of pods that are alike, whether the event is worth another attempt. Complete by
@@ -81,7 +81,7 @@ NO: Final = Question[Any](lambda alike: False, ())
 
 
 class GroupHint(Generic[F]):
-    """A hint that is asked once for all pods that are alike, and like any hint for one pod.
+    """A hint that is evaluated once for all pods that are alike, or, like any hint, for one pod.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class GroupHint(Generic[F]):
         self.is_addition = is_addition
 
     def __call__(self, pod: Pod, old: Any, new: Any) -> Hint:
-        """Answer for one pod."""
+        """Return the hint for one pod."""
         worth_it = self.about(old, new).answer(self.likeness.of(PodInfo(pod)))
         return Hint.QUEUE if worth_it else Hint.SKIP
 
@@ -148,7 +148,7 @@ def for_everybody(helps: Callable[[Any, Any], bool]) -> GroupHint[None]:
 
 
 def for_the_pod_itself(helps: Callable[[Pod, Any, Any], bool]) -> GroupHint[PodInfo]:
-    """Return a hint that says no unless the event is about the waiting pod itself."""
+    """Return a hint that skips the event unless it is about the waiting pod itself."""
 
     def about(old: Any, new: Any) -> Question[PodInfo]:
         uid = new.metadata.uid
@@ -162,7 +162,7 @@ AFTER_OWN_CHANGE: Final = for_the_pod_itself(lambda pod, old, new: True)
 
 
 def is_nowhere(pod: Pod | None) -> bool:
-    """Tell whether a pod is given that is neither on a node nor nominated for one."""
+    """Return whether a pod is given that is neither on a node nor nominated for one."""
     return pod is not None and not (pod.spec.node_name or pod.status.nominated_node_name)
 
 
@@ -172,7 +172,7 @@ def for_pods_by(
     topics: Callable[[Any], Iterable[Topic]] | None = None,
     topics_of_event: Callable[[Any, Any], Collection[Topic] | None] | None = None,
 ) -> GroupHint[Sample[Pod]]:
-    """Return a plain hint that is asked about one of the pods with the same key.
+    """Return a plain hint that is evaluated for one of the pods with the same key.
 
     Parameters
     ----------

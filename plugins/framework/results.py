@@ -24,9 +24,9 @@ Detail: TypeAlias = Callable[[], tuple[npt.NDArray[np.integer], Sequence[Status]
 
 
 class NodeVerdicts:
-    """Which nodes pass one filter and, when somebody asks, why the others do not.
+    """The nodes that pass one filter and, on request, the reasons why the others do not.
 
-    Asking why is put off, because a pod that fits somewhere needs no reasons.
+    The reasons are computed on request, because a pod that fits on some node needs none.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class NodeVerdicts:
         self._detail = detail
 
     def statuses(self) -> tuple[npt.NDArray[np.integer], Sequence[Status]]:
-        """Return, for each node, which of the distinct statuses it got.
+        """Return the distinct statuses, and the index of each node's status among them.
 
         Returns
         -------
@@ -84,7 +84,7 @@ ALL_PASS = NodeVerdicts(None)
 
 
 class PreFilterResult:
-    """The answer of a PreFilter.
+    """The result of a PreFilter.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ SKIP_FILTER = PreFilterResult(SKIP)
 
 
 class PreFlight:
-    """The answer of a PreBind before it is run.
+    """The result of a PreBindPreFlight, before PreBind runs.
 
     Parameters
     ----------

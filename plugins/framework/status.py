@@ -14,7 +14,7 @@ from typing import NoReturn
 
 
 class Code(IntEnum):
-    """What a plugin decided. The numbers are kube-scheduler's and appear in ``explain``."""
+    """The decision of a plugin. The numbers are kube-scheduler's and appear in ``explain``."""
 
     SUCCESS = 0
     """Go on."""
@@ -54,16 +54,16 @@ REJECTIONS = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One answer.
+    """The result of one plugin call.
 
     Parameters
     ----------
     code
-        What was decided.
+        The decision.
     reasons
-        Short sentences for people, counted over nodes in the pod's condition.
+        Short readable sentences, counted over nodes in the pod's condition.
     plugin
-        Who decided; filled in by the framework runner when the plugin leaves it empty.
+        The plugin that decided; set by the framework runner when the plugin leaves it empty.
     error
         The exception behind ``Code.ERROR``, for the log; never shown to users.
     """
@@ -80,16 +80,16 @@ class Status:
 
     @property
     def is_rejection(self) -> bool:
-        """Whether this is a "no" about the pod rather than a failure of ours."""
+        """Whether this is a rejection of the pod rather than an error."""
         return self.code in REJECTIONS
 
     @property
     def message(self) -> str:
-        """All reasons in one line."""
+        """The reasons joined in one line."""
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Status:
-        """Return the same answer signed by ``plugin``, unless somebody signed it before."""
+        """Return the same status with ``plugin`` as its plugin, unless it has one already."""
         return self if self.plugin else Status(self.code, self.reasons, plugin, self.error)
 
     def __bool__(self) -> NoReturn:

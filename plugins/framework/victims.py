@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """Who has to go from a node to free resources for a pod.
+    """The pods to remove from a node to free resources for a pod.
 
     Parameters
     ----------
     pods
         At least one; the most important first: by priority, then the one that ran longest.
     pdb_violations
-        How many of them go against a PodDisruptionBudget.
+        The number of evictions that violate a PodDisruptionBudget.
 
     Notes
     -----
