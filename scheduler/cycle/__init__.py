@@ -1,7 +1,7 @@
-"""One pod's way from the queue to its node: scheduling cycle, binding cycle, and what follows.
+"""The cycles of a pod: scheduling cycle, binding cycle, and the handling of failures.
 
-Here the order of things is decided: snapshot, filters and scores, assume, reserve, permit, bind,
-and the three ways back (refused, undone, silent). How plugins are run belongs to
-:mod:`scheduler.runtime`, what is written to :mod:`scheduler.api_writes`, and the order of pods to
-:mod:`scheduler.queueing`.
+This package defines the order of the steps: snapshot, filters and scores, assume, reserve, permit,
+bind, and the three ways in which an attempt fails (refused, undone, silent).
+:mod:`scheduler.runtime` runs the plugins, :mod:`scheduler.api_writes` writes to the API server, and
+:mod:`scheduler.queueing` orders the pods.
 """

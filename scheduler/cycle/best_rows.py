@@ -1,4 +1,4 @@
-"""The rows with the highest score, kept while single scores change."""
+"""The rows with the highest score, kept up to date while single scores change."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ _TRIES: Final = 4
 
 
 class BestRows:
-    """All rows that share the highest score.
+    """Store all rows that share the highest score.
 
     Parameters
     ----------
     scores
-        int64 (n_nodes,), owned from here on; ``INFEASIBLE`` where a node cannot be chosen.
+        int64 (n_nodes,), which this object owns from now on; ``INFEASIBLE`` where a node cannot be
+        chosen.
 
     Notes
     -----
-    A row that got worse stays listed until a pick comes upon it: then there is nothing to be found
-    and taken out when many rows change at once.
+    A row whose score fell stays listed until a pick reaches it, so that no search and removal is
+    needed when many rows change at once.
 
-    *Cost*: a change of one row and a pick are O(1), on average over picks. When the last of the
-    best rows got worse, all scores are looked through: with equal nodes that is once for as many
+    *Cost*: a change of one row and a pick are O(1), on average over picks. When the score of the
+    last best row falls, all scores are searched: with equal nodes that happens once for as many
     pods as there are nodes.
     """
 

@@ -1,8 +1,8 @@
-"""From an assumed pod to a bound one, or back.
+"""The binding cycle: from an assumed pod to a bound one, or back to the queue.
 
     pre-flights -> wait on permit -> pre-bind -> bind -> finish_binding -> post-bind
     any failure -> undo: unreserve, forget, wake waiting pods, failure handler
-    told to stop -> whoever waits on permit or is in pre-bind is undone without a word
+    shutdown -> a pod that waits on permit or is in pre-bind is undone without a report
 
 Source: pkg/scheduler/schedule_one.go, bindingCycle and handleBindingCycleError (1.36).
 """
@@ -48,7 +48,7 @@ log = structlog.get_logger(__name__)
 
 
 class StoppedError(Exception):
-    """The scheduler is told to stop, and the next one is to place the pod."""
+    """The scheduler is shutting down, and the next one has to place the pod."""
 
 
 _STOPPED: Final = Status(
@@ -58,7 +58,7 @@ _STOPPED: Final = Status(
 
 @dataclass(slots=True)
 class BindingJob:
-    """One assumed pod on its way."""
+    """One assumed pod in its binding cycle."""
 
     queued: QueuedPod
     decision: Decision
@@ -66,22 +66,23 @@ class BindingJob:
     framework: FrameworkRunner
     waiting: WaitingPod | None = None
     is_permitted: bool = False
-    """No plugin holds it back any more: what fails from here on says nothing about the pod."""
+    """Whether no plugin holds the pod any more: later failures are not about the pod."""
 
 
 class BindingCycles:
-    """All bindings under way.
+    """Run the binding cycles of all assumed pods.
 
     Parameters
     ----------
     clock
         Seconds of a monotonic clock.
     failures
-        Takes the pods that are not bound.
+        Handles the pods whose binding failed.
     reports
-        Where a binding is reported, and a nomination if the binding may take a while.
+        Report a binding, and a nomination if the binding may take some time.
     slots
-        What each binding needs until it waits for something else than its request.
+        The binding slots: each binding holds one, except while it waits for something other than
+        its request.
 
     Notes
     -----
@@ -117,7 +118,7 @@ class BindingCycles:
         self._pre_binds_no_more = False
 
     def start(self, job: BindingJob) -> None:
-        """Hand an assumed pod over. Waits while too many bindings are under way."""
+        """Start the binding of an assumed pod. Blocks while too many bindings are running."""
         self._slots.acquire(job.decision.info.uid)
         self._started += 1
         self._inbox.put(job)

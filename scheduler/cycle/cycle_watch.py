@@ -1,9 +1,8 @@
-"""Takes in what a scheduling cycle measured, and tells of it when it was slow.
+"""Record the measurements of scheduling cycles, and log slow cycles.
 
     began              deciding              committing                ended
-      | the snapshot is  | where the pod       | assume, reserve, permit;  |
-      | brought up to    | goes, or why        | or report why not         |
-      | date             | nowhere             |                           |
+      | update the       | choose a node, or   | assume, reserve, permit;  |
+      | snapshot         | collect the reasons | or report the reasons     |
 
 Source: pkg/scheduler/schedule_one.go (1.36), which traces schedulePod beyond 100 ms.
 """
@@ -34,12 +33,13 @@ log = structlog.get_logger(__name__)
 
 
 class CycleWatch:
-    """Takes in what scheduling cycles measured.
+    """Record the measurements of scheduling cycles.
 
     Parameters
     ----------
     slow_s
-        Beyond this a cycle is slow; 0 for never. Each is counted, one a second is told of.
+        A longer cycle is slow; 0 disables this. Every slow cycle is counted, one a second is
+        logged.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""The one way back for a pod that was refused: queue, Event and condition.
+"""Handle a failed attempt: return the pod to the queue, record Event and condition.
 
 Source: pkg/scheduler/schedule_one.go, handleSchedulingFailure (1.36).
 """
@@ -50,7 +50,7 @@ class Failure:
     policy: PolicyOrigin = DEFAULT_ORIGIN
     """What decided."""
     is_over_budget: bool = False
-    """Whether the attempt was broken off because it took too much of the thread."""
+    """Whether the attempt was stopped because its budget was exceeded."""
 
     @property
     def condition_reason(self) -> str:
@@ -102,18 +102,18 @@ class Failure:
 
 
 class FailureHandler:
-    """Puts a refused pod back and tells the world why.
+    """Return a pod to the queue after a failed attempt, and report the reason.
 
     Parameters
     ----------
     live_pod
-        Gives the API's latest version of a pod by namespace and name, or None.
+        Returns the latest version of a pod from the API by namespace and name, or None.
     clock
         Seconds of the queue's monotonic clock.
 
     Notes
     -----
-    *Concurrency*: thread-safe; called from the scheduling thread and the I/O loop. Never waits.
+    *Concurrency*: thread-safe; called from the scheduling thread and the I/O loop. It never blocks.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class FailureHandler:
         self._clock = clock
 
     def handle(self, queued: QueuedPod, failure: Failure) -> None:
-        """Requeue the pod, unless it is gone or bound, and report why it was refused.
+        """Requeue the pod, unless it is deleted or bound, and report the reason of the failure.
 
         A pod whose attempt has ended already stays where it is. That a failure cannot be reported
         changes nothing of what becomes of the pod.

@@ -1,4 +1,4 @@
-"""Choosing one of the best nodes."""
+"""Choose one of the nodes with the highest score."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class HostSelector:
-    """Picks the node with the highest score, and one of them at random when there are several.
+    """Choose the node with the highest score, at random among several.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the plugins that sign a pod said of every node, kept for the next pod like it."""
+"""Kept verdicts: the results of signing plugins for every node, for the next alike pod."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ MAX_ONE_BY_ONE: Final = 8
 
 
 class NotShareableError(Exception):
-    """The plugins' answers cannot be kept: one rejects the pod, narrows the search or fails."""
+    """The results cannot be kept: a plugin rejects the pod, narrows the search or fails."""
 
 
 class Normalized:
-    """The raw scores of a plugin that are relative to those of the other feasible nodes."""
+    """The raw scores of a plugin, which are normalized over the feasible nodes."""
 
     __slots__ = ("raw", "scorer", "uniform")
 
@@ -51,7 +51,7 @@ class Signers:
     Parameters
     ----------
     plugins
-        All of them.
+        All of these plugins.
     """
 
     __slots__ = ("every", "facts_of", "of_pods")
@@ -67,23 +67,23 @@ class Signers:
 
 
 class KeptVerdicts:
-    """Feasibility and scores of all nodes by the plugins that signed one pod.
+    """Store feasibility and scores of all nodes by the plugins that signed one pod.
 
     Parameters
     ----------
     signers
         The plugins that signed.
     info
-        The pod they signed; any other with the same signature will do.
+        The pod that they signed, or any other with the same signature.
     columns
-        The snapshot's.
+        The columns of the snapshot.
     budget
-        Of the attempt that needs it.
+        The budget of the attempt that needs the verdicts.
 
     Raises
     ------
     NotShareableError
-        When the answers are no good for keeping.
+        When the results cannot be kept.
     PluginError
         When a plugin fails, or scores are out of bounds.
 
@@ -91,8 +91,8 @@ class KeptVerdicts:
     -----
     *Concurrency*: confined to the scheduling thread.
 
-    Invariant: after :meth:`follow` everything equals what a new object would hold. After one that
-    raised it holds nothing of use, and nobody may keep it.
+    Invariant: after :meth:`follow` everything equals what a new object would hold. After a call
+    that raised, the object is invalid and must be dropped.
     """
 
     __slots__ = (
@@ -163,7 +163,7 @@ class KeptVerdicts:
     # --- following the cluster ----------------------------------------------------------------
 
     def follow(self, budget: AttemptBudget = UNLIMITED) -> bool:
-        """Ask again about the rows that changed; return False when all must be asked anew.
+        """Update the rows that changed; return False when all rows must be computed again.
 
         What is asked until the next call is paid from ``budget``.
 
@@ -339,7 +339,7 @@ class KeptVerdicts:
         return any(each.uniform is None for each in self.normalized.values())
 
     def _uniform_bonus(self) -> int:
-        """Return what the normalising plugins give every node while their raw scores are equal."""
+        """Return the score of the normalizing plugins for every node while raw scores are equal."""
         if self._bonus is None:
             bonus = 0
             for each in self.normalized.values():

@@ -1,9 +1,9 @@
-"""Pods that a kubelet refused to run, and the nodes that their successors had better avoid.
+"""Pods that a kubelet rejected, and the nodes that their replacements should avoid.
 
-A kubelet looks at a pod once more before it runs it, and knows more than the API: devices that are
-taken, the NUMA nodes of its CPUs, pods of its own. A pod that it refuses has failed for good; its
-controller makes another one, which would go to the same node again and be refused again, as fast
-as everybody works.
+A kubelet checks a pod again before it runs it, and knows more than the API: allocated devices, the
+NUMA nodes of its CPUs, its static pods. A pod that it rejects has failed for good. Its controller
+creates another one, which would be placed on the same node and rejected again, as fast as the
+controller, the scheduler and the kubelet work.
 
 Source: pkg/kubelet/lifecycle/predicate.go and handlers.go, pkg/kubelet/cm (1.36), for the reasons.
 """
@@ -64,7 +64,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Rejection:
-    """How often a node has rejected pods of one owner, and what follows."""
+    """The number of times a node has rejected pods of one owner, and the end of its avoidance."""
 
     count: int
     avoided_until_s: float
@@ -73,7 +73,7 @@ class _Rejection:
 
 
 class KubeletRejections:
-    """Counts and reports rejections, and knows which nodes an owner's pods should avoid.
+    """Count and report rejections, and return the nodes that an owner's pods should avoid.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class KubeletRejections:
         self._size = 0
 
     def see(self, pod: Pod) -> None:
-        """Take in a pod of ours that has ended; nothing happens unless a kubelet rejected it."""
+        """Count a terminated pod of our profiles if a kubelet rejected it."""
         reason = _rejection(pod)
         if not reason:
             return

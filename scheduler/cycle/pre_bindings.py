@@ -1,7 +1,7 @@
-"""Pods whose PreBind is at work, and the way to stop it.
+"""Pods whose PreBind is running, and the means to cancel it.
 
-Until the binding itself begins, a pod can still be turned back without a word to the API: that
-spares one that a more important pod would otherwise have to evict.
+Until the binding itself begins, a pod can still be returned to the queue without any write: then a
+more important pod need not evict it.
 
 Source: pkg/scheduler/framework/runtime/pods_in_prebind_map.go and pkg/scheduler/schedule_one.go,
 bindingCycle (1.36).
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class PreBindings:
-    """All pods whose PreBind is at work, by UID.
+    """Store all pods whose PreBind is running, by UID.
 
     Notes
     -----

@@ -1,13 +1,13 @@
-"""Carrying preemptions out, while the scheduling thread goes on with other pods.
+"""Execute preemptions on the I/O loop, while the scheduling thread continues.
 
     start (scheduling thread) -> inbox -> all victims but the last, in parallel -> the last one
-    any failure -> the nomination ends, the preemptor is tried again
+    any failure -> the nomination ends, the preemptor is retried
 
 A preemptor stays out of the queue while its victims are evicted, by the PreEnqueue of the plugin
-that asks :meth:`PreemptionExecutor.is_running`. What brings it back is the event of a victim that
-is gone. So the last victim is evicted by itself, and from then on the watch decides: once it has
-shown that victim leaving, the preemption counts as over, even before our DELETE was answered.
-Otherwise the one event that is left could come while the pod is still kept out.
+that calls :meth:`PreemptionExecutor.is_running`. The event of a deleted victim returns it to the
+queue. So the last victim is evicted separately, and from then on the watch decides: once it has
+reported that victim's deletion, the preemption has ended, even before the response to our DELETE.
+Otherwise the only remaining event could arrive while the pod is still kept out.
 
 Source: pkg/scheduler/framework/preemption/executor.go, prepareCandidateAsync (1.36).
 """
@@ -66,7 +66,7 @@ class PreemptionExecutor:
     evictor
         Evicts one pod.
     live_pod
-        Gives the latest version of a pod that the watch brought, by namespace and name.
+        Returns the latest version of a pod that the watch reported, by namespace and name.
 
     Notes
     -----
@@ -99,7 +99,7 @@ class PreemptionExecutor:
     # --- what plugins ask ---------------------------------------------------------------------
 
     def is_running(self, uid: str) -> bool:
-        """Tell whether victims are being evicted for the pod with this UID."""
+        """Return whether victims are being evicted for the pod with this UID."""
         preemption = self._running.get(uid)
         if preemption is None:
             return False
@@ -226,7 +226,7 @@ class PreemptionExecutor:
         return outcome
 
     def _still_waits(self, info: PodInfo) -> bool:
-        """Tell whether a preemptor still needs its victims' resources.
+        """Return whether a preemptor still needs its victims' resources.
 
         # Differs: kube-scheduler evicts all victims once it has begun, whatever becomes of the pod.
         """

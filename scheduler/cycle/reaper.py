@@ -1,7 +1,7 @@
-"""The background reaper: assumed pods whose binding was never confirmed, and queue timers.
+"""The reaper: settle assumed pods that the watch never confirmed, and flush queue timers.
 
-Kept apart from the cache, which is pure: the cache knows who is overdue, the reaper asks the API
-what is true and only then frees anything.
+It is separate from the cache, which does no I/O: the cache determines which pods are overdue, and
+the reaper reads them from the API before it frees any resources.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ log = structlog.get_logger(__name__)
 
 
 class Reaper:
-    """Settles assumed pods that are overdue, and flushes the queue's timers.
+    """Settle assumed pods that are overdue, and flush the queue's timers.
 
     Parameters
     ----------
     executor
-        Has the thread. What follows from an answer is called on its loop, where the watches fill
-        the cache.
+        Runs the thread. Results are applied on its loop, on which the watches also update the
+        cache.
     clock
         Seconds of a monotonic clock.
     get_pod
-        Asks the API for a pod by namespace and name, and waits for the answer; None when there
-        is no such pod. Raises ApiError, and
-        MalformedObjectError for a pod that cannot be read.
+        Reads a pod from the API by namespace and name, and waits for the response; returns None
+        when there is no such pod. Raises ApiError, and
+        MalformedObjectError for a pod that cannot be decoded.
     is_stale
         Whether the pod watch has been silent for too long. Then nothing is settled: the
-        confirmation may be on its way.
+        confirmation may still arrive.
 
     Notes
     -----
-    *Concurrency*: a thread of its own, which asks; what follows from the answer is done on the
-    I/O loop. The cache and the queue bring their locks.
+    *Concurrency*: its own thread sends the requests; results are applied on the I/O loop. The
+    cache and the queue have their own locks.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Reaper:
             self._on_loop(partial(self._settle, info, node_name, pod))
 
     def _settle(self, info: PodInfo, node_name: str, pod: Pod | None) -> None:
-        """Take in what the API has answered, unless the watch has told more meanwhile.
+        """Apply the API's response, unless the watch has reported a change meanwhile.
 
         *Concurrency*: on the I/O loop, so that no event of the watch comes in between. A pod that
         is no longer assumed has been confirmed, deleted or undone since the question; the answer

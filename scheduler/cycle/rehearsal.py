@@ -1,8 +1,8 @@
-"""Cycles for a pod that does not exist, before the first one that does.
+"""Rehearsal: scheduling cycles for a pod that does not exist, before the first real cycle.
 
-The first question about selectors takes in all pods that run, the first about a label reads it of
-all nodes, and the numeric library loads parts of itself when they are first asked for. Together
-that is some tenths of a second, which the first pods would have to wait one after another.
+The first evaluation of selectors indexes all running pods, the first use of a label reads it from
+all nodes, and numpy loads parts of itself on first use. Together that takes some tenths of a
+second, for which the first pods would otherwise wait one after another.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _POD: Final = b"""{
 def rehearse(cache: SchedulerCache, cycle: SchedulingCycle, profiles: Profiles) -> None:
     """Go through the filters and scores of every profile for a demanding and for a plain pod.
 
-    Nothing is chosen, counted, told or asked of anybody else. What fails here fails again, and is
-    told of, when a pod meets it.
+    No node is chosen, nothing is counted or reported, and no other program is called. A failure
+    here occurs again, and is reported, in the cycle of a real pod.
 
     *Concurrency*: scheduling thread. *Cost*: that of the first cycles: 20 000 pods 0.1 s.
     """

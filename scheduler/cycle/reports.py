@@ -1,4 +1,4 @@
-"""What is said of pods, to whoever looks from outside."""
+"""The reports about pods: Events, pod statuses and metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """The ways to report what becomes of pods: Events, the pods' statuses, and metrics."""
+    """The means of reporting the outcome of attempts: Events, pod statuses and metrics."""
 
     events: EventRecorder
     statuses: PodStatusWriter

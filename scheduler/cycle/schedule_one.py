@@ -1,4 +1,4 @@
-"""The scheduling loop: pop, look, decide, assume, hand over.
+"""The scheduling loop: pop a pod, update the snapshot, decide, assume, start its binding.
 
 Source: pkg/scheduler/schedule_one.go, ScheduleOne (1.36).
 """
@@ -46,18 +46,18 @@ log = structlog.get_logger(__name__)
 
 
 class _CycleUnderWay(NamedTuple):
-    """The cycle that the scheduling thread is in: one value, so that any thread may read it."""
+    """The current cycle of the scheduling thread: one value, so that any thread may read it."""
 
     began: float
     info: PodInfo
 
 
 class DecisionObserver(Protocol):
-    """Looks at decisions once they have been carried out; on the scheduling thread."""
+    """Observe decisions after they were executed, on the scheduling thread."""
 
     @property
     def active(self) -> object | None:
-        """None when nobody wants to look: then the loop pays for one comparison."""
+        """Return None if nothing observes: then the loop pays for one comparison."""
 
     def observe(self, snapshot: Snapshot, live: FrameworkRunner, decision: Decision) -> None:
         """Look at a decision and at the snapshot that it was made from; never raises."""
@@ -66,16 +66,16 @@ class DecisionObserver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Deciders:
-    """Who decides, and who looks on.
+    """The objects that make and observe decisions.
 
     Attributes
     ----------
     profiles
-        One decides for each schedulerName.
+        The profile for each schedulerName.
     cycle
         Makes the decision.
     observer
-        Looks at decisions; None for nobody.
+        Observes decisions; None for no observer.
     """
 
     profiles: Profiles
@@ -85,21 +85,21 @@ class Deciders:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What follows from a decision: pods that have a node are bound, all others go back."""
+    """The handlers of decisions: pods with a node are bound, all others return to the queue."""
 
     bindings: BindingCycles
     failures: FailureHandler
 
 
 class SchedulingLoop:
-    """Runs one scheduling cycle after another on its own thread.
+    """Run one scheduling cycle after another on its own thread.
 
     Parameters
     ----------
     ports
-        The outside; attempts are measured by the CPU seconds of its clock.
+        The ports; the CPU seconds of their clock measure the attempts.
     slow_cycle_s
-        A cycle that takes longer is counted and told of with all that was measured; 0 for never.
+        A longer cycle is counted and logged with all its measurements; 0 disables this.
 
     Notes
     -----
@@ -187,7 +187,7 @@ class SchedulingLoop:
             self.attempt(queued)
 
     def attempt(self, queued: QueuedPod) -> None:
-        """Run one cycle, and take back what it did if it ends in the middle.
+        """Run one cycle, and undo its effects if an exception ends it.
 
         Raises
         ------
@@ -203,7 +203,7 @@ class SchedulingLoop:
             self._failed(queued, error)
 
     def _failed(self, queued: QueuedPod, error: BaseException) -> None:
-        """Take back what a cycle did that ended in the middle: by a mistake of ours."""
+        """Undo the effects of a cycle that an internal error ended."""
         self._under_way = None
         status = failure(error, "scheduling")
         if self._is_handed_over:
@@ -275,7 +275,7 @@ class SchedulingLoop:
             self._metrics.over_budget(queued.info.namespace)
 
     def _skip(self, queued: QueuedPod) -> bool:
-        """Tell whether the pod needs no cycle: it is being deleted, or assumed already."""
+        """Return whether the pod needs no cycle: it is being deleted, or assumed already."""
         info = queued.info
         if info.is_terminating:
             note = f"skip schedule deleting pod: {info.key}"
@@ -286,7 +286,7 @@ class SchedulingLoop:
     def _assume(
         self, queued: QueuedPod, decision: Decision, state: CycleState, framework: FrameworkRunner
     ) -> BindingJob | None:
-        """Take the node for the pod; return what is left to do, None when it came to nothing."""
+        """Assume the pod on its node; return the binding job, or None if that failed."""
         info, node_name = decision.info, decision.node_name
         try:
             self._cache.assume_pod(info, node_name)

@@ -1,10 +1,9 @@
-"""One pod, one snapshot, one decision.
+"""The scheduling cycle: one pod, one snapshot, one decision.
 
     pre-filter -> filter -> [post-filter] -> pre-score -> score -> normalise -> select host
                         extenders                      extenders
 
-Nothing is changed here but the notes of the cycle itself; :mod:`scheduler.cycle.schedule_one`
-carries the decision out.
+Only the cycle state is changed here; :mod:`scheduler.cycle.schedule_one` executes the decision.
 
 Source: pkg/scheduler/schedule_one.go, schedulePod and findNodesThatFitPod (1.36).
 """
@@ -59,23 +58,23 @@ MIN_FEASIBLE_NODES_TO_FIND = 100
 
 @dataclass(frozen=True, slots=True)
 class Feasible:
-    """The feasible nodes of one search and how far it went."""
+    """The feasible nodes of one search, and the number of nodes that it processed."""
 
     view: NodesView
     evaluated: int
 
 
 class SchedulingCycle:
-    """Decides where pods go.
+    """Decide on which nodes pods are placed.
 
     Parameters
     ----------
     snapshot
         The nodes; brought up to date by the caller before each :meth:`decide`.
     selector
-        Chooses among equally good nodes.
+        Chooses among nodes with equal scores.
     rejections
-        Knows which nodes a pod should avoid; None where that is nobody's matter.
+        Returns the nodes that a pod should avoid; None to avoid no nodes.
 
     Notes
     -----
@@ -140,7 +139,7 @@ class SchedulingCycle:
         *,
         post_filtered: bool = False,
     ) -> Decision:
-        """Return a decision without a node; what failed before a diagnosis nominates nothing."""
+        """Return a decision without a node; a failure before a diagnosis nominates no node."""
         return Decision(
             cycle=self._cycle,
             profile=framework.profile_name,
@@ -220,7 +219,7 @@ class SchedulingCycle:
         )
 
     def rehearse(self, framework: FrameworkRunner, info: PodInfo) -> None:
-        """Do what a decision consists of, and decide nothing: see :mod:`scheduler.cycle.rehearsal`.
+        """Run all parts of a decision without a result: see :mod:`scheduler.cycle.rehearsal`.
 
         Raises
         ------
@@ -261,7 +260,7 @@ class SchedulingCycle:
         return feasible if len(feasible.view) else None
 
     def _spare(self, feasible: Feasible, avoided: Mapping[str, float]) -> Feasible:
-        """Leave out the nodes that have rejected pods of the same owner, if any other is feasible.
+        """Exclude the nodes that have rejected pods of the same owner, if another is feasible.
 
         # Differs: kube-scheduler knows nothing of it, and sends one successor after the other to a
         kubelet that refuses them all.
@@ -364,7 +363,7 @@ class SchedulingCycle:
 def _ask(
     consultation: Consultation, feasible: Feasible, state: CycleState
 ) -> tuple[Feasible, Exclusions | None]:
-    """Return what extenders leave of the feasible nodes, and what they say of the others."""
+    """Return the feasible nodes that extenders accept, and the statuses of the others."""
     view = feasible.view
     asked = consultation.filter(view)
     mark(state, EXTENDER_FILTER, "", Code.SUCCESS)
@@ -385,7 +384,7 @@ def _own_node(framework: FrameworkRunner, info: PodInfo) -> str:
 
 
 def _refusal(diagnosis: Diagnosis) -> Status:
-    """Return one status for the whole pod: what its rejections have in common."""
+    """Return one status for the whole pod, which summarizes its rejections."""
     if diagnosis.pre_filter is not None:
         return diagnosis.pre_filter
     return unschedulable(*sorted(diagnosis.histogram()))

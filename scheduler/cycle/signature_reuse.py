@@ -1,8 +1,8 @@
-"""Finds a node for a pod whose like was there before, at the cost of what changed since.
+"""Find a node for a pod with a known signature by computing only the changed rows.
 
-Every plugin is asked to sign the pod. The answers of those that do are shared by all pods with
-the same signatures; those that do not (spreading and affinity, whose verdicts depend on all other
-pods) are asked anew, in the vector form, about the nodes that the others leave.
+Every plugin may sign the pod. The results of the plugins that do are shared by all pods with the
+same signatures. The plugins that do not (spreading and affinity, whose verdicts depend on all other
+pods) run again, in the vector form, for the nodes that the others accept.
 
 Source of the idea: pkg/scheduler/framework/runtime/batch.go of kube-scheduler 1.36, which hands
 the next best node to the next pod of a signature as long as a node takes one pod only.
@@ -71,7 +71,7 @@ _BOOKKEEPERS: Final = (ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, P
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a pod goes, as a cycle over all nodes might have chosen too."""
+    """The node for a pod, which a cycle over all nodes could have chosen too."""
 
     row: int
     score: int | None
@@ -80,7 +80,7 @@ class Placement:
 
 
 class _Division:
-    """The plugins that signed a pod, and the others, which are asked anew."""
+    """The plugins that signed a pod, and the others, which run again."""
 
     __slots__ = ("others", "signers")
 
@@ -90,7 +90,7 @@ class _Division:
 
 
 class _Profile:
-    """The plugins of one profile that can sign, and how they are divided by each set that did."""
+    """The plugins of one profile that can sign, and a division for each set that signed."""
 
     __slots__ = ("_divisions", "_judges", "signers")
 
@@ -113,14 +113,14 @@ class _Profile:
 
 
 class SignatureReuse:
-    """Keeps verdicts by signature.
+    """Store kept verdicts by signature, and place pods with them.
 
     Parameters
     ----------
     snapshot
         The nodes; brought up to date by the caller before each :meth:`place`.
     selector
-        Chooses among equally good nodes.
+        Chooses among nodes with equal scores.
 
     Notes
     -----
@@ -204,7 +204,7 @@ class SignatureReuse:
         others: PluginSet,
         kept: KeptVerdicts,
     ) -> BoolArray:
-        """Return the nodes that all plugins leave: those of `kept` if nobody else rejects any."""
+        """Return the nodes that all plugins accept: those of `kept` if no other rejects any."""
         nodes = self._snapshot.all_nodes()
         pre = others.run_pre_filters(state, info, nodes)
         if not pre.status.is_success or pre.node_names is not None:
@@ -223,7 +223,7 @@ class SignatureReuse:
         kept: KeptVerdicts,
         view: NodesView,
     ) -> Placement:
-        """Return the best of several nodes that all plugins leave."""
+        """Return the best of several nodes that all plugins accept."""
         others.run_pre_scores(state, info, view)
         if view is kept.view() and others.scorer_names <= state.skip_score:
             best = kept.best()
@@ -236,7 +236,7 @@ class SignatureReuse:
         return Placement(row, int(total[chosen]), len(view))
 
     def _signed(self, framework: FrameworkRunner, info: PodInfo) -> tuple[_Division, _Key]:
-        """Return who signs a pod and who does not, and under what the verdicts are kept."""
+        """Return the plugins that sign a pod, the others, and the key of the kept verdicts."""
         profile = self._profile(framework)
         signed = {}
         for name, sign in profile.signers:
@@ -284,7 +284,7 @@ class SignatureReuse:
 
 
 def _is_heavy(pod: Pod) -> bool:
-    """Tell whether a pod weighs more than MAX_POD_BYTES.
+    """Return whether a pod weighs more than MAX_POD_BYTES.
 
     *Cost*: half a microsecond for an ordinary pod, which is packed and not looked into; 20 us and
     more for one that is large when packed.

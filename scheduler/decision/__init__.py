@@ -1,4 +1,4 @@
-"""What a scheduling cycle decides, as immutable values, and which profile decided it.
+"""The immutable values that describe a scheduling decision and the profile that made it.
 
-A leaf that every folder may import. How a decision comes about belongs to :mod:`scheduler.cycle`.
+Every folder may import this package. :mod:`scheduler.cycle` makes the decisions.
 """

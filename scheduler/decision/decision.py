@@ -1,7 +1,7 @@
-"""What a scheduling cycle decided and why: one frozen value that everybody reads.
+"""The decision of a scheduling cycle with its reasons, as one frozen value.
 
-Metrics, Events, the pod's condition, the log and ``explain`` are made from the same Decision, so
-they cannot tell different stories.
+Metrics, Events, the pod's condition, the log and ``explain`` are derived from the same Decision, so
+they cannot contradict each other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ any event wakes the pod. Source: pkg/scheduler/framework/types.go, ExtenderName 
 
 @dataclass(frozen=True, slots=True)
 class RejectedNodes:
-    """Nodes that one status kept out."""
+    """The nodes that were rejected with one status."""
 
     status: Status
     node_names: tuple[str, ...]
@@ -36,25 +36,25 @@ class RejectedNodes:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Why nodes were not feasible.
+    """The reasons why nodes were not feasible.
 
     Parameters
     ----------
     num_nodes
-        All nodes of the snapshot.
+        The number of nodes in the snapshot.
     pre_filter
-        The rejection of a PreFilter, which holds for every node; else None.
+        The rejection of a PreFilter, which applies to every node; else None.
     absent
         The status of the nodes that a PreFilter narrowed away; None if it did not narrow.
     rejected
-        The nodes that filters kept out, grouped by status: each node once, with the first
+        The nodes that filters rejected, grouped by status: each node once, with the first
         filter that rejected it.
     post_filter_message
-        What PostFilter had to say.
+        The message of PostFilter.
     narrowing_plugins
         The plugins whose PreFilter limited the search to some nodes.
     by_extenders
-        Whether extenders kept out any node, with or without a reason.
+        Whether extenders excluded any node, with or without a reason.
     """
 
     num_nodes: int = 0
@@ -144,7 +144,7 @@ NO_DIAGNOSIS: Final = Diagnosis()
 class Scores:
     """The scores of the feasible nodes.
 
-    ``rows`` and all arrays have the same length and order; rows are good for this cycle only.
+    ``rows`` and all arrays have the same length and order; rows are valid in this cycle only.
     """
 
     rows: RowArray
@@ -190,7 +190,7 @@ class Decision:
 
     @property
     def is_over_budget(self) -> bool:
-        """Whether the attempt was broken off: there is no verdict."""
+        """Whether the attempt was stopped because its budget was exceeded: there is no verdict."""
         return self.ran_out_at is not None
 
     @property

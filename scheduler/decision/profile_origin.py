@@ -1,4 +1,4 @@
-"""Where a running profile comes from."""
+"""The origin of a running profile: its source and version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OF_RESOURCE: Final = "schedulingprofile/"
 
 @dataclass(frozen=True, slots=True)
 class PolicyOrigin:
-    """What a profile was made of.
+    """The source and version of a running profile.
 
     Parameters
     ----------
@@ -20,14 +20,14 @@ class PolicyOrigin:
         ``file``, ``default`` (no file was given), or ``schedulingprofile/NAME``.
     generation
         ``metadata.generation`` of a SchedulingProfile; for a file, 1 and one more with each content
-        that was taken over.
+        that was adopted.
     uid
-        That of the SchedulingProfile; empty for others.
+        The UID of the SchedulingProfile; empty for other sources.
 
     Attributes
     ----------
     text
-        What people read, for example ``schedulingprofile/gpu@7``.
+        The text form, for example ``schedulingprofile/gpu@7``.
     """
 
     source: str

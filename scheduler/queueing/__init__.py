@@ -1,7 +1,8 @@
-"""Pods that wait for a scheduling attempt, and why each of them waits.
+"""The scheduling queue: the pods that wait for an attempt, and why each of them waits.
 
-Its order, backoff, gates, hints and the budget of attempts. Which pods are ours is decided in
-:mod:`scheduler.event_handlers`; what an attempt does in :mod:`scheduler.cycle`.
+It covers order, backoff, gates, queueing hints and the budget of attempts.
+:mod:`scheduler.event_handlers` decides which pods enter the queue, :mod:`scheduler.cycle` runs the
+attempts.
 """
 
 from __future__ import annotations

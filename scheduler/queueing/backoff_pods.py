@@ -1,4 +1,4 @@
-"""Pods that failed and pause before their next attempt."""
+"""The backoff queue: pods whose attempt failed and that pause before their next one."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _MAX_DOUBLINGS: Final = 62
 
 
 class BackoffPods:
-    """The pauses of pods, and how long each has to be.
+    """Store pods in backoff and compute the duration of each pause.
 
-    Three kinds are kept apart. Pods that plugins refused may be tried before their pause is over
-    when no pod is active: their pause only keeps them from wasting cycles. Pods that a failure of
-    our own sent back (the API server did not answer) are never tried early: their pause protects
-    the API server. Pods that are held wait for the account of their namespace instead, and nothing
-    but that ends their pause: see :mod:`scheduler.queueing.budget_accounts`.
+    There are three kinds. Pods that plugins rejected may be popped before their pause is over when
+    no pod is active: their pause only keeps them from wasting cycles. Pods whose attempt failed
+    with an error (the API server did not respond) are never popped early: their pause protects
+    the API server. Held pods wait for the account of their namespace instead, and only that
+    account ends their pause: see :mod:`scheduler.queueing.budget_accounts`.
 
     Parameters
     ----------
     initial_s
         The pause after the first failure; each further one doubles it.
     max_s
-        The longest pause; 0 means that there are none.
+        The longest pause; 0 disables pauses.
     accounts
-        Keeps the pods that are held; None for one of its own.
+        Stores the held pods; None to create new accounts.
 
     Notes
     -----
@@ -87,7 +87,7 @@ class BackoffPods:
         return math.floor(end_s / WINDOW_S) * WINDOW_S + WINDOW_S
 
     def add(self, queued: QueuedPod) -> None:
-        """Take in a pod until its ``backoff_until_s``, or until its account can pay."""
+        """Add a pod until its ``backoff_until_s``, or until its account can pay."""
         if queued.is_held:
             self.accounts.hold(queued)
         elif queued.was_refused:
@@ -121,5 +121,5 @@ class BackoffPods:
         return self.accounts.release(now_s)
 
     def pop_early(self) -> QueuedPod | None:
-        """Take out and return the refused pod whose pause ends first, or None."""
+        """Remove and return the rejected pod whose pause ends first, or None."""
         return self._refused.pop()

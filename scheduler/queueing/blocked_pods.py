@@ -1,4 +1,4 @@
-"""Pods that wait for an event, grouped by who has to hear of it."""
+"""Rejected pods that wait for an event, grouped by the plugins that rejected them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 class Blockers(NamedTuple):
-    """The plugins whose minds an event has to change, and the profile they belong to."""
+    """The plugins that rejected a pod, and the profile to which they belong."""
 
     profile: str
     unschedulable: frozenset[str]
     pending: frozenset[str]
     gate: str = ""
-    """Who keeps the pod out, if somebody does: only events of his are for the pod at all."""
+    """The plugin that gates the pod, if any: then only events of this plugin concern the pod."""
 
     @classmethod
     def of_refused(cls, queued: QueuedPod) -> Blockers:
-        """Return those who said no in the last attempt."""
+        """Return the plugins that rejected the pod in the last attempt."""
         return cls(
             queued.info.pod.spec.scheduler_name,
             frozenset(queued.unschedulable_plugins),
@@ -34,7 +34,7 @@ class Blockers(NamedTuple):
 
     @classmethod
     def of_gated(cls, queued: QueuedPod) -> Blockers:
-        """Return the plugin that keeps the pod out, and those who said no before that.
+        """Return the plugin that gates the pod, and the plugins that rejected it before.
 
         A pod that waits for its own preemption is kept out by it, and what its victims leave
         behind is told to the plugin that refused it for want of that.
@@ -49,7 +49,7 @@ class Blockers(NamedTuple):
 
 
 class _Group:
-    """The pods of one set of blockers, and the same pods by what the hints have read of them."""
+    """The pods of one set of blockers, also indexed by the facts that queueing hints read."""
 
     __slots__ = ("likes", "pods")
 
@@ -59,11 +59,11 @@ class _Group:
 
 
 class BlockedPods:
-    """Pods by their blockers and by UID.
+    """Store pods by their blockers and by UID.
 
-    Events come by the thousand and most concern few plugins. In groups, the pods of all others
-    are passed over without being looked at. Within a group, pods are found by what a hint reads
-    of them as soon as one has asked for it.
+    There are thousands of events, and most of them concern few plugins. The groups of all other
+    plugins are skipped without a look at their pods. Within a group, pods are indexed by the facts
+    that a hint reads, as soon as a hint has requested them.
 
     Notes
     -----
@@ -82,7 +82,7 @@ class BlockedPods:
         return (queued for queued, _ in self._pods.values())
 
     def add(self, queued: QueuedPod, blockers: Blockers) -> None:
-        """Take in a pod that is not in."""
+        """Add a pod that is not stored yet."""
         uid = queued.info.uid
         group = self._groups.get(blockers)
         if group is None:

@@ -1,23 +1,24 @@
-"""What attempts over their budget may take of the scheduling thread, shared between namespaces.
+"""The CPU time that attempts over budget may use, shared between namespaces.
 
-An attempt may use ``limit_s`` of CPU. One that uses more is broken off, and the next attempt of
-this pod may use twice as much, and ``limit_s`` at least. One that ends by itself but needs more
+An attempt may use ``limit_s`` of CPU. An attempt that uses more is stopped, and the next attempt of
+this pod may use twice as much, and ``limit_s`` at least. An attempt that completes but needs more
 than a quarter of ``limit_s`` is *costly*. A pod whose last attempt was either is *expensive*, and
-its next attempt is paid for in advance. All that is broken off, what a costly first attempt takes
-beyond the quarter, and all attempts of expensive pods, are paid from one income: a tenth of the
-time that passes, split evenly between the namespaces that have an account.
+its next attempt is paid for in advance. Stopped attempts, the time of a costly first attempt beyond
+the quarter, and all attempts of expensive pods are paid from one income: a tenth of the time that
+passes, split evenly between the namespaces that have an account.
 
-    debt      what first attempts have cost that were broken off or costly. While there is any, the
+    debt      the cost of first attempts that were stopped or costly. While a debt exists, the
               further pods of the namespace begin with a small budget, smaller the deeper the debt;
-              beyond the last step they wait, and go one after another as the debt is paid.
-    savings   what expensive pods will use. They wait in a line, and the first one goes when its
-              whole next budget is there.
+              beyond the last step they wait, and are released one after another as the debt is
+              paid.
+    savings   the time that expensive pods will use. They wait in line, and the first one is
+              released when its whole next budget has been saved.
 
-Where there is both, each gets half of the income. Nothing is kept by a pod's name, owner or
-template, which anybody can make anew: a pod that is deleted and made again begins as a stranger, in
-a namespace that is in debt.
+If an account has both, each gets half of the income. Nothing is stored by a pod's name, owner or
+template, because users can create new ones: a pod that is deleted and created again starts without
+a history, in a namespace that is in debt.
 
-# Differs: kube-scheduler has nothing like it. ``docs/adr/0015-attempt-budget.md`` explains the
+# Differs: kube-scheduler has no such budget. ``docs/adr/0015-attempt-budget.md`` explains the
 numbers.
 """
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT_S: Final = 0.25
 """CPU seconds of an ordinary attempt: several times what any workload of scheduler_perf needs at
-5 000 nodes, and short enough that nobody minds to wait for one."""
+5 000 nodes, and short enough for other pods to wait for one."""
 
 SHARE: Final = 0.1
 """Of the scheduling thread's time, for everything over budget together."""
@@ -67,11 +68,11 @@ TICK_S: Final = 0.05
 """Incomes are booked no more often."""
 
 _LOOK_S: Final = 1.0
-"""The longest time between two looks at who may go: incomes change as accounts are closed."""
+"""The longest time between two checks for pods to release: incomes change when accounts close."""
 
 
 class _Account:
-    """Of one namespace."""
+    """The account of one namespace."""
 
     __slots__ = ("debt_s", "expensive", "savings_s", "strangers")
 
@@ -114,16 +115,16 @@ class _Account:
 
 
 class BudgetAccounts:
-    """The accounts of all namespaces, and the pods that wait for theirs.
+    """Store the accounts of all namespaces, and the pods that wait for their accounts.
 
     Parameters
     ----------
     limit_s
-        CPU seconds of an ordinary attempt; infinity switches all of it off.
+        CPU seconds of an ordinary attempt; infinity disables all budgets.
     cpu_clock
-        CPU seconds of the scheduling thread. Time is then what it has worked or had nothing to do;
-        what it waited for a processor is in neither: on a busy machine nobody earns by that. None
-        for the time that is passed in.
+        CPU seconds of the scheduling thread. Time is then the time in which it worked or was
+        idle, without the time in which it waited for a processor: on a busy machine no account
+        earns by that. None to use the time that is passed in.
 
     Notes
     -----
@@ -168,7 +169,7 @@ class BudgetAccounts:
     # --- the time of the thread ---------------------------------------------------------------
 
     def look(self) -> None:
-        """Take note of what the calling thread, the scheduling thread, has worked so far."""
+        """Record the CPU time that the calling thread, the scheduling thread, has used so far."""
         if self._cpu_clock is not None and self._accounts:
             self._thread_s = self._idle_s + self._cpu_clock()
 
@@ -179,11 +180,11 @@ class BudgetAccounts:
     # --- before an attempt --------------------------------------------------------------------
 
     def must_save(self, queued: QueuedPod) -> bool:
-        """Tell whether a pod is expensive, and its next attempt has not been paid for."""
+        """Return whether a pod is expensive, and its next attempt has not been paid for."""
         return queued.budget_s > 0 and not queued.prepaid_s
 
     def admit(self, queued: QueuedPod, now_s: float) -> bool:
-        """Decide whether the attempt of a pod may begin, and what it may use.
+        """Decide whether the attempt of a pod may begin, and how much time it may use.
 
         ``allowance_s`` is set then. The caller puts the pod among those that wait otherwise.
         """
@@ -200,7 +201,7 @@ class BudgetAccounts:
         return queued.allowance_s > 0
 
     def _first_budget_s(self, namespace: str) -> float:
-        """Return what a stranger may use; 0 when it has to wait."""
+        """Return the budget of a pod without a history; 0 when it has to wait."""
         account = self._accounts.get(namespace)
         others = len(self._accounts)
         if account is not None:
@@ -281,7 +282,7 @@ class BudgetAccounts:
         return None
 
     def next_look_s(self) -> float | None:
-        """Return when to ask again who may go, or None when no pod waits."""
+        """Return when to check again for pods to release, or None when no pod waits."""
         return self._look_s if self._waiting else None
 
     def _look_soon(self) -> None:
@@ -291,16 +292,16 @@ class BudgetAccounts:
     # --- after an attempt ---------------------------------------------------------------------
 
     def settle(self, queued: QueuedPod, used_s: float, *, over: bool) -> None:
-        """Book what an attempt has cost, and decide what the next one may cost.
+        """Charge the cost of an attempt, and set the budget of the next one.
 
-        Only needed for attempts that were broken off, costly, or paid for in advance.
+        Only needed for attempts that were stopped, costly, or paid for in advance.
 
         Parameters
         ----------
         used_s
             CPU seconds.
         over
-            Whether it was broken off.
+            Whether the attempt was stopped because its budget was exceeded.
         """
         account = self._open(queued.info.namespace)
         prepaid_s, queued.prepaid_s = queued.prepaid_s, 0.0
@@ -338,7 +339,7 @@ class BudgetAccounts:
         self._owed_s += seconds
 
     def _rest_after_s(self, used_s: float) -> float:
-        """Return how long no other expensive pod goes after one: half of what the share asks for.
+        """Return the pause after an expensive pod's attempt: half of what the share requires.
 
         So attempts that several namespaces have saved for do not stand one behind the other.
         """
@@ -348,7 +349,7 @@ class BudgetAccounts:
         return SHARE / len(self._accounts)
 
     def _book(self, now_s: float) -> None:
-        """Give every account what it has earned since the last time."""
+        """Credit every account with its income since the last call."""
         if self._cpu_clock is not None:
             if self._thread_s is None:
                 return

@@ -1,4 +1,4 @@
-"""Waiting pods in groups of those that are alike, and the groups by their topics."""
+"""Alike pods in the queue in groups, and the groups indexed by topic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class LikeGroup:
-    """Pods of which a likeness says the same."""
+    """Pods for which a likeness returns the same value."""
 
     __slots__ = ("facts", "pods", "topics")
 
@@ -26,13 +26,13 @@ class LikeGroup:
 
 
 class LikePods:
-    """The groups of one likeness.
+    """Store the groups of one likeness.
 
     Parameters
     ----------
     waiting
-        The pods that are there already. They are taken in one after another, by :meth:`index_one`,
-        because ten thousand at once would take a tenth of a second.
+        The pods that are in the queue already. They are indexed one after another, by
+        :meth:`index_one`, because ten thousand at once would take a tenth of a second.
 
     Notes
     -----
@@ -50,14 +50,14 @@ class LikePods:
         self._not_indexed = {queued.info.uid: queued for queued in waiting}
 
     def index_one(self) -> bool:
-        """Take in one of the pods that were there already; return whether there was one."""
+        """Index one of the pods that were in the queue already; return whether there was one."""
         if not self._not_indexed:
             return False
         self.add(self._not_indexed.popitem()[1])
         return True
 
     def add(self, queued: QueuedPod) -> None:
-        """Take in a pod that is not in, with the facts of its present version."""
+        """Add a pod that is not stored yet, with the facts of its current version."""
         facts = queued.facts.of(self._likeness)
         group = self._groups.get(facts)
         if group is None:

@@ -1,4 +1,4 @@
-"""Events about which not all waiting pods have been asked yet."""
+"""The backlog: cluster events that have not been checked against all queued pods yet."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ MAX_BACKLOG: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class UnjudgedEvent:
-    """One event, or many that came faster than anybody could be asked about them.
+    """One event, or a sequence of events that arrived faster than they could be checked.
 
     Parameters
     ----------
     number
-        How many events there had been with this one (with the last of many): it can only be news
-        to pods that came to their state before.
+        The number of events up to this one (up to the last one of a sequence). The event concerns
+        only pods that entered their state before it.
     happening
-        The event; None for many, about which nobody is asked: each pod that may be concerned
-        by one of ``kinds`` is woken.
+        The event; None for a sequence, for which no hint is called: each pod that one of ``kinds``
+        may concern is woken.
     pre_check
-        Whom the event can concern at all; None for everybody.
+        Returns whether the event can concern a pod at all; None if it can concern every pod.
     """
 
     number: int
@@ -43,7 +43,7 @@ class UnjudgedEvent:
 
 
 class EventBacklog:
-    """The events that wait, the oldest first.
+    """Store the events that wait to be checked, the oldest first.
 
     Notes
     -----
@@ -65,7 +65,7 @@ class EventBacklog:
         return self._events[0] if self._events else None
 
     def add(self, happening: Happening, pre_check: Callable[[Pod], bool] | None) -> None:
-        """Take in an event. When there are too many, all become one that asks nobody."""
+        """Add an event. Too many events are merged into one for which no hint is called."""
         self.count += 1
         if len(self._events) < MAX_BACKLOG:
             self._events.append(UnjudgedEvent(self.count, happening, (), pre_check))
@@ -79,7 +79,7 @@ class EventBacklog:
         self._events.append(UnjudgedEvent(self.count, None, tuple(kinds)))
 
     def skip(self) -> None:
-        """Count an event about which nobody has to be asked."""
+        """Count an event for which no pod has to be checked."""
         self.count += 1
 
     def drop(self, event: UnjudgedEvent) -> None:

@@ -1,13 +1,13 @@
-"""Active pods of several accounts, of which the one that had the least time goes first.
+"""Active pods of several accounts: the account that used the least time is served first.
 
-Each account has a heap of its own, in the order of the sort key, and a *virtual time*: the seconds
-that its attempts have cost, divided by its weight. The first pod of the account with the smallest
+Each account has its own heap, in the order of the sort key, and a *virtual time*: the seconds that
+its attempts have cost, divided by its weight. The first pod of the account with the smallest
 virtual time is popped, if no account has a pod of higher priority. An account without active
-pods keeps its virtual time as long as it is ahead of the others, and begins where they are when
-it comes back: idle time is not saved up.
+pods keeps its virtual time as long as it is ahead of the others, and starts at
+their virtual time when it has active pods again: idle time is not saved.
 
-Source of the idea: Goyal, Vin and Cheng, Start-Time Fair Queuing (1996). Tags are kept by account
-and not by pod: deleted pods leave nothing behind, and a cost that becomes known later counts.
+Source of the idea: Goyal, Vin and Cheng, Start-Time Fair Queuing (1996). Tags belong to accounts
+and not to pods: deleted pods leave nothing behind, and a cost that becomes known later counts.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from scheduler.queueing.queued_pod import QueuedPod
 
 _MAX_IDLE: Final = 64
-"""So many accounts without active pods may be remembered before it is looked whom to forget."""
+"""The number of accounts without active pods above which unneeded ones are dropped."""
 
 
 class FairPods:
-    """A :class:`PodHeap` for each account.
+    """Store a :class:`PodHeap` for each account.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class FairPods:
         return None
 
     def charge(self, queued: QueuedPod, used_s: float) -> None:
-        """Book what an attempt of a pod has cost."""
+        """Charge the cost of a pod's attempt to its account."""
         account, weight = self._charged(queued)
         before_s = max(self._served_s.get(account, 0.0), 0.0)
         self._served_s[account] = before_s + used_s / weight

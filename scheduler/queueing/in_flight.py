@@ -1,9 +1,9 @@
-"""Pods that are being tried, and what has happened since each attempt started.
+"""In-flight pods, and the events that have arrived since each attempt started.
 
-An event that arrives during an attempt cannot be acted on: nobody knows yet whether the pod will
-be refused, and by whom. It must not be lost either, or the pod would sleep although the world has
-changed. So events are kept in one list for all attempts, and each attempt knows where in it it
-started. Events that are older than the oldest attempt are dropped.
+An event that arrives during an attempt cannot be checked yet: it is unknown whether the pod will be
+rejected, and by which plugin. The event must not be lost either, or the pod would keep waiting
+although the cluster has changed. So one list holds the events for all attempts, and each attempt
+records the position in it at which it started. Events older than the oldest attempt are dropped.
 
 Source: pkg/scheduler/backend/queue/active_queue.go, inFlightPods and inFlightEvents (1.36).
 """
@@ -37,8 +37,8 @@ with them old versions of nodes and pods; an attempt that has lost events is tri
 class Attempt:
     """One pod from its pop to the end of its scheduling or binding cycle.
 
-    Updates of the pod itself are not kept one by one: what counts is how it differs in the end
-    from the version that was tried.
+    Updates of the pod itself are not stored one by one: only the difference between its last
+    version and the version that was tried matters.
     """
 
     queued: QueuedPod
@@ -53,10 +53,10 @@ class Attempt:
     unserved: bool = False
     """Its profile was taken away meanwhile, and has not come back."""
     activated: bool = False
-    """Somebody asked for another attempt meanwhile."""
+    """Whether another attempt was requested meanwhile."""
 
     def hear(self, info: PodInfo) -> None:
-        """Take in a version that the watch tells of, which also says that the pod is there."""
+        """Store a version that the watch reported, which also shows that the pod exists."""
         self.gone = False
         if not is_older(info.pod, self.latest.pod):
             self.latest = info
@@ -64,8 +64,8 @@ class Attempt:
     def outcome(self) -> PodInfo:
         """Return the latest version of the pod.
 
-        Whoever popped it may have looked up one that the queue was never told of, because updates
-        of assumed pods pass it by; or the queue was told of a later one since.
+        The thread that popped it may have read a version that the queue never received, because
+        updates of assumed pods bypass it; or the queue has received a later one since.
         """
         looked_up, told = self.queued.info, self.latest
         if told is self.tried or is_older(told.pod, looked_up.pod):
@@ -74,13 +74,13 @@ class Attempt:
 
 
 class InFlight:
-    """All attempts under way.
+    """Store all attempts that have not ended.
 
     Notes
     -----
     *Concurrency*: belongs to the queue and its lock.
 
-    *Cost*: O(1) amortised, but :meth:`events_of` is as long as its answer. At most
+    *Cost*: O(1) amortised, but :meth:`events_of` is linear in its result. At most
     :data:`MAX_EVENTS` events are kept, and none while nothing is in flight.
     """
 
@@ -128,9 +128,9 @@ class InFlight:
             self._count += 1
 
     def has_lost_events(self, attempt: Attempt) -> bool:
-        """Tell whether not all events since the attempt's start are still there."""
+        """Return whether not all events since the attempt's start are still there."""
         return self._count - attempt.since > len(self._events)
 
     def events_of(self, attempt: Attempt) -> Iterator[Happening]:
-        """Iterate over what happened since the attempt's start, the latest first."""
+        """Iterate over the events since the attempt's start, the latest first."""
         return islice(reversed(self._events), self._count - attempt.since)

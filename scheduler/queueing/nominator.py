@@ -1,4 +1,4 @@
-"""Pods that have a node in view: preemption frees resources for them there.
+"""Nominated pods: preemption makes space for them on a node.
 
 Source: pkg/scheduler/backend/queue/nominator.go (1.36).
 """
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 
 class Nominator:
-    """Nominated pods by node, and their nodes by UID.
+    """Store nominated pods by node, and their nominated nodes by UID.
 
-    What the scheduler nominates counts at once, before the API server has heard of it. A
-    nomination dies with its pod: it ends when the pod is deleted, when its attempt ends with a
-    binding, and it cannot begin afterwards.
+    A nomination by the scheduler counts at once, before it is written to the API server. A
+    nomination does not outlive its pod: it ends when the pod is deleted, when its attempt ends with
+    a binding, and it cannot begin afterwards.
 
     Parameters
     ----------
     is_waiting
-        Tells whether a UID is of a pod that is in the queue or in flight; called under this
+        Returns whether the pod with this UID is in the queue or in flight; called under this
         object's lock, so it must not take the queue's.
     make_lock
-        Makes that lock.
+        Creates that lock.
 
     Notes
     -----
-    *Concurrency*: thread-safe by a lock of its own, which may be taken under the queue's lock and
-    never the other way round.
+    *Concurrency*: thread-safe by a lock of its own, which may be acquired while the queue's lock is
+    held, and never in the other order.
 
-    *Cost*: O(1), but :meth:`nominated_pods_for_node` is as long as its answer.
+    *Cost*: O(1), but :meth:`nominated_pods_for_node` is linear in its result.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What the queue holds at one moment, for people and metrics."""
+"""The contents of the queue at one moment, for debugging and metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class QueueCounts(NamedTuple):
-    """How many pods are in each state."""
+    """The number of pods in each state."""
 
     active: int
     backoff: int
@@ -26,19 +26,19 @@ class QueueCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PendingPod:
-    """A pod and why it is where it is.
+    """A pod, and the reason for its state.
 
     Parameters
     ----------
     since_s
         When it was last queued, in seconds of the queue's clock.
     attempts
-        How often it was tried.
+        The number of its attempts.
     unschedulable_plugins, pending_plugins
-        Who said no in its last attempt; empty when it failed for another reason. Empty for a pod
-        in flight: whoever popped it may be writing them.
+        The plugins that rejected it in its last attempt; empty when it failed for another reason.
+        Empty for a pod in flight: the thread that popped it may be writing them.
     gated_by, gate_reasons
-        The plugin that keeps it out and what that said.
+        The PreEnqueue plugin that gates it, and the reasons which that plugin returned.
     backoff_until_s
         When its pause is over.
     """
@@ -54,7 +54,7 @@ class PendingPod:
 
     @classmethod
     def of(cls, queued: QueuedPod, info: PodInfo, *, in_flight: bool = False) -> PendingPod:
-        """Return what can be said of a pod."""
+        """Return the description of a pod."""
         nobody: frozenset[str] = frozenset()
         return cls(
             info,
@@ -72,7 +72,7 @@ class PendingPod:
 class PendingPods:
     """All pods of the queue by state.
 
-    Active pods stand in the order of their sort keys, pods in backoff in the order in
+    Active pods are in the order of their sort keys, pods in backoff in the order in
     which their pauses end, the others in the order in which they came to their state.
     """
 

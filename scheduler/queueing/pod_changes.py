@@ -1,4 +1,4 @@
-"""What an update of a pending pod changed, as far as its next attempt can tell."""
+"""Classify the update of a pending pod by the fields that matter for its next attempt."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def pod_changes(before: PodInfo, after: PodInfo) -> Action:
-    """Return what changed; nothing for an update of the status alone.
+    """Return the changes; none for an update of the status alone.
 
-    ``UPDATE_OTHER`` stands for a change that has no name of its own; it only reaches plugins that
-    want to hear of every update.
+    ``UPDATE_OTHER`` stands for a change without a specific action; it only reaches plugins that
+    register for every update.
 
     Notes
     -----
@@ -50,7 +50,7 @@ def pod_changes(before: PodInfo, after: PodInfo) -> Action:
 
 
 def is_older(pod: Pod, than: Pod) -> bool:
-    """Tell whether a version of a pod is known to be older than another of the same pod."""
+    """Return whether a version of a pod is known to be older than another of the same pod."""
     version = parse_resource_version(pod.metadata.resource_version)
     return version != INCOMPARABLE and version < parse_resource_version(
         than.metadata.resource_version
@@ -58,6 +58,6 @@ def is_older(pod: Pod, than: Pod) -> bool:
 
 
 def is_same_version(one: Pod, other: Pod) -> bool:
-    """Tell whether two objects are known to be the same version of a pod."""
+    """Return whether two objects are known to be the same version of a pod."""
     version = one.metadata.resource_version
     return bool(version) and version == other.metadata.resource_version

@@ -1,4 +1,4 @@
-"""What queueing hints read of one version of a waiting pod, worked out once."""
+"""The fields of a queued pod that queueing hints read, computed once for each version."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Unreadable:
-    """What stands for a pod of which a likeness could not be worked out; like no other."""
+    """The value for a pod whose likeness could not be computed; it equals no other value."""
 
     __slots__ = ("error",)
 
@@ -35,7 +35,7 @@ class PodFacts:
         self._known: dict[Likeness[Any], Any] = {}
 
     def of(self, likeness: Likeness[Any]) -> Any:
-        """Return what a likeness reads of the pod, or an :class:`Unreadable`."""
+        """Return the value of a likeness for the pod, or an :class:`Unreadable`."""
         known = self._known
         if likeness not in known:
             try:

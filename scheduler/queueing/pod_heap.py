@@ -1,4 +1,4 @@
-"""Pods in the order of a key."""
+"""A heap of pods, ordered by a key and indexed by UID."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ others': a small heap is not worth the tidying."""
 
 
 class PodHeap:
-    """A heap of pods that finds each by its UID.
+    """Store pods in a heap, with a look-up by UID.
 
-    A pod that leaves, or gets another key, leaves its entry behind, which is thrown away when it
-    comes to the top. Once such entries outnumber the others the heap is built anew.
+    A pod that leaves, or gets another key, leaves its old entry in the heap. The entry is dropped
+    when it reaches the top. Once such entries outnumber the others, the heap is rebuilt.
 
     Notes
     -----

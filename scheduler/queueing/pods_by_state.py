@@ -1,6 +1,6 @@
-"""All pods of the queue, each in its state.
+"""All pods of the queue by state, and the moves of pods between states.
 
-What the states are and how pods move between them stands in :mod:`scheduler.queueing.queue_states`.
+:mod:`scheduler.queueing.queue_states` defines the states and the legal moves.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOBODY: Final[frozenset[str]] = frozenset()
 
 
 class PodsByState:
-    """The pods of each state, and the state of each pod.
+    """Store the pods of each state, and the state of each pod.
 
     Notes
     -----
@@ -75,7 +75,7 @@ class PodsByState:
         return QueueState.NOWHERE if self.in_flight.get(uid) is None else QueueState.IN_FLIGHT
 
     def is_waiting(self, uid: str) -> bool:
-        """Tell whether a pod is known and was not deleted.
+        """Return whether a pod is known and was not deleted.
 
         *Concurrency*: from any thread, without the lock: a pod that moves is for a moment in both
         places and never in neither.
@@ -139,7 +139,7 @@ class PodsByState:
             self._count_refusals(queued, _refused_by(queued))
 
     def _count_refusals(self, queued: QueuedPod, plugins: frozenset[str]) -> None:
-        """Count a pod for those who refused it, and no longer for others."""
+        """Count a pod for the plugins that rejected it, and no longer for others."""
         before = queued.refused_by
         if plugins == before:
             return
@@ -162,7 +162,7 @@ class PodsByState:
             self.gated.replaced(queued)
 
     def forget_likenesses(self) -> None:
-        """Drop what hints have read of the pods: the plugins are others."""
+        """Drop the facts that hints have read of the pods, after a change of plugins."""
         self.unschedulable.forget_likenesses()
         self.gated.forget_likenesses()
         for queued in self._pods.values():
@@ -194,7 +194,7 @@ class PodsByState:
         )
 
     def pending(self) -> PendingPods:
-        """Return what is in each state. *Cost*: O(n log n)."""
+        """Return the pods in each state. *Cost*: O(n log n)."""
         active = sorted(self.active, key=lambda queued: (queued.sort_key, queued.sequence))
         backoff = sorted(
             self.backoff,

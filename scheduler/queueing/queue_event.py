@@ -1,4 +1,4 @@
-"""An event, the object that it is about, and what it asks of waiting pods."""
+"""A cluster event with the object that it is about, for the checks of queued pods."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class Happening:
-    """An event and its object, before and after.
+    """An event, and its object before and after the event.
 
-    Each question is worked out once, whoever is asked it: the pods that wait and, when their
+    Each derived value is computed once and used for all pods: the pods that wait and, when their
     attempts end, the pods that were in flight.
     """
 
@@ -27,7 +27,7 @@ class Happening:
         self._questions: dict[GroupHint[Any], Question[Any]] = {}
 
     def question(self, hint: GroupHint[Any]) -> Question[Any]:
-        """Return what a hint asks about this event.
+        """Return the question of a hint about this event.
 
         Raises
         ------
@@ -40,11 +40,11 @@ class Happening:
         return question
 
     def forget_questions(self) -> None:
-        """Drop what was worked out: a question may hold a copy of a node for as long."""
+        """Drop the computed values: a question may hold a copy of a node until then."""
         self._questions.clear()
 
     def helps(self, hint: GroupHint[Any], facts: Any) -> bool:
-        """Return a hint's answer for pods with such facts.
+        """Return a hint's result for pods with these facts.
 
         Raises
         ------

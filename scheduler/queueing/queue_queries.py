@@ -1,4 +1,4 @@
-"""What anybody may ask the queue: counts, ages, and all that it holds."""
+"""The read-only methods of the queue: counts, ages and contents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class QueueQuestions:
-    """The part of the queue that changes nothing.
+    """The methods of the queue that do not change it.
 
     Notes
     -----
@@ -46,12 +46,12 @@ class QueueQuestions:
             return self._pods.counts()
 
     def pending(self) -> PendingPods:
-        """Return what is in the queue at this moment. *Cost*: O(n log n); for people."""
+        """Return the current contents of the queue. *Cost*: O(n log n); for debugging."""
         with self._lock:
             return self._pods.pending()
 
     def refusals(self) -> dict[tuple[str, ...], float]:
-        """Return how many pods wait that a plugin refused, by plugin and profile.
+        """Return the number of waiting pods that plugins rejected, by plugin and profile.
 
         From a failed attempt to the next one a pod counts for each plugin that refused it.
 
@@ -76,7 +76,7 @@ class QueueQuestions:
         return max((now_s - queued.active_since_s for queued in active), default=0.0)
 
     def in_flight_events(self) -> dict[str, float]:
-        """Return what is kept for pods in flight, by the label of the event; pods are one too.
+        """Return the number of entries for pods in flight by event label; pods have a label too.
 
         *Source*: pkg/scheduler/metrics/metrics.go, InFlightEvents (1.36).
         """

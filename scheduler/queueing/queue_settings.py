@@ -1,4 +1,4 @@
-"""What the scheduling queue is given: rules, limits, and whoever is told of what happens in it."""
+"""The settings of the scheduling queue: rules of the profiles, limits and callbacks."""
 
 from __future__ import annotations
 
@@ -27,24 +27,26 @@ DEFAULT_MAX_IN_UNSCHEDULABLE_S: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class QueueRules:
-    """What the profiles say of pods that wait. Called under the queue's lock.
+    """The functions of the profiles that the queue calls while it holds its lock.
 
-    They must be quick, and must not call the queue.
+    They must return quickly, and must not call the queue.
 
     Attributes
     ----------
     sort_key
-        Gives a pod's place from the pod and the time when it was last queued: the smallest key is
-        popped first, and of equal ones the one that was queued first. Must not raise.
-    pre_enqueue
-        Tells whether a pod may become active; the status of a refusal names the plugin. Must not
+        Returns a pod's sort key from the pod and the time when it was last queued: the pod with the
+        smallest key is popped first, and of equal keys the pod that was queued first. Must not
         raise.
+    pre_enqueue
+        Returns whether a pod may become active; the status of a rejection names the plugin. Must
+        not raise.
     registrations
-        Gives, for a profile's (scheduler's) name, what each plugin wants to hear of. Their hints
-        may raise.
+        Returns, for the name of a profile (scheduler), the events for which each plugin has
+        registered. Their hints may raise.
     account
-        Returns who is charged with a pod's attempts, and by which weight, as
-        :meth:`plugins.framework.interfaces.QueueSortPlugin.account`. None if nobody is.
+        Returns the account that pays for a pod's attempts, and its weight, as
+        :meth:`plugins.framework.interfaces.QueueSortPlugin.account`. None if attempts are not
+        shared.
     """
 
     sort_key: Callable[[Pod, float], tuple[float, ...]]
@@ -55,7 +57,7 @@ class QueueRules:
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
-    """Times, and bounds of what is kept or done at once.
+    """Durations, and limits of the queue's memory and work.
 
     Attributes
     ----------
@@ -63,11 +65,11 @@ class QueueLimits:
         The pause after a first failure, doubled with each further one up to the maximum; 0 as
         the maximum switches pauses off.
     max_in_unschedulable_s
-        After so long a refused pod is tried again without any event.
+        The time after which a rejected pod is tried again without any event.
     max_in_flight_events
-        Bounds what is remembered for the pods in flight.
+        The number of events that the queue keeps for the pods in flight.
     pieces_at_once
-        How much of an event is judged when it comes, if somebody judges the rest later.
+        The part of an event that is checked on arrival, if the rest can be checked later.
     """
 
     initial_backoff_s: float = DEFAULT_INITIAL_BACKOFF_S
@@ -79,16 +81,16 @@ class QueueLimits:
 
 @dataclass(frozen=True, slots=True)
 class QueueListeners:
-    """Whoever the queue calls when something happens in it.
+    """The functions that the queue calls when pods or events are added.
 
     Attributes
     ----------
     on_incoming
-        Is told of each pod that changes its state: the queue's name in metrics and the event.
+        Called for each pod that changes its state, with the queue's name in metrics and the event.
     wake_later
-        Is called when events wait in the backlog, with what has to be called soon, as
+        Called when events wait in the backlog, with the function that has to be called soon, as
         :meth:`scheduler.queueing.SchedulingQueue.judge_backlog`. Any thread. None: each event is
-        judged to the end when it comes.
+        checked completely on arrival.
     """
 
     on_incoming: Callable[[str, str], None] | None = None

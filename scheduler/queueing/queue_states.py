@@ -1,7 +1,7 @@
-"""Where a pod of the queue can be, and which moves lead from one state to another.
+"""The states of a pod in the queue, and the legal moves between them.
 
-A pod is in exactly one state. The table says by what each move happens; a dot is a move that no
-event may cause:
+A pod is in exactly one state. The table names the cause of each move; a dot is a move that
+nothing may cause:
 
     from           active  backoff  unschedulable  gated  in_flight  nowhere
     nowhere        add     .        .              add    .          .
@@ -13,17 +13,17 @@ event may cause:
 
     add     a pod that waits for one of our profiles appeared
     pop     an attempt starts; from backoff only when no pod is active
-    over    its backoff is over, or somebody activated it
-    hold    its namespace has used what attempts over budget may use of the thread
-    shut    another policy has come into force, and it keeps the pod out
+    over    its backoff is over, or it was activated
+    hold    its namespace has used the time that attempts over budget may use of the thread
+    shut    another policy has become active, and it gates the pod
     wake    an event, an update of the pod itself, the time limit or an activation
-    fail    the attempt was refused: where to depends on what happened since it started
-    end     bound, given up, or deleted meanwhile
-    delete  gone from the API, or no longer ours
+    fail    the attempt failed: the new state depends on the events since it started
+    end     the pod was bound, abandoned, or deleted meanwhile
+    delete  the pod was deleted, or belongs to another scheduler now
 
-A gated pod is one that a PreEnqueue plugin keeps out. Gates are asked on the way to active or
-backoff and never for a pod that stays where it is, so a pod that was refused by a filter becomes
-gated only when an event would have woken it. Only another policy has all gates asked again.
+A gated pod is a pod that a PreEnqueue plugin keeps out. PreEnqueue runs when a pod moves to active
+or backoff and never for a pod that keeps its state, so a pod that a filter rejected becomes gated
+only when an event would have woken it. Only a new policy runs PreEnqueue for all pods again.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go (1.36). There, gated pods share a map with
 the unschedulable ones; apart, they cost nothing to the events that cannot concern them.
@@ -36,7 +36,7 @@ from typing import Final
 
 
 class QueueState(Enum):
-    """Where a pod is; the value is the name in the drawing and in metrics."""
+    """The state of a pod; the value is its name in the table and in metrics."""
 
     NOWHERE = "nowhere"
     """Not known to the queue."""
@@ -45,7 +45,7 @@ class QueueState(Enum):
     BACKOFF = "backoff"
     """To be tried after a pause, because it failed before."""
     UNSCHEDULABLE = "unschedulable"
-    """Refused; waits for an event that may change the plugins' minds."""
+    """Rejected; waits for an event that may make the pod schedulable."""
     GATED = "gated"
     """Kept out by a PreEnqueue plugin."""
     IN_FLIGHT = "in_flight"
@@ -65,7 +65,7 @@ INCOMING_QUEUE: Final = {
 
 
 class IllegalMoveError(Exception):
-    """A move that the table does not have: a mistake of the queue's own."""
+    """A move that the table does not contain: an error in the queue itself."""
 
 
 _MOVES: dict[tuple[QueueState, QueueState], str] = {
@@ -95,7 +95,7 @@ _MOVES: dict[tuple[QueueState, QueueState], str] = {
 
 
 def check_move(origin: QueueState, target: QueueState) -> str:
-    """Return what moves a pod from one state to the other.
+    """Return the cause that moves a pod from one state to the other.
 
     Raises
     ------

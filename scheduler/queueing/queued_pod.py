@@ -1,4 +1,4 @@
-"""A pod in the queue, with what its attempts so far have left behind."""
+"""A pod in the queue, with the results of its attempts so far."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class QueuedPod:
-    """A pod that waits for us, or is being tried.
+    """A pod that waits for an attempt, or is in flight.
 
     Parameters
     ----------
     info
-        The pod, in the latest version that the queue was told of.
+        The latest version of the pod that the queue received.
     timestamp_s
         When it was last queued: at first, or after its last failed attempt. Pods of one priority
-        are ordered by it, so one that keeps failing stands behind those that came meanwhile. All
-        times are seconds of the queue's clock.
+        are ordered by it, so a pod that keeps failing is ordered after the pods that came
+        meanwhile. All times are seconds of the queue's clock.
     sequence
         Set together with ``timestamp_s``; unique; decides between equal sort keys.
     sort_key
         Its place among active pods: the smallest goes first.
     attempts
-        How often it was popped.
+        The number of times it was popped.
     unschedulable_count
-        Attempts that ended with a "no" about the pod.
+        The number of attempts in which plugins rejected the pod.
     consecutive_errors
-        Failures of the scheduler's own since the last such "no".
+        Failures of the scheduler itself since the last such rejection.
     unschedulable_plugins, pending_plugins
-        Who said no in the last attempt; ``pending_plugins`` are those that will say when it is
-        time to try again. Both are empty after a failure of our own. They are replaced, never
-        changed.
+        The plugins that rejected the pod in the last attempt; ``pending_plugins`` are those that
+        will activate it themselves. Both are empty after a failure of the scheduler itself. They
+        are replaced, never changed.
     gated_by
         The PreEnqueue plugin that keeps the pod out, or None.
     gate_reasons
-        What that plugin said.
+        The reasons that this plugin returned.
     backoff_until_s
         No attempt before then, unless no other pod is active.
     initial_attempt_s
-        When the pod first became active, or None: gated ever since it came.
+        When the pod first became active, or None: it has always been gated.
     active_since_s
         When it last became active.
     popped_s
@@ -55,27 +55,28 @@ class QueuedPod:
     flushed
         The time limit moved the pod, no event did. Set until its next failure.
     budget_s
-        What its next attempt may use of the thread, in CPU seconds, when the last one was broken
-        off or costly; 0 for what everybody may. Only :class:`BudgetAccounts` assigns these.
+        The CPU seconds of the scheduling thread that its next attempt may use, when the last one
+        was stopped or costly; 0 for the ordinary budget. Only :class:`BudgetAccounts` assigns
+        these.
     prepaid_s
-        How much of that has been paid for; 0 when nothing needs to be, or not yet.
+        The part of ``budget_s`` that is paid; 0 when nothing has to be paid, or not yet.
     allowance_s
-        What its current or last attempt might use.
+        The budget of its current or last attempt.
     is_held
         Whether it waits for the account of its namespace; only the queue and that account
         assign it.
     heard
-        How many events there had been when the pod came to the state in which it waits: what is
-        older was judged when its attempt ended, or is older than the attempt.
+        The number of events up to the time when the pod entered its state: older events were
+        checked when its attempt ended, or are older than the attempt.
     refused_by
         The plugins that count as having refused it; only :class:`PodsByState` assigns it.
     state
-        Where it is. Only the queue assigns it.
+        The state of the pod. Only the queue assigns it.
 
     Notes
     -----
-    *Concurrency*: from pop to the end of the attempt it belongs to whoever popped it, who may
-    replace ``info`` by a later version and sets the two sets of plugins; otherwise to the queue
+    *Concurrency*: from pop to the end of the attempt it belongs to the caller that popped it, which
+    may replace ``info`` by a later version and sets the two sets of plugins; otherwise to the queue
     and its lock.
 
     *Source*: pkg/scheduler/framework/types.go, QueuedPodInfo (1.36).
@@ -108,14 +109,14 @@ class QueuedPod:
 
     @property
     def facts(self) -> PodFacts:
-        """What hints have read of the version at hand."""
+        """Return the facts that hints have read of the current version."""
         facts = self._facts
         if facts is None or facts.info is not self.info:
             facts = self._facts = PodFacts(self.info)
         return facts
 
     def forget_facts(self) -> None:
-        """Drop what hints have read: the plugins are others."""
+        """Drop the facts that hints have read, after a change of plugins."""
         self._facts = None
 
     @property

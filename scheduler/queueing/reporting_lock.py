@@ -1,7 +1,7 @@
-"""A lock that reports what happened under it once it is free again.
+"""A lock that reports the events recorded under it after it is released.
 
-Counters take locks of their own and log lines may wait for a disk; neither may hold up the
-threads that want the queue.
+Counters take locks of their own and log lines may wait for a disk; neither may block the
+threads that wait for the queue.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class ReportingLock:
     Parameters
     ----------
     on_incoming
-        Is told, after the lock is free, the new state and the event of each pod.
+        Called after the lock is released, with the new state and the event of each pod.
     make_lock
-        Makes the lock itself.
+        Creates the lock itself.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Whether an event is worth another attempt for a pod that was refused.
+"""Check whether a cluster event is worth another attempt for a rejected pod.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go, isPodWorthRequeuing (1.36).
 """
@@ -33,21 +33,21 @@ MAX_EVENT_KINDS: Final = 256
 """Several times as many as there are."""
 
 MAX_GROUPS: Final = 1024
-"""More than the ways in which pods are refused at one time."""
+"""More than the number of ways in which pods are rejected at one time."""
 
 _NOT_REGISTERED: tuple[GroupHint[Any] | None, ...] = (None,)
-"""What stands for a blocker that registered nothing because the profile does not know it."""
+"""The value for a blocker without registrations because the profile does not contain it."""
 
 
 class Verdict(IntEnum):
-    """What an event means for a pod; the larger one wins."""
+    """The effect of an event on a pod; the larger value wins."""
 
     STAY = 0
     """Nothing would be different."""
     AFTER_BACKOFF = 1
     """Worth another attempt once its pause is over."""
     AT_ONCE = 2
-    """A plugin that had answered Pending says that it is time: no pause."""
+    """A plugin that had returned Pending allows the attempt: no pause."""
 
 
 class Asker(NamedTuple):
@@ -56,11 +56,11 @@ class Asker(NamedTuple):
     plugin: str
     hint: GroupHint[Any] | None
     verdict: Verdict
-    """What it means when the hint says Queue, or when there is no hint."""
+    """The verdict if the hint returns Queue, or if there is no hint."""
 
 
 class WakeUp(NamedTuple):
-    """What an update means for a pod, and which event of it does."""
+    """The effect of an update on a pod, and the event that has this effect."""
 
     verdict: Verdict
     label: str
@@ -78,15 +78,15 @@ _EVERYBODY = (Asker("", GroupHint(ITSELF, _about_everything), Verdict.AFTER_BACK
 
 
 class WakeUps:
-    """The registrations of all profiles, by event.
+    """Store the registrations of all profiles by event.
 
     Parameters
     ----------
     registrations
-        Gives, for a profile, what each of its plugins wants to hear of. Asked once for each, and
-        once more after :meth:`forget`.
+        Returns, for a profile, the events for which each of its plugins has registered. Called
+        once for each profile, and once more after :meth:`forget`.
     on_error
-        Is told of a hint that raised: the plugin, the event, the pod and the error.
+        Called when a hint raises, with the plugin, the event, the pod and the error.
 
     Notes
     -----
@@ -109,13 +109,13 @@ class WakeUps:
         self._hints: dict[tuple[str, str, int], dict[str, tuple[GroupHint[Any] | None, ...]]] = {}
 
     def forget(self) -> None:
-        """Ask for the registrations anew: the profiles are others. *Cost*: none by itself."""
+        """Drop the registrations after a change of profiles. *Cost*: none by itself."""
         self._plugins.clear()
         self._hints.clear()
         self._askers.clear()
 
     def askers(self, blockers: Blockers, event: ClusterEvent) -> tuple[Asker, ...]:
-        """Return the blockers of a refused pod that an event concerns.
+        """Return the blockers of a rejected pod that an event concerns.
 
         A blocker that its profile does not know is concerned by everything: nobody can tell what
         would change its mind, and the pod must not wait for the time limit. A wildcard event
@@ -170,7 +170,7 @@ class WakeUps:
         return Verdict.STAY
 
     def after_update(self, queued: QueuedPod, before: PodInfo) -> WakeUp:
-        """Judge what a refused pod's own update changed: the first thing that helps counts."""
+        """Check the update of a rejected pod itself: the first change that helps counts."""
         pod = queued.info.pod
         if pod is not before.pod:
             changes = pod_changes(before, queued.info)
@@ -226,9 +226,9 @@ class WakeUps:
 
 
 def with_node_taints(wanted: Sequence[EventRegistration]) -> Sequence[EventRegistration]:
-    """Return registrations with what kube-scheduler adds to them.
+    """Return registrations with the events that kube-scheduler adds to them.
 
-    Who wants to hear of new nodes is also told, and without asking a hint, of nodes with other
+    Plugins that register for new nodes also receive, without a call of a hint, nodes with other
     taints: a new node often comes with a taint that falls off it a moment later.
 
     *Source*: pkg/scheduler/scheduler.go, buildQueueingHintMap (1.36).
@@ -250,7 +250,7 @@ def _in_groups(registration: EventRegistration) -> tuple[ClusterEvent, GroupHint
 
 
 def is_about(pod: Pod, happening: Happening) -> bool:
-    """Tell whether an event is about a pod itself, as one that is assigned.
+    """Return whether an event is about a pod itself, as one that is assigned.
 
     What a pod gives back when its own assumption is undone is no news to itself: it had it.
     """

@@ -1,7 +1,8 @@
-"""Which of the waiting pods an event is worth another attempt for, found out piece by piece.
+"""Find the queued pods for which an event is worth another attempt, piece by piece.
 
-An event goes to the pods of those blockers only that registered it. Their hints say what they read
-of a pod; alike pods get one question, and pods whose topics the event does not have get none.
+An event is checked only for the pods of blockers that registered for it. Their hints declare the
+fields that they read of a pod: a hint is called once for all alike pods, and not at all for pods
+whose topics the event does not have.
 """
 
 from __future__ import annotations
@@ -41,21 +42,21 @@ class WokenPod(NamedTuple):
 
 
 class Judging:
-    """Judges the events of the backlog, the oldest first, as far as time allows.
+    """Check the events of the backlog, the oldest first, as far as time allows.
 
-    Each event is judged for the pods that waited when it came and are still in the same state.
-    Pods in flight when it came judge it at the end of their attempts, and a pod whose attempt
-    started later has seen what it changed.
+    Each event is checked for the pods that waited when it arrived and are still in the same state.
+    For pods in flight at that time it is checked at the end of their attempts, and an attempt that
+    started later has seen the change.
 
     Parameters
     ----------
     blocked
         The pods that wait, by state.
     wake
-        Moves a pod that is woken, or leaves it gated; returns whether it became active or went
+        Moves a pod that is woken, or leaves it gated; returns whether it became active or moved
         to backoff.
     pieces_at_once
-        How much of an event is judged when it comes; None for all of it.
+        The part of an event that is checked on arrival; None for all of it.
 
     Notes
     -----
@@ -93,7 +94,7 @@ class Judging:
         return self.run(lambda: next(pieces) >= most) if is_first else 0
 
     def _concerns(self, event: ClusterEvent) -> bool:
-        """Tell whether any pod waits whose blockers have registered an event."""
+        """Return whether any pod waits whose blockers have registered an event."""
         askers = self._wake_ups.askers
         for blocked in self._blocked:
             for blockers in blocked.groups():
@@ -158,7 +159,7 @@ def woken_pods(
 def _all_concerned(
     wake_ups: WakeUps, blocked: BlockedPods, blockers: Blockers, unjudged: UnjudgedEvent
 ) -> Iterator[WokenPod]:
-    """Yield the pods whose blockers registered one of several events; nobody is asked."""
+    """Yield the pods whose blockers registered one of several events, without any hint."""
     concerned = [
         (askers[0].verdict, kind)
         for kind in unjudged.kinds
@@ -172,7 +173,7 @@ def _all_concerned(
 
 
 def _is_news(queued: QueuedPod, unjudged: UnjudgedEvent) -> bool:
-    """Tell whether a pod waits as it did when the event came, and whether the event is for it."""
+    """Return whether a pod waits as it did when the event came, and whether the event is for it."""
     if queued.heard >= unjudged.number or queued.state not in (
         QueueState.UNSCHEDULABLE,
         QueueState.GATED,
@@ -218,7 +219,7 @@ _NOT_YET = object()
 def _groups(
     blocked: BlockedPods, blockers: Blockers, hint: GroupHint[Any], happening: Happening
 ) -> Iterator[tuple[Any, Sequence[QueuedPod]]]:
-    """Yield each group that a hint is to be asked about, with its pods."""
+    """Yield each group for which a hint has to be called, with its pods."""
     likeness, question = hint.likeness, happening.question(hint)
     if likeness is EVERYBODY:
         yield None, blocked.pods_of(blockers)
@@ -241,7 +242,7 @@ def _groups(
 def _says_queue(
     wake_ups: WakeUps, asker: Asker, happening: Happening, facts: Any, one: QueuedPod
 ) -> bool:
-    """Return a hint's answer for a group; one that raises has said Queue."""
+    """Return a hint's result for a group; a hint that raises counts as Queue."""
     try:
         return asker.hint is None or happening.helps(asker.hint, facts)
     except Exception as error:  # noqa: BLE001 - a plugin's failure must not strand the pods

@@ -1,7 +1,7 @@
-"""Asks waiting pods about events on the I/O loop, a little at a time.
+"""Check queued pods against the event backlog in short slices on the I/O loop.
 
 Thousands of pods may wait, and hundreds of events come each second. The loop that renews the
-lease and sends bindings must not stand still for that: each slice is short, and between two slices
+lease and sends bindings must not be blocked by that: each slice is short, and between two slices
 the loop does its other work and the scheduling thread gets the interpreter.
 """
 
@@ -25,12 +25,12 @@ PAUSE_S: Final = 0.002
 
 
 class WakeUpSlices:
-    """Empties the queue's backlog of events.
+    """Drain the queue's backlog of events.
 
     Parameters
     ----------
     loop
-        Where the slices run.
+        The loop on which the slices run.
     timer
         Seconds that only grow.
 

@@ -1,11 +1,11 @@
-"""The pods that wait for us: which of them is tried next, and which had better wait.
+"""The scheduling queue: the pods without a node, and which of them is tried next.
 
-    add, update, delete   the watch tells of a pod of ours
+    add, update, delete   the watch reports a pod of one of our profiles
     pop                   the scheduling thread takes the first one; it is in flight from here on
-    done                  ... until it is bound or given up,
-    add_unschedulable     ... or refused, and comes back
-    move_all              something happened in the cluster that may help refused pods
-    activate, flush_*     somebody, or a timer, asks for another attempt
+    done                  ... until it is bound or abandoned,
+    add_unschedulable     ... or its attempt failed, and it returns to the queue
+    move_all              an event in the cluster may make rejected pods schedulable
+    activate, flush_*     a plugin, or a timer, requests another attempt
 
 Each pod is in exactly one state of :mod:`scheduler.queueing.queue_states`, and moves by the table
 there.
@@ -68,22 +68,22 @@ _NOBODY: Final = QueueListeners()
 
 
 class SchedulingQueue(QueueQuestions):
-    """All pods that wait for one of our profiles, or are being tried.
+    """Store all pods that wait for one of our profiles, or are in flight.
 
     Parameters
     ----------
     rules
-        What the profiles say of pods that wait.
+        The functions of the profiles for queued pods.
     clock
         Seconds of a monotonic clock.
     limits
-        Times, and bounds of what is kept or done at once.
+        Durations, and limits of memory and work.
     accounts
-        What attempts may use of the scheduling thread: the one that calls :meth:`pop`.
+        The CPU time that attempts may use on the scheduling thread, which calls :meth:`pop`.
     listeners
-        Whoever is called when something happens.
+        The functions that the queue calls when pods or events are added.
     locks
-        Makes the lock, and what a popper waits at.
+        Creates the lock, and the condition on which :meth:`pop` waits.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class SchedulingQueue(QueueQuestions):
     # --- what the watch tells -----------------------------------------------------------------
 
     def add(self, info: PodInfo) -> None:
-        """Take in a pod that waits for one of our profiles: active, or gated.
+        """Add a pod that waits for one of our profiles: active, or gated.
 
         A pod that the queue knows already is updated instead.
         """
@@ -145,7 +145,7 @@ class SchedulingQueue(QueueQuestions):
             self._add_locked(info, UNSCHEDULED_POD_ADD.label)
 
     def update(self, old: Pod | None, info: PodInfo) -> None:
-        """Take in a new version of a pod, wherever it is; add the pod if it is not known.
+        """Store a new version of a pod in any state; add the pod if it is not known.
 
         A gated pod's gates are asked again, a refused pod is woken if one of those who refused it
         wants to hear of what changed. An update of the status alone wakes nobody. In flight, the
@@ -227,7 +227,7 @@ class SchedulingQueue(QueueQuestions):
         Parameters
         ----------
         timeout_s
-            How long to wait at most; None is for ever, 0 is not at all.
+            The longest time to wait; None waits without limit, 0 does not wait.
 
         Returns
         -------
@@ -272,17 +272,17 @@ class SchedulingQueue(QueueQuestions):
 
     @property
     def shares_attempts(self) -> bool:
-        """Whether :meth:`charge` has to be told what attempts cost."""
+        """Whether :meth:`charge` has to be called with the cost of attempts."""
         return self._shared is not None
 
     def charge(self, queued: QueuedPod, used_s: float) -> None:
-        """Book what an attempt of a pod has cost, in seconds of the scheduling thread."""
+        """Charge the cost of a pod's attempt, in seconds of the scheduling thread."""
         if self._shared is not None:
             with self._lock:
                 self._shared.charge(queued, used_s)
 
     def settle_budget(self, queued: QueuedPod, used_s: float, *, over: bool) -> None:
-        """Book what an attempt has cost that was broken off, costly, or paid for in advance.
+        """Charge the cost of an attempt that was stopped, costly, or paid for in advance.
 
         Before the attempt ends, since where the pod goes then depends on it.
 
@@ -291,13 +291,13 @@ class SchedulingQueue(QueueQuestions):
         used_s
             CPU seconds.
         over
-            Whether it was broken off because its budget was used up.
+            Whether the attempt was stopped because its budget was exceeded.
         """
         with self._lock:
             self._accounts.settle(queued, used_s, over=over)
 
     def add_unschedulable(self, queued: QueuedPod) -> None:
-        """End the attempt of a pod that was refused, or failed by an error of our own.
+        """End the attempt of a pod that was rejected, or failed with an internal error.
 
         The caller has set ``unschedulable_plugins`` and ``pending_plugins``, both empty for an
         error. What happened since the attempt started is judged now. The pod goes
@@ -351,7 +351,7 @@ class SchedulingQueue(QueueQuestions):
         new: object | None,
         pre_check: Callable[[Pod], bool] | None = None,
     ) -> int:
-        """Take in an event: wake the pods that it may help, remember it for those in flight.
+        """Process an event: wake the pods that it may help, keep it for those in flight.
 
         A refused pod is woken when one of the plugins that refused it registered the event and
         its hint, if it has one, says Queue; it goes to active or, if its pause is not over, to
@@ -388,7 +388,7 @@ class SchedulingQueue(QueueQuestions):
         return moved
 
     def judge_backlog(self, is_over: Callable[[], bool]) -> bool:
-        """Wake pods for the events that wait in the backlog, until ``is_over`` says so.
+        """Wake pods for the events that wait in the backlog, until ``is_over`` returns true.
 
         Parameters
         ----------
@@ -467,7 +467,7 @@ class SchedulingQueue(QueueQuestions):
             self._release_backoffs_locked(self._clock())
 
     def flush_unschedulable_leftover(self) -> None:
-        """Wake the refused pods that no event has woken for too long, and mark them so.
+        """Wake the rejected pods that no event has woken for too long, and mark them.
 
         Gated pods are meant only if their gate registered every event. *Cost*: the pods that are
         woken; twice a minute also those with such gates.
@@ -494,7 +494,7 @@ class SchedulingQueue(QueueQuestions):
         ]
 
     def close(self) -> None:
-        """Let every waiting and future :meth:`pop` return None. What is in flight may end."""
+        """Let every waiting and future :meth:`pop` return None. Attempts in flight may end."""
         with self._lock:
             self._closed = True
             self._arrival.notify_all()

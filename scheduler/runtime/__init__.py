@@ -1,5 +1,5 @@
 """The framework's runtime: a profile's plugins, run in order at each extension point.
 
-The plugins themselves live in :mod:`plugins`, the order of a pod's steps in
-:mod:`scheduler.cycle`, and which profiles there are in :mod:`scheduler.profiles`.
+:mod:`plugins` contains the plugins themselves, :mod:`scheduler.cycle` the order of the steps of an
+attempt, and :mod:`scheduler.profiles` the set of profiles.
 """

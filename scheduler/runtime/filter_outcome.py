@@ -1,4 +1,4 @@
-"""What the filters of one search said of the nodes of a view, or that one of them failed."""
+"""The verdicts of the filters of one search on the nodes of a view, or their failure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class PluginError(Exception):
-    """A plugin raised, or returned what its extension point does not allow."""
+    """A plugin raised, or returned a value that its extension point does not allow."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.message)
@@ -34,9 +34,9 @@ class PluginError(Exception):
 
 
 class Rejection(NamedTuple):
-    """Nodes that one plugin rejected and nobody before it.
+    """Nodes that one plugin rejected and that no earlier plugin rejected.
 
-    ``newly`` is bool of shape (n_nodes,): entries of ``verdicts`` elsewhere are not meant.
+    ``newly`` is bool of shape (n_nodes,): entries of ``verdicts`` elsewhere have no meaning.
     """
 
     plugin: str
@@ -45,7 +45,7 @@ class Rejection(NamedTuple):
 
 
 class FilterOutcome:
-    """Which nodes of a view are feasible, and who rejected the others.
+    """The feasible nodes of a view, and the rejections of the others.
 
     ``feasible`` is None when every node is, else bool of shape (n_nodes,).
     """

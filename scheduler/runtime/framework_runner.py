@@ -1,10 +1,10 @@
-"""Runs the plugins of one profile at each extension point, and contains their failures.
+"""Run the plugins of one profile at each extension point, and contain their failures.
 
-An exception out of a plugin becomes an ``Error`` status that carries the plugin's name; it ends
+An exception in a plugin becomes an ``Error`` status that carries the plugin's name; it ends
 this pod's cycle and nothing else.
 
 Source: pkg/scheduler/framework/runtime/framework.go (1.36); RunFilterPluginsWithNominatedPods for
-what is said of nominated pods.
+nominated pods.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ pkg/scheduler/framework/runtime/framework.go (1.36)."""
 
 
 class FrameworkRunner:
-    """One profile: its plugins at each extension point, in order.
+    """Run one profile: its plugins at each extension point, in order.
 
     Parameters
     ----------
@@ -69,17 +69,15 @@ class FrameworkRunner:
     score_weights
         The weight of each scoring plugin.
     percentage_of_nodes_to_score
-        1-99 to stop looking once that share of the nodes (at least 100) is feasible; 0 and 100
-        look at all.
+        1-99 to stop the search once that share of the nodes (at least 100) is feasible; 0 and 100
+        search all nodes.
     policy
-        Where it comes from.
+        The profile origin.
     extenders
-        Asked beside its plugins; None where there are none.
+        Called in addition to its plugins; None if the profile has none.
 
-    Notes
-    -----
-    *Concurrency*: what is not ``async`` belongs to the scheduling thread, but for ``pre_enqueue``,
-    ``sort_key`` and ``event_registrations``, which only read.
+    Notes ----- *Concurrency*: methods that are not ``async`` belong to the scheduling thread,
+    except ``pre_enqueue``, ``sort_key`` and ``event_registrations``, which only read.
     """
 
     def __init__(

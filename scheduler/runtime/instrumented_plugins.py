@@ -1,8 +1,8 @@
-"""Wrappers that measure plugins and extension points: what is measured does not know of it.
+"""Wrappers that measure plugins and extension points without changes to them.
 
 Plugins are wrapped when their profile is built, extension points where they are defined. A wrapper
-notes in the marks of the cycle that a call has ended. Nothing is noted in a cycle state without
-marks, such as that of a what-if.
+records in the marks of the cycle that a call has ended. A cycle state without marks, such as that
+of a what-if, records nothing.
 
 Source: pkg/scheduler/framework/runtime/instrumented_plugins.go (1.36).
 """
@@ -34,7 +34,7 @@ _SKIP, _SUCCESS = Code.SKIP, Code.SUCCESS
 
 
 class Wrap(Protocol):
-    """Returns what is called in place of a plugin's method at an extension point."""
+    """Return the function to call in place of a plugin's method at an extension point."""
 
     def __call__(self, point: str, plugin: Plugin, method: MethodT) -> MethodT:
         """Return a call with the parameters and the answer of the method."""
@@ -67,7 +67,7 @@ def measured_in_reuse(point: str, plugin: Plugin, method: MethodT) -> MethodT:
 
 
 def normalizes(plugin: Plugin) -> bool:
-    """Tell whether a plugin's raw scores have a meaning only beside those of other nodes."""
+    """Return whether a plugin's raw scores have a meaning only beside those of other nodes."""
     return isinstance(plugin, ScorePlugin) and type(plugin).normalize is not ScorePlugin.normalize
 
 

@@ -1,8 +1,8 @@
-"""A profile's whole verdict on one pod: every node filtered, the feasible nodes scored.
+"""Judge one pod with a profile: filter every node, score the feasible nodes.
 
-A decision, a rehearsal, an explanation and a shadow judge with the same parts, so they cannot tell
-different stories. Nothing is changed but what plugins note in the cycle state. PostFilter is not
-asked, for it may evict; nor are extenders, which may note what they are asked.
+A decision, a rehearsal, an explanation and a shadow use the same functions, so their results
+cannot differ. Only the cycle state is changed, by the plugins. PostFilter is not called, because it
+may evict pods; nor are extenders, because they may record the requests.
 
 Source: pkg/scheduler/schedule_one.go, findNodesThatFitPod (1.36).
 """
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What PreFilters and filters said of a pod.
+    """The results of PreFilters and filters for a pod.
 
-    ``nodes`` are those that the filters were asked about; ``outcome`` is None when a PreFilter
+    ``nodes`` are the nodes for which the filters ran; ``outcome`` is None when a PreFilter
     rejected the pod before that.
     """
 
@@ -68,7 +68,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a profile says of every node of a snapshot. Good until the snapshot changes.
+    """The result of a profile for every node of a snapshot. It is valid until the snapshot changes.
 
     Parameters
     ----------
@@ -77,9 +77,9 @@ class Judgement:
     feasible
         bool, shape (n_nodes,).
     scores
-        Of the feasible nodes, in the order of their rows; None where nobody scores them.
+        The scores of the feasible nodes, in the order of their rows; None if no plugin scores them.
     seconds
-        What it took.
+        The duration of the judgement.
     """
 
     snapshot: Snapshot

@@ -1,4 +1,4 @@
-"""Where every pod is, as far as the scheduler knows."""
+"""The location of every pod that the scheduler knows: cache, queue or waiting pods."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownPods:
-    """Where every pod is: on a node, in the queue, or held between the two.
+    """The location of every pod: on a node, in the queue, or held between the two.
 
     Attributes
     ----------
     cache
-        Those that have a node, assumed ones included.
+        The pods that have a node, including assumed pods.
     queue
-        Those that wait for a node, or are being tried.
+        The pods that wait for a node, or are in flight.
     waiting
-        Those that Permit plugins hold.
+        The pods that Permit plugins hold.
 
     Notes
     -----

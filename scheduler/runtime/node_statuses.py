@@ -1,4 +1,4 @@
-"""The verdicts of one search over all nodes, as PostFilter plugins ask for them."""
+"""The verdicts of one search over all nodes, in the form that PostFilter plugins read."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ NARROWED_AWAY = unresolvable("the node was not looked at")
 
 
 class SearchStatuses:
-    """What PreFilters, filters and extenders said of each node; a ``NodeStatuses``.
+    """The verdicts of PreFilters, filters and extenders on each node; a ``NodeStatuses``.
 
     Parameters
     ----------
     nodes
         All nodes of the snapshot.
     pre
-        Its rejection, if it is one, holds for every node.
+        The outcome of PreFilters; a rejection applies to every node.
     outcome
-        Of the filters; None when a PreFilter rejected the pod before them.
+        The outcome of the filters; None when a PreFilter rejected the pod before them.
     excluded
-        What extenders left of the feasible nodes; None if they excluded nothing.
+        The feasible nodes that extenders accepted; None if they excluded nothing.
 
     Notes
     -----
     A node that was neither rejected nor found feasible in the end (a PreFilter narrowed it away,
-    or an extender left it out without a word) counts as one that preemption cannot help.
+    or an extender excluded it without a reason) counts as a node that preemption cannot help.
 
     *Source*: pkg/scheduler/framework/types.go, NodeToStatus, and pkg/scheduler/schedule_one.go,
     findNodesThatFitPod and findNodesThatPassExtenders (1.36).

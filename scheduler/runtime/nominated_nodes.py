@@ -1,9 +1,9 @@
-"""Nodes as they would be with the pods that are nominated for them.
+"""Nodes with the pods that are nominated for them counted in.
 
 A pod must leave resources for pods of its own or a higher priority that are nominated for a node:
-it has to fit both beside them and without them. So that this stays a matter of columns, the nodes
-with nominated pods are kept a second time, with these pods on them, and brought up to date by
-what changed: the node, or its nominations.
+it has to fit both beside them and without them. So that this stays vectorized, the nodes
+with nominated pods are stored a second time, with these pods on them, and updated when the node or
+its nominations change.
 
     nominator, columns --changes--> one overlay for each priority level --> CrowdedNodes of a cycle
 
@@ -43,9 +43,9 @@ class CrowdedNodes:
     Parameters
     ----------
     view
-        Over columns of its own.
+        A view over separate columns.
     at
-        intp (len(view),): the indices of these nodes in the view that was asked about.
+        intp (len(view),): the indices of these nodes in the requested view.
     pods
         The nominated pods by node name: at least one each.
     """
@@ -60,13 +60,13 @@ class CrowdedNodes:
 
 
 class NominatedNodes:
-    """Gives the crowded nodes of a cycle.
+    """Return the crowded nodes of a cycle.
 
     Notes
     -----
     *Concurrency*: scheduling thread only.
 
-    *Cost*: nothing to speak of while nobody is nominated; otherwise some 10 us for each node that
+    *Cost*: negligible while no pod is nominated; otherwise some 10 us for each node that
     changed or whose nominations changed since the last cycle, and for each level.
     """
 

@@ -1,12 +1,12 @@
-"""The filters over many nodes at once where pods are nominated for some of them.
+"""The vectorized filters for nodes some of which have nominated pods.
 
-Two passes, as if one after the other: the crowded nodes with the nominated pods on them, then all
-nodes as they are. A node that does not pass the first one gets that pass's status. A filter is
-asked about crowded nodes in the cheapest way that is right:
+There are two passes, as if one after the other: the crowded nodes with the nominated pods on them,
+then all nodes as they are. A node that does not pass the first one gets that pass's status. A
+filter runs on crowded nodes in the cheapest way that is correct:
 
-* as the node is, when neither the node's pods nor its notes of the nominated ones bear on it;
-* over the columns of the crowded nodes, when it looks at the pods on a node;
-* node by node, with the pods noted in a copy of the cycle state, where its PreFilter is concerned.
+* on the node as it is, when neither its pods nor the filter's state of nominated pods matter;
+* over the columns of the crowded nodes, when it reads the pods on a node;
+* node by node, with the pods added to a copy of the cycle state, if they concern its PreFilter.
 
 Source: pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods (1.36).
 """
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 
 class CrowdedFilter:
-    """One run of the filters.
+    """Run the filters once over nodes and crowded nodes.
 
     Parameters
     ----------
     nodes
         The nodes as they are.
     crowds
-        Those of them that pods are nominated for; each node at most once.
+        The nodes for which pods are nominated; each node at most once.
 
     Notes
     -----

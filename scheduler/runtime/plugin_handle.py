@@ -1,7 +1,7 @@
-"""What plugins are lent: see :class:`plugins.framework.handle.Handle`.
+"""The handle for plugins: see :class:`plugins.framework.handle.Handle`.
 
-:class:`PluginServices` are the same for all profiles; a :class:`ProfileHandle` adds to them what
-differs between profiles.
+:class:`PluginServices` are the same for all profiles; a :class:`ProfileHandle` adds the services
+that differ between profiles.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PluginActions:
     storage_writer
         Writes volumes and claims, on the I/O loop.
     preemption
-        Carries preemptions out.
+        Executes preemptions.
     """
 
     binder: PodBinder
@@ -58,20 +58,20 @@ class PluginActions:
 
 
 class PluginServices:
-    """The services for plugins, put together from those who give them.
+    """The services for plugins, which all profiles share.
 
     Parameters
     ----------
     known
-        The cluster.
+        The observed state of the cluster.
     watched
-        The latest versions of pods and nodes that the watches brought. Any thread.
+        The latest versions of pods and nodes that the watches reported. Any thread.
     pods
-        Those that wait.
+        The location of every pod.
     actions
         What plugins may have done.
     node_metrics
-        Numbers about nodes that somebody measures.
+        Measured values of nodes.
 
     Notes
     -----
@@ -131,18 +131,18 @@ class PluginServices:
 
 
 class ProfileHandle:
-    """A handle as the plugins of one profile see it: everybody's services and their own.
+    """The handle for the plugins of one profile: the shared services and those of the profile.
 
     Parameters
     ----------
     services
-        Those that all profiles share.
+        The services that all profiles share.
     extenders
-        Those of the profile; None where there are none.
+        The extenders of the profile; None if it has none.
 
     Notes
     -----
-    ``what_if`` is there once all plugins of the profile are made, for as long as the profile is.
+    ``what_if`` is available once all plugins of the profile are created, while the profile exists.
     """
 
     def __init__(self, services: Services, extenders: ExtenderChain | None = None) -> None:
@@ -187,7 +187,7 @@ class ProfileHandle:
 
 
 class _AskingPreemption:
-    """Everybody's preemption with the extenders of one profile."""
+    """The shared preemption service with the extenders of one profile."""
 
     asks_extenders = True
 

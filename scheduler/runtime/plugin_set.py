@@ -1,10 +1,10 @@
-"""The plugins of a profile that judge nodes: in which order, with which weights, and who is asked.
+"""The PreFilter, Filter, PreScore and Score plugins of a profile: order, weights, skips.
 
     pre-filter -> filter -> pre-score -> score, normalise, weigh
 
-All of them, or those of them that one question is for: a plugin whose PreFilter or PreScore skips
-the pod is not asked further, a failure becomes a :class:`PluginError` that names the plugin.
-Whoever asks the filters says what is done with their verdicts (:class:`Verdicts`).
+All plugins run, or a subset of them. A plugin whose PreFilter or PreScore skips the pod is not
+called further; a failure becomes a :class:`PluginError` that names the plugin. The caller of the
+filters defines how their verdicts are used (:class:`Verdicts`).
 
 Source: pkg/scheduler/framework/runtime/framework.go (1.36).
 """
@@ -43,7 +43,7 @@ P = TypeVar("P", bound=Plugin)
 
 @dataclass(frozen=True, slots=True)
 class PreFilterOutcome:
-    """What all PreFilters together said."""
+    """The combined result of all PreFilters."""
 
     status: Status
     node_names: frozenset[str] | None
@@ -60,7 +60,7 @@ _PASSED: Final = PreFilterOutcome(SUCCESS, None, frozenset())
 
 
 class Verdicts(Protocol):
-    """Takes in what one filter after another says of the nodes of a view."""
+    """Receive the verdicts of one filter after another on the nodes of a view."""
 
     def add(self, plugin: str, verdicts: NodeVerdicts) -> bool:
         """Take in the verdicts of the next plugin; return whether another is to be asked."""
@@ -75,12 +75,12 @@ class Verdicts(Protocol):
 
 
 class Mask:
-    """The nodes that filters leave, when nobody wants to know why the others are not among them.
+    """The nodes that filters accept, without the reasons for the rejection of the others.
 
     Parameters
     ----------
     feasible
-        bool (n_nodes,): those that were left before; not changed.
+        bool (n_nodes,): the nodes that were accepted before; not changed.
     """
 
     __slots__ = ("feasible",)
@@ -156,7 +156,7 @@ class PluginSet:
     Parameters
     ----------
     points
-        By extension point; other points than these four are not looked at.
+        The plugins by extension point; other points than these four are ignored.
     weights
         The weight of each scoring plugin.
     wrap

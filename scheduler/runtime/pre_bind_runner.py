@@ -1,4 +1,4 @@
-"""Runs a profile's PreBind plugins, side by side where they allow it.
+"""Run a profile's PreBind plugins, in parallel where they allow it.
 
 Source: pkg/scheduler/framework/runtime/framework.go, RunPreBindPreFlights and RunPreBindPlugins
 (1.36).

@@ -1,4 +1,4 @@
-"""From a configuration to a running profile: plugins made, arguments decoded and checked."""
+"""Build a profile from its configuration: create plugins, decode and check arguments."""
 
 from __future__ import annotations
 

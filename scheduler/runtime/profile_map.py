@@ -1,4 +1,4 @@
-"""The profiles by the ``schedulerName`` that pods ask for."""
+"""The profiles by ``schedulerName``."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 
 
 class Profiles:
-    """All profiles; answers the one question "is this pod ours?".
+    """Store all profiles, and return the profile that is responsible for a pod.
 
     Notes
     -----
     *Concurrency*: any thread; :meth:`swap` replaces all of them at once. A cycle and its binding
-    keep the profile that they began with, so they never see half of a change.
+    use the profile with which they started, so they never see a partial change.
 
-    At the start of the scheduler there is none until the first ones are made, and no pod is ours.
+    At the start of the scheduler there are no profiles until the first ones are created, and no pod
+    belongs to this scheduler.
     """
 
     def __init__(self, frameworks: Iterable[FrameworkRunner] = ()) -> None:
@@ -36,7 +37,7 @@ class Profiles:
     def swap(self, frameworks: Iterable[FrameworkRunner]) -> None:
         """Put these profiles in place of those that there are.
 
-        Whoever keeps anything that a profile said has to be told afterwards: see
+        A caller must then notify every object that stores results of a profile: see
         :class:`scheduler.profiles.profile_swap.ProfileSwap`.
 
         Raises
@@ -59,7 +60,7 @@ class Profiles:
         return self._by_name.get(scheduler_name)
 
     def is_ours(self, pod: Pod) -> bool:
-        """Tell whether the pod asks for one of the profiles."""
+        """Return whether the pod asks for one of the profiles."""
         return pod.spec.scheduler_name in self._by_name
 
     def pre_enqueue(self, pod: Pod) -> Status:

@@ -1,4 +1,4 @@
-"""Pods that a Permit plugin holds between their decision and their binding.
+"""Waiting pods: a Permit plugin holds them between their decision and their binding.
 
 Source: pkg/scheduler/framework/runtime/waiting_pods_map.go (1.36).
 """
@@ -28,16 +28,16 @@ class WaitingPod:
     info
         The pod.
     node_name
-        Where it is going.
+        The node on which it is placed.
     timeouts_s
-        For each plugin that holds it, how long it may, from now on; nothing or less is over at
-        once.
+        For each plugin that holds it, the longest time to hold it, from now on; zero or less ends
+        at once.
     loop
         The I/O loop, on which :meth:`wait` runs.
     clock
         Seconds of a monotonic clock.
     make_lock
-        Makes its lock.
+        Creates its lock.
 
     Notes
     -----
@@ -124,7 +124,7 @@ def _time_is_up(timeout_s: float, plugin: str) -> str:
 
 
 class WaitingPods:
-    """All held pods by UID. *Concurrency*: thread-safe."""
+    """Store all held pods by UID. *Concurrency*: thread-safe."""
 
     def __init__(self, make_lock: MakeLock = threading.Lock) -> None:
         self._lock = make_lock()

@@ -1,4 +1,4 @@
-"""The filters of one profile, asked about nodes as they would be."""
+"""What-if: run the filters of one profile on nodes in a hypothetical state."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class FrameworkWhatIf:
     -----
     *Concurrency*: scheduling thread only.
 
-    Belongs to the framework, which it knows weakly: a profile that is gone takes megabytes with it
-    at once, while the cyclic collector may look hours later.
+    It belongs to the framework and holds a weak reference to it: so a dropped profile frees
+    megabytes at once, while the cyclic garbage collector may run hours later.
     """
 
     def __init__(self, framework: FrameworkRunner) -> None:
@@ -93,7 +93,7 @@ class FrameworkWhatIf:
 
 
 class _Settled(Mask):
-    """The nodes that pass all filters; one may fail on those that do not count any more."""
+    """The nodes that pass all filters; a filter may fail on nodes that are excluded already."""
 
     __slots__ = ()
 
