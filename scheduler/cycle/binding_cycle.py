@@ -52,7 +52,7 @@ class StoppedError(Exception):
 
 
 _STOPPED: Final = Status(
-    Code.ERROR, ("the scheduler is told to stop",), error=StoppedError("told to stop")
+    Code.ERROR, ("the scheduler is shutting down",), error=StoppedError("shutting down")
 )
 
 

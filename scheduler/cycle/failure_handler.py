@@ -179,7 +179,7 @@ class FailureHandler:
         if rejected:
             log.debug("pod is unschedulable", reason=failure.message, **about)
         elif failure.is_over_budget:
-            log.warning("attempt broken off", error=failure.message, **about)
+            log.warning("attempt stopped: budget exceeded", error=failure.message, **about)
         else:
             log.error("scheduling failed", error=failure.message, **about)
         if live is None:

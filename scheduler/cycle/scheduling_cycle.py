@@ -49,7 +49,7 @@ _NOWHERE: Final[Mapping[str, float]] = {}
 
 log = structlog.get_logger(__name__)
 
-BROKEN_OFF = "attempt broken off: the pod needs more than its budget"
+BROKEN_OFF = "attempt stopped: budget exceeded"
 """How the reason of an attempt begins whose budget ran out."""
 
 MIN_FEASIBLE_NODES_TO_FIND = 100
@@ -123,7 +123,7 @@ class SchedulingCycle:
 
     def _broken_off(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Decision:
         budget = state.budget
-        why = f"{BROKEN_OFF} of {budget.limit_s:g} s of CPU time, the next one may use more"
+        why = f"{BROKEN_OFF}, {budget.limit_s:g} s of CPU time; the next attempt may use more"
         decision = self._undecided(framework, info, Status(Code.ERROR, (why,)))
         return replace(
             decision, budget_s=budget.limit_s, ran_out_at=budget.checks, used_s=budget.used_s()
