@@ -144,7 +144,7 @@ class AssumeCache(Generic[K, T]):
 
         Returns
         -------
-        Whether the object was stored.
+        Whether the change was applied.
         """
         subject = new if new is not None else old
         if subject is None:

@@ -217,7 +217,7 @@ class ByteBounded(Generic[K, V]):
 
 
 def remembered(max_bytes: int) -> Callable[[Callable[..., V]], Callable[..., V]]:
-    """Return a caching decorator for a pure function of hashable arguments.
+    """Return a decorator like ``functools.lru_cache`` for a pure function of hashable arguments.
 
     What it returned lately is returned again, within a number of bytes: those of arguments and
     results. A result of None is worked out again each time. Keyword arguments are passed on, and

@@ -400,7 +400,7 @@ class NodesView:
         return np.take(array, rows, axis=-1)
 
     def allocatable(self, resource: str) -> npt.NDArray[np.int64]:
-        """Return int64 (n,): each node's allocatable amount (milli-CPU, bytes or counts)."""
+        """Return int64 (n,): allocatable of a resource by node (milli-CPU, bytes or counts)."""
         row = self.columns.resource_row.get(resource)
         if row is None:
             return np.zeros(len(self), dtype=np.int64)

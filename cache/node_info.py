@@ -207,7 +207,7 @@ class NodeInfo:
         return True
 
     def clone(self) -> NodeInfo:
-        """Return a copy that shares only immutable parts, with its transient part reset.
+        """Return a copy that shares only unchanging parts, with its transient part reset.
 
         *Cost*: proportional to the pods on the node, some 2 us for 30 of them; beyond 512 a
         matter of chunks, see :class:`cache.many_pods.ManyPods`.

@@ -421,7 +421,7 @@ class PodCondition(ApiStruct, frozen=True):
 
 
 class ContainerStatus(ApiStruct, frozen=True):
-    """The resources allocated to a container; they differ from the spec during a resize."""
+    """The resources that the kubelet allocated; they differ from the spec during a resize."""
 
     name: str = ""
     allocated_resources: Mapping[str, Quantity] = EMPTY_QUANTITIES
