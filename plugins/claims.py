@@ -1,6 +1,6 @@
 """The claims of a pod, the messages for missing claims, and the queueing hint for claims.
 
-Source: k8s.io/apimachinery api/errors NewNotFound, with the resources that client-go's listers
+*Source*: k8s.io/apimachinery api/errors NewNotFound, with the resources that client-go's listers
 name, and k8s.io/component-helpers storage/ephemeral (0.36).
 """
 

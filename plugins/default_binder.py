@@ -1,6 +1,6 @@
 """Binds a pod to its node through the API.
 
-Source: pkg/scheduler/framework/plugins/defaultbinder/default_binder.go (1.36).
+*Source*: pkg/scheduler/framework/plugins/defaultbinder/default_binder.go (1.36).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The default plugins of a profile, in their order.
 
-Source: pkg/scheduler/apis/config/v1/default_plugins.go (1.36) with the feature gates as they
+*Source*: pkg/scheduler/apis/config/v1/default_plugins.go (1.36) with the feature gates as they
 stand by default: DynamicResources and NodeDeclaredFeatures are in, GangScheduling,
 TopologyPlacementGenerator and PodGroupPodsCount are not.
 """

@@ -3,7 +3,7 @@
 Each image counts with its size, times the share of the nodes that have it, so that a rare image
 does not attract all its pods to one node.
 
-Source: kube-scheduler 1.36, plugins/imagelocality/image_locality.go.
+*Source*: kube-scheduler 1.36, plugins/imagelocality/image_locality.go.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Only one pod of a node can write a disk of these kinds. Several pods may use it if all of them
 mount it read-only; an EBS volume is exclusive even then.
 
-Source: pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go,
+*Source*: pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go,
 isVolumeConflict (1.36).
 """
 

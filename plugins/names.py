@@ -1,6 +1,6 @@
 """The names of kube-scheduler's plugins, as configuration files and metrics spell them.
 
-Source: pkg/scheduler/framework/plugins/names/names.go (1.36).
+*Source*: pkg/scheduler/framework/plugins/names/names.go (1.36).
 """
 
 from __future__ import annotations

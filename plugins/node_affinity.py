@@ -1,6 +1,6 @@
 """NodeAffinity: places pods on nodes that the pod or the administrator requires or prefers.
 
-Source: pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go (1.36).
+*Source*: pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go (1.36).
 """
 
 from __future__ import annotations

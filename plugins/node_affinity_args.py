@@ -3,7 +3,7 @@
 They contain a node affinity as pods do, but are decoded strictly: the API server checks the
 fields of a pod, but in a configuration a misspelt field would silently match no node.
 
-Source: k8s.io/kube-scheduler config/v1/types_pluginargs.go, NodeAffinityArgs (0.36).
+*Source*: k8s.io/kube-scheduler config/v1/types_pluginargs.go, NodeAffinityArgs (0.36).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The features that a pod needs are inferred from its spec; those of a node are written by its
 kubelet into ``status.declaredFeatures``. A node that declares no feature lacks all of them.
 
-Source: pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go (1.36) and
+*Source*: pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go (1.36) and
 k8s.io/component-helpers nodedeclaredfeatures/features (0.36). Of the features there only these
 two are ever needed to place a pod; the others matter when a pod is changed in place.
 """

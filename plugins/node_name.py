@@ -3,7 +3,7 @@
 A pod with ``spec.nodeName`` normally never reaches a scheduler; the rule matters for what-if
 questions about pods that are placed already.
 
-Source: pkg/scheduler/framework/plugins/nodename/node_name.go (1.36).
+*Source*: pkg/scheduler/framework/plugins/nodename/node_name.go (1.36).
 """
 
 from __future__ import annotations

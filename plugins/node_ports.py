@@ -1,6 +1,6 @@
 """Keeps a pod off nodes on which a host port that it needs is in use.
 
-Source: pkg/scheduler/framework/plugins/nodeports/node_ports.go (1.36).
+*Source*: pkg/scheduler/framework/plugins/nodeports/node_ports.go (1.36).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Keeps pods off cordoned nodes.
 
-Source: pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go (1.36).
+*Source*: pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go (1.36).
 """
 
 from __future__ import annotations

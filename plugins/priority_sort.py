@@ -1,6 +1,6 @@
 """Orders the active queue by priority, and by waiting time within one priority.
 
-Source: pkg/scheduler/framework/plugins/queuesort/priority_sort.go (1.36).
+*Source*: pkg/scheduler/framework/plugins/queuesort/priority_sort.go (1.36).
 """
 
 from __future__ import annotations

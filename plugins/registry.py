@@ -1,6 +1,6 @@
 """The registry of all plugins that Berth has, by name.
 
-Source: pkg/scheduler/framework/plugins/registry.go (1.36) for the names that are kube-scheduler's.
+*Source*: pkg/scheduler/framework/plugins/registry.go (1.36) for kube-scheduler's names.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 NodeAffinity filters by them, and topology spreading selects the nodes that count by them.
 
-Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity, RequiredNodeAffinity (0.36), and
+*Source*: k8s.io/component-helpers scheduling/corev1/nodeaffinity, RequiredNodeAffinity (0.36), and
 pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go, PreFilter (1.36).
 """
 

@@ -5,7 +5,7 @@ counts only if the pod requests it as well, and a name that is neither basic nor
 ``pods``) never counts. The use of CPU and memory is either the sum of the pods' requests or, for
 scores that must not accumulate pods without requests, the use that is assumed for such pods.
 
-Source: kube-scheduler 1.36, plugins/noderesources/resource_allocation.go
+*Source*: kube-scheduler 1.36, plugins/noderesources/resource_allocation.go
 (calculateNodeAllocatableRequest, calculateResourceAllocatableRequest).
 
 # Differs: upstream computes in int64, which overflows, so a node with more than 2**63 / 100
@@ -55,7 +55,7 @@ DEFAULT_RESOURCES = (ResourceSpec(CPU, 1), ResourceSpec(MEMORY, 1))
 def defaulted_resources(specs: Sequence[ResourceSpec] | None) -> tuple[ResourceSpec, ...]:
     """Return the specs with a weight of 1 where none is given; CPU and memory if there are none.
 
-    Source: pkg/scheduler/apis/config/v1/defaults.go (1.36).
+    *Source*: pkg/scheduler/apis/config/v1/defaults.go (1.36).
     """
     if not specs:
         return DEFAULT_RESOURCES

@@ -1,6 +1,6 @@
 """Keeps a pod out of the active queue until all its scheduling gates are removed.
 
-Source: pkg/scheduler/framework/plugins/schedulinggates/scheduling_gates.go (1.36).
+*Source*: pkg/scheduler/framework/plugins/schedulinggates/scheduling_gates.go (1.36).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Keeps pods off nodes with taints that they do not tolerate, and away from soft ones.
 
-Source: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go (1.36).
+*Source*: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go (1.36).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 An inline disk excludes others on its node; a claim with the access mode ReadWriteOncePod excludes
 others everywhere.
 
-Source: pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go (1.36).
+*Source*: pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go (1.36).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A node without any zone or region label is considered to be in all of them.
 
-Source: pkg/scheduler/framework/plugins/volumezone/volume_zone.go and k8s.io/cloud-provider
+*Source*: pkg/scheduler/framework/plugins/volumezone/volume_zone.go and k8s.io/cloud-provider
 volume/helpers/zones.go, LabelZonesToSet (1.36).
 """
 

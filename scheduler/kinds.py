@@ -5,7 +5,7 @@ cluster event a change means, and whether berth can do without the kind. The wat
 metrics and the search for lost events, the permissions checked at the start, the role in the
 chart, and what ``berth explain`` lists all follow :data:`WATCHED`.
 
-Concurrency: immutable.
+*Concurrency*: immutable.
 """
 
 from __future__ import annotations

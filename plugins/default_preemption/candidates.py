@@ -3,7 +3,7 @@
 Columns are evaluated first: a pod that would not fit on a node even without all pods of lower
 priority needs no dry run there. The other nodes get a dry run, one after another.
 
-Source: kube-scheduler 1.36, pkg/scheduler/framework/preemption/preemption.go (findCandidates,
+*Source*: kube-scheduler 1.36, pkg/scheduler/framework/preemption/preemption.go (findCandidates,
 DryRunPreemption).
 """
 

@@ -1,6 +1,6 @@
 """Chooses the candidate on which preemption does the least harm.
 
-Source: kube-scheduler 1.36, pkg/scheduler/framework/preemption/preemption.go
+*Source*: kube-scheduler 1.36, pkg/scheduler/framework/preemption/preemption.go
 (pickOneNodeForPreemption).
 """
 

@@ -1,6 +1,6 @@
 """The dry run of preemption on one node, which selects the victims there.
 
-Source: kube-scheduler 1.36, pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
+*Source*: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go (1.36)
 (SelectVictimsOnNode, filterPodsWithPDBViolation).
 """
 

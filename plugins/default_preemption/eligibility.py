@@ -1,6 +1,6 @@
 """Decides whether a pod may preempt other pods now.
 
-Source: kube-scheduler 1.36, pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
+*Source*: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go (1.36)
 (PodEligibleToPreemptOthers, podTerminatingByPreemption).
 """
 

@@ -1,6 +1,6 @@
 """Orders pods by importance: by priority, then by the time for which a pod has been running.
 
-Source: kube-scheduler 1.36, pkg/scheduler/util/utils.go (MoreImportantPod, GetPodStartTime,
+*Source*: kube-scheduler 1.36, pkg/scheduler/util/utils.go (MoreImportantPod, GetPodStartTime,
 GetEarliestPodStartTime).
 """
 

@@ -1,6 +1,6 @@
 """DefaultPreemption: when a pod fits on no node, less important pods may be evicted.
 
-Source: kube-scheduler 1.36, pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
+*Source*: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go (1.36)
 and pkg/scheduler/framework/preemption/preemption.go (Evaluator.Preempt); for the arguments
 k8s.io/kube-scheduler config/v1/types_pluginargs.go, DefaultPreemptionArgs (0.36) and
 pkg/scheduler/apis/config/{v1/defaults.go, validation/validation_pluginargs.go}.
@@ -225,7 +225,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
 def no_candidates(found: Findings, num_nodes: int) -> str:
     """Return the message, over all nodes, that preemption helps on no node.
 
-    Source: kube-scheduler 1.36, pkg/scheduler/framework/types.go (FitError.Error).
+    *Source*: kube-scheduler 1.36, pkg/scheduler/framework/types.go (FitError.Error).
     """
     reasons: Counter[str] = Counter()
     refusals = found.refusals()

@@ -1,6 +1,6 @@
 """The filter state of InterPodAffinity for one pod: counts by domain, and their changes.
 
-Source: kube-scheduler 1.36, plugins/interpodaffinity/filtering.go.
+*Source*: kube-scheduler 1.36, plugins/interpodaffinity/filtering.go.
 """
 
 from __future__ import annotations

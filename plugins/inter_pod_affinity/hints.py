@@ -1,6 +1,6 @@
 """Queueing hints of InterPodAffinity: changes of pods and nodes that may help a rejected pod.
 
-Source: kube-scheduler 1.36, plugins/interpodaffinity/plugin.go, isSchedulableAfterPodChange and
+*Source*: kube-scheduler 1.36, plugins/interpodaffinity/plugin.go, isSchedulableAfterPodChange and
 isSchedulableAfterNodeChange.
 """
 

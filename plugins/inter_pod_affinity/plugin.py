@@ -1,6 +1,6 @@
 """InterPodAffinity: places pods together with, or apart from, other pods.
 
-Source: kube-scheduler 1.36, pkg/scheduler/framework/plugins/interpodaffinity; for the arguments
+*Source*: kube-scheduler 1.36, pkg/scheduler/framework/plugins/interpodaffinity; for the arguments
 k8s.io/kube-scheduler config/v1/types_pluginargs.go, InterPodAffinityArgs (0.36) and
 pkg/scheduler/apis/config/{v1/defaults.go, validation/validation_pluginargs.go}.
 """

@@ -1,6 +1,6 @@
 """Compiles the terms of the pod to be placed into queries for the pods that they select.
 
-Source: kube-scheduler 1.36, plugins/interpodaffinity/plugin.go
+*Source*: kube-scheduler 1.36, plugins/interpodaffinity/plugin.go
 (mergeAffinityTermNamespacesIfNotEmpty) and filtering.go (podMatchesAllAffinityTerms).
 """
 

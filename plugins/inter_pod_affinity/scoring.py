@@ -1,6 +1,6 @@
 """The score of a domain for a pod: by its own preferences, and by those of the pods there.
 
-Source: kube-scheduler 1.36, plugins/interpodaffinity/scoring.go.
+*Source*: kube-scheduler 1.36, plugins/interpodaffinity/scoring.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The arguments of NodeResourcesFit.
 
-Source: kube-scheduler 1.36, config/v1/types_pluginargs.go, pkg/scheduler/apis/config/v1/defaults.go
+*Source*: config/v1/types_pluginargs.go, pkg/scheduler/apis/config/v1/defaults.go (1.36)
 and pkg/scheduler/apis/config/validation/validation_pluginargs.go (ValidateNodeResourcesFitArgs).
 """
 

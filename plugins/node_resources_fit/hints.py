@@ -1,6 +1,6 @@
 """Queueing hints of NodeResourcesFit: changes that may free the resources that a pod lacked.
 
-Source: kube-scheduler 1.36, plugins/noderesources/fit.go (isSchedulableAfterPodEvent,
+*Source*: kube-scheduler 1.36, plugins/noderesources/fit.go (isSchedulableAfterPodEvent,
 isSchedulableAfterNodeChange, haveAnyRequestedResourcesIncreased).
 """
 

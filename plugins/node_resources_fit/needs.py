@@ -1,6 +1,6 @@
 """The resources that a pod needs, and those of them that a node lacks.
 
-Source: kube-scheduler 1.36, plugins/noderesources/fit.go (computePodResourceRequest,
+*Source*: kube-scheduler 1.36, plugins/noderesources/fit.go (computePodResourceRequest,
 fitsRequest) and resource_allocation.go (calculatePodResourceRequest).
 """
 
@@ -129,7 +129,7 @@ def scored_amounts(info: PodInfo) -> Mapping[str, int]:
     and pod-level requests do not count: kube-scheduler enables neither for this score, though
     it does for the filter and for NodeResourcesBalancedAllocation.
 
-    Source: NewFit and getScorer leave ``enablePodLevelResources`` of the scorer unset.
+    *Source*: NewFit and getScorer leave ``enablePodLevelResources`` of the scorer unset.
     """
     pod = info.pod
     if pod.spec.resources is None and not _has_container_status(pod):

@@ -1,6 +1,6 @@
 """NodeResourcesFit: filters nodes by free resources, and scores them by the resources in use.
 
-Source: kube-scheduler 1.36, plugins/noderesources/fit.go.
+*Source*: kube-scheduler 1.36, plugins/noderesources/fit.go.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ for integers ``a >= 0`` and ``b > 0`` with ``a + b < 2**53`` the rounded quotien
 an integer, because the distance of ``a / b`` from the next integer, at least ``1 / b``, is more
 than half a step of float64 there.
 
-Source: kube-scheduler 1.36, plugins/noderesources/{least_allocated,most_allocated,
+*Source*: kube-scheduler 1.36, plugins/noderesources/{least_allocated,most_allocated,
 requested_to_capacity_ratio}.go, plugins/helper/shape_score.go.
 """
 

@@ -3,7 +3,7 @@
 A claim counts as the volume that it is bound to or, while it is not bound, as the volume that its
 class will provision. In-tree volumes count as volumes of the CSI driver that serves them today.
 
-Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go, filterAttachableVolumes and what
+*Source*: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go, filterAttachableVolumes and what
 it calls (1.36).
 """
 

@@ -1,6 +1,6 @@
 """Queueing hints of NodeVolumeLimits: changes that may help a pod that it rejected.
 
-Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go, isSchedulableAfter... (1.36).
+*Source*: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go, isSchedulableAfter... (1.36).
 """
 
 from __future__ import annotations

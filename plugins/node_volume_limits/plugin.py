@@ -3,7 +3,7 @@
 A driver reports in a node's CSINode how many of its volumes the node can attach. Volumes that
 pods there use and volumes that are attached count, each volume once.
 
-Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go (1.36), without the gate
+*Source*: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go (1.36), without the gate
 VolumeLimitScaling, which is off by default.
 """
 

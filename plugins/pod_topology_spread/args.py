@@ -1,6 +1,6 @@
 """The arguments of PodTopologySpread.
 
-Source: k8s.io/kube-scheduler config/v1/types_pluginargs.go, PodTopologySpreadArgs (0.36);
+*Source*: k8s.io/kube-scheduler config/v1/types_pluginargs.go, PodTopologySpreadArgs (0.36);
 kube-scheduler 1.36, pkg/scheduler/apis/config/v1/defaults.go and
 validation/validation_pluginargs.go, ValidatePodTopologySpreadArgs.
 """

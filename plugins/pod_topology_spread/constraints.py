@@ -1,6 +1,6 @@
 """The spread constraints of one pod: compiled, with every default filled in.
 
-Source: kube-scheduler 1.36, plugins/podtopologyspread/common.go and plugin.go (getConstraints,
+*Source*: kube-scheduler 1.36, plugins/podtopologyspread/common.go and plugin.go (getConstraints,
 systemDefaultConstraints), with the feature gates as they stand by default:
 MatchLabelKeysInPodTopologySpread and NodeInclusionPolicyInPodTopologySpread on.
 """

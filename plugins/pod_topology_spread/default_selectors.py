@@ -1,6 +1,6 @@
 """The default selectors of topology spreading: the pods of a pod's Services and controller.
 
-Source: kube-scheduler 1.36, plugins/helper/spread.go, DefaultSelector and GetPodServices.
+*Source*: kube-scheduler 1.36, plugins/helper/spread.go, DefaultSelector and GetPodServices.
 """
 
 from __future__ import annotations

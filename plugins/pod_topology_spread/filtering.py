@@ -1,6 +1,6 @@
 """The filter state of PodTopologySpread for one pod: matching pods by domain.
 
-Source: kube-scheduler 1.36, plugins/podtopologyspread/filtering.go.
+*Source*: kube-scheduler 1.36, plugins/podtopologyspread/filtering.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Queueing hints of PodTopologySpread: changes that may bring a pod within its maximum skew.
 
-Source: kube-scheduler 1.36, plugins/podtopologyspread/plugin.go, isSchedulableAfterPodChange and
+*Source*: kube-scheduler 1.36, plugins/podtopologyspread/plugin.go, isSchedulableAfterPodChange and
 isSchedulableAfterNodeChange.
 """
 

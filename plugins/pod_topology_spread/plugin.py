@@ -1,6 +1,6 @@
 """PodTopologySpread: keeps matching pods evenly spread over the domains of a topology.
 
-Source: kube-scheduler 1.36, pkg/scheduler/framework/plugins/podtopologyspread.
+*Source*: kube-scheduler 1.36, pkg/scheduler/framework/plugins/podtopologyspread.
 """
 
 from __future__ import annotations

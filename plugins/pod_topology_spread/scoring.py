@@ -1,6 +1,6 @@
 """Scores nodes by the matching pods in their domains, for the soft constraints of one pod.
 
-Source: kube-scheduler 1.36, plugins/podtopologyspread/scoring.go.
+*Source*: kube-scheduler 1.36, plugins/podtopologyspread/scoring.go.
 """
 
 from __future__ import annotations

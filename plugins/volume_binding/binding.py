@@ -5,7 +5,7 @@ name. Here the watch wakes the binding that waits for a claim or a volume, the f
 once, and a pod that was created again with the same name is another pod. Only the pod and the
 node, whose changes do not wake the binding, are checked once a second.
 
-Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, AssumePodVolumes, BindPodVolumes
+*Source*: pkg/scheduler/framework/plugins/volumebinding/binder.go, AssumePodVolumes, BindPodVolumes
 and checkBindings (1.36); k8s.io/component-helpers storage/volume/pv_helpers.go,
 GetBindVolumeToClaim (0.36).
 """

@@ -1,6 +1,6 @@
 """Queueing hints of VolumeBinding: changes that may help a pod that it rejected.
 
-Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go, EventsToRegister and the
+*Source*: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go, EventsToRegister and the
 hint functions (1.36).
 """
 

@@ -3,7 +3,7 @@
 Conditions that do not depend on the node are checked once for each claim. The node affinity of
 the remaining volumes is then evaluated for all nodes at once.
 
-Source: k8s.io/component-helpers storage/volume/pv_helpers.go, FindMatchingVolume (0.36), with the
+*Source*: k8s.io/component-helpers storage/volume/pv_helpers.go, FindMatchingVolume (0.36), with the
 feature gate VolumeAttributesClass on.
 """
 

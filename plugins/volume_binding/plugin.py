@@ -1,6 +1,6 @@
 """VolumeBinding: places pods where their volumes are or can be, and binds volumes before pods.
 
-Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (1.36), with the feature
+*Source*: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (1.36), with the feature
 gates as they stand by default: StorageCapacityScoring off, VolumeAttributesClass on. For the
 arguments k8s.io/kube-scheduler config/v1/types_pluginargs.go, VolumeBindingArgs (0.36) and
 pkg/scheduler/apis/config/{v1/defaults.go, validation/validation_pluginargs.go}.

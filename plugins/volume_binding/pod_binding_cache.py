@@ -6,7 +6,7 @@ state that PreFilter read, so that all nodes of a cycle are judged by the same c
 Only the scalar form stores a decision for a node: the vector form returns only whether there is
 one.
 
-Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, FindPodVolumes, checkBoundClaims,
+*Source*: pkg/scheduler/framework/plugins/volumebinding/binder.go, FindPodVolumes, checkBoundClaims,
 findMatchingVolumes and checkVolumeProvisions (1.36).
 """
 

@@ -1,6 +1,6 @@
 """The claims of a pod, and whether the pod can be scheduled with them at all.
 
-Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (podHasPVCs) and binder.go
+*Source*: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (podHasPVCs) and binder.go
 (GetPodVolumeClaims); k8s.io/component-helpers storage/ephemeral and storage/volume (0.36).
 """
 

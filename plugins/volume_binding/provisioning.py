@@ -1,6 +1,6 @@
 """Finds the nodes on which a volume can be provisioned: class topologies and driver capacities.
 
-Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, checkVolumeProvisions and
+*Source*: pkg/scheduler/framework/plugins/volumebinding/binder.go, checkVolumeProvisions and
 hasEnoughCapacity (1.36); pkg/apis/core/v1/helper/helpers.go, MatchTopologySelectorTerms.
 """
 

@@ -1,6 +1,6 @@
 """Finds the nodes that can reach a volume, over columns and for one node.
 
-Source: k8s.io/component-helpers storage/volume/helpers.go, CheckNodeAffinity (0.36);
+*Source*: k8s.io/component-helpers storage/volume/helpers.go, CheckNodeAffinity (0.36);
 kube-scheduler 1.36, pkg/scheduler/framework/plugins/volumebinding/binder.go, tryTranslatePVToCSI.
 """
 

@@ -1,6 +1,6 @@
 """Build the body of an Event within the API server's limits.
 
-Source: k8s.io/api/events/v1 and client-go tools/events, event_recorder.go (1.36); the limits are
+*Source*: k8s.io/api/events/v1 and client-go tools/events, event_recorder.go (1.36); the limits are
 those of kube-apiserver, pkg/apis/core/validation/events.go.
 """
 
@@ -35,7 +35,7 @@ _CUT_MARK: Final = " ..."
 def cut_note(note: str) -> str:
     """Return a note of at most `NOTE_LIMIT_BYTES` bytes of UTF-8, with a mark where it was cut.
 
-    Source: kube-scheduler 1.36, pkg/scheduler/schedule_one.go, truncateMessage, which counts
+    *Source*: kube-scheduler 1.36, pkg/scheduler/schedule_one.go, truncateMessage, which counts
     bytes too but may cut a character in two.
     """
     if note.isascii():

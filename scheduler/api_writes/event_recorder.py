@@ -2,7 +2,7 @@
 
     event() -> series -> queue -> a few workers -> API server
 
-Source: client-go tools/events, event_broadcaster.go (1.36).
+*Source*: client-go tools/events, event_broadcaster.go (1.36).
 """
 
 from __future__ import annotations

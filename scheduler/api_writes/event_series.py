@@ -3,7 +3,7 @@
 A pod that does not fit is rejected every few minutes, for hours, with the same message. That is one
 Event with a count, not a hundred Events.
 
-Source: client-go tools/events, event_broadcaster.go (1.36).
+*Source*: client-go tools/events, event_broadcaster.go (1.36).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     otherwise      -> condition DisruptionTarget -> DELETE with the pod's UID
                       spared, or the DELETE refused -> the condition is taken back
 
-Source: pkg/scheduler/framework/preemption/executor.go, PreemptPod (1.36).
+*Source*: pkg/scheduler/framework/preemption/executor.go, PreemptPod (1.36).
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class Evictor:
         # Differs: kube-scheduler leaves it where it is, for the disruption controller to take back
         two minutes later; until then a Job takes whatever the pod fails of for a disruption.
 
-        Source: pkg/controller/disruption/disruption.go, syncStalePodDisruption (1.36).
+        *Source*: pkg/controller/disruption/disruption.go, syncStalePodDisruption (1.36).
         """
         namespace, name = victim.namespace, victim.name
         try:
@@ -213,7 +213,7 @@ class Evictor:
     def _condition_patch(self, pod: Pod, message: str) -> dict[str, Any]:
         """Return what is to be changed in the pod's status; empty if it says so already.
 
-        Source: pkg/api/v1/pod/util.go, UpdatePodCondition (1.36).
+        *Source*: pkg/api/v1/pod/util.go, UpdatePodCondition (1.36).
         """
         since = api_time(self._wall_clock())
         for condition in pod.status.conditions:

@@ -1,6 +1,6 @@
 """Compare a pending pod's desired condition with its current one, and build the patch.
 
-Source: pkg/scheduler/schedule_one.go, updatePod; pkg/api/v1/pod/util.go, UpdatePodCondition and
+*Source*: pkg/scheduler/schedule_one.go, updatePod; pkg/api/v1/pod/util.go, UpdatePodCondition and
 CalculatePodConditionObservedGeneration (1.36, where its feature gate is locked to on).
 """
 

@@ -9,7 +9,7 @@ nomination away with the binding, and what came after would stay in a pod that r
 reason a binding waits for the end of a request that was under way before, see
 :meth:`PodStatusWriter.quiet`.
 
-Source: pkg/scheduler/framework/api_calls/pod_status_patch.go and
+*Source*: pkg/scheduler/framework/api_calls/pod_status_patch.go and
 pkg/scheduler/backend/api_dispatcher/call_queue.go (1.36), whose gate SchedulerAsyncAPICalls is off
 by default: then the scheduling thread itself waits for each answer.
 """
@@ -163,7 +163,7 @@ class PodStatusWriter(BackgroundWriter[WantedStatus, str]):
     async def nominate_now(self, pod: Pod, node_name: str) -> None:
         """Set an assumed pod's nominated node name. Tried once, and never raises.
 
-        Source: pkg/scheduler/schedule_one.go, bindingCycle (1.36): that it fails is no reason not
+        *Source*: pkg/scheduler/schedule_one.go, bindingCycle (1.36): that it fails is no reason not
         to bind.
         """
         wanted, metadata = WantedStatus(pod, "", "", node_name), pod.metadata

@@ -7,7 +7,7 @@ Differs: kube-scheduler writes the whole object and gives the attempt up at the 
 write that the server was too busy for is sent again, and an answer that leaves open whether the
 write was made is settled by asking for the object.
 
-Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, bindAPIUpdate (1.36).
+*Source*: pkg/scheduler/framework/plugins/volumebinding/binder.go, bindAPIUpdate (1.36).
 """
 
 from __future__ import annotations

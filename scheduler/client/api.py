@@ -4,7 +4,7 @@ Only this module knows paths, bodies and content types. A failure is the transpo
 :class:`~scheduler.client.errors.ApiError`, unchanged;
 :func:`~scheduler.client.errors.classify` decides what follows from it.
 
-Source: Kubernetes API 1.36: core/v1 pods, pods/binding, pods/status, persistentvolumes and
+*Source*: Kubernetes API 1.36: core/v1 pods, pods/binding, pods/status, persistentvolumes and
 persistentvolumeclaims, events.k8s.io/v1 events, authorization.k8s.io/v1 selfsubjectaccessreviews.
 """
 
@@ -73,7 +73,7 @@ class ListPage(msgspec.Struct, frozen=True):
 class Api:
     """The scheduler's calls to one API server.
 
-    Concurrency: loop-confined.
+    *Concurrency*: loop-confined.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -96,7 +96,7 @@ class Api:
             404: there is no such pod. 409: another pod has the name now, or this one is bound, or
             being deleted.
 
-        Cost: 26 us of CPU, 40 us with TLS, on an idle machine.
+        *Cost*: 26 us of CPU, 40 us with TLS, on an idle machine.
         """
         body = _encode(
             _Binding(

@@ -2,7 +2,7 @@
 
 Every failure is one exception, which reports whether anything had been sent.
 
-Concurrency: loop-confined.
+*Concurrency*: loop-confined.
 """
 
 from __future__ import annotations

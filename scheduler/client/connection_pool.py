@@ -6,7 +6,7 @@ another process: `aiohttp` 106 us, with TLS 130 us; this pool 26 us and 40 us. A
 server on the same two busy cores: 350 us and 125 us. At 1 500 binds a second that is a third of a
 core.
 
-Concurrency: loop-confined.
+*Concurrency*: loop-confined.
 """
 
 from __future__ import annotations

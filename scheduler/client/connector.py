@@ -1,6 +1,6 @@
 """Open connections to the API server: directly or through a proxy, with TLS or without.
 
-Concurrency: loop-confined.
+*Concurrency*: loop-confined.
 """
 
 from __future__ import annotations

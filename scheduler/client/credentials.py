@@ -50,7 +50,7 @@ class Credentials:
     clock
         Monotonic seconds.
 
-    Concurrency: loop-confined.
+    *Concurrency*: loop-confined.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Credentials:
         ClientConfigError
             There is no valid proof and none can be had at this time.
 
-        Cost: a comparison while it is fresh.
+        *Cost*: a comparison while it is fresh.
         """
         now = self._clock()
         if now < self._fresh_until or (now < self._valid_until and self._lock.locked()):

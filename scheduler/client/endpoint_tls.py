@@ -1,6 +1,6 @@
 """Build the TLS context of an extender, or of a similar server, from its configuration.
 
-Source: kube-scheduler 1.36, pkg/scheduler/extender.go (makeTransport); k8s.io/client-go
+*Source*: kube-scheduler 1.36, pkg/scheduler/extender.go (makeTransport); k8s.io/client-go
 transport/transport.go (0.36): data takes precedence over files, a CA replaces the system's, and a
 certificate counts only with its key.
 """

@@ -91,7 +91,7 @@ class ApiError(Exception):
     def is_namespace_terminating(self) -> bool:
         """Whether it was refused because the namespace is being deleted.
 
-        Source: k8s.io/api/core/v1/types.go, NamespaceTerminatingCause (1.36).
+        *Source*: k8s.io/api/core/v1/types.go, NamespaceTerminatingCause (1.36).
         """
         return "NamespaceTerminating" in (self.causes or ())
 

@@ -4,7 +4,7 @@ The client library runs such programs too, but logs their failure instead of rep
 for them without a limit, and knows neither ``provideClusterInfo`` nor commands beside the
 kubeconfig.
 
-Source: client-go 1.36, plugin/pkg/client/auth/exec/exec.go; API group client.authentication.k8s.io.
+*Source*: client-go 1.36, plugin/pkg/client/auth/exec/exec.go; client.authentication.k8s.io.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class ExecPlugin:
             It cannot be found or run, it failed, ran for more than `TIMEOUT_S`, or its answer is
             not an ExecCredential.
 
-        Concurrency: the program runs in a thread's keeping, because child processes of a loop
+        *Concurrency*: the program runs in a thread's keeping, because child processes of a loop
         are at home in the main thread only.
         """
         return await asyncio.to_thread(self._run)

@@ -8,7 +8,7 @@ The parser is strict on purpose. Input that it does not understand raises
 :class:`BadResponseError`, and so does a byte after the end of the response: on a connection where
 the two sides disagree about the end of a response, the next pod would get the verdict on this one.
 
-Source: RFC 9112, sections 4 (status line), 6 (body length), 7.1 (chunked).
+*Source*: RFC 9112, sections 4 (status line), 6 (body length), 7.1 (chunked).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _may_persist(lower_head: bytes) -> bool:
 class Headers(Mapping[str, str]):
     """Header fields by name, in any case; of a repeated field the values joined by ``", "``.
 
-    Cost: made for nothing, parsed at the first look.
+    *Cost*: made for nothing, parsed at the first look.
     """
 
     __slots__ = ("_fields", "_raw")

@@ -6,7 +6,7 @@ second of CPU, and it raises a KeyError or a TypeError for most mistakes in the 
 current context from the last of several files where kubectl takes the first, reads a token file
 once, and swallows the failure of an exec plugin.
 
-Source: client-go 1.36, tools/clientcmd (loader.go: merging; validation.go: what must be there;
+*Source*: client-go 1.36, tools/clientcmd (loader.go: merging; validation.go: what must be there;
 client_config.go: what goes before what) and rest/config.go, InClusterConfig.
 """
 

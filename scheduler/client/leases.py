@@ -4,7 +4,7 @@ What a Lease contains besides the record of the election (labels, annotations, f
 versions) is sent back as it came. Every update names the resourceVersion that it was made from, so
 that of two replicas one is refused.
 
-Source: Kubernetes API 1.36, coordination.k8s.io/v1 leases; client-go tools/leaderelection
+*Source*: Kubernetes API 1.36, coordination.k8s.io/v1 leases; client-go tools/leaderelection
 resourcelock, leaselock.go (0.36).
 """
 

@@ -5,7 +5,7 @@ slows the client down by itself. With `clientConnection.qps` the limit is a toke
 rate. Both pause while the server requests it with Retry-After. If the Retry-After did not come from
 the server itself, only requests of the same kind in the same namespace are held: `Holds`.
 
-Concurrency: loop-confined.
+*Concurrency*: loop-confined.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class TokenBucketLimiter(Limiter):
     clock
         See :class:`Limiter`.
 
-    Source: client-go 1.36, util/flowcontrol/throttle.go.
+    *Source*: client-go 1.36, util/flowcontrol/throttle.go.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Build API paths from names, and classify a path without parsing its names.
 
-Source: Kubernetes API concepts, resource URIs.
+*Source*: Kubernetes API concepts, resource URIs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Find the HTTP proxy of the API server in the environment variables.
 
-Source: golang.org/x/net http/httpproxy, which every Go client of Kubernetes follows; Python's own
+*Source*: golang.org/x/net http/httpproxy, which every Go client of Kubernetes follows; Python's own
 reading of ``NO_PROXY`` knows no CIDR ranges, and in a cluster the server's host is an address.
 """
 

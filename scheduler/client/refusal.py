@@ -3,7 +3,7 @@
 The API server describes an error in a Status object; a gateway before it sends a page of HTML, or
 no body. Either becomes an :class:`~scheduler.client.errors.ApiError`.
 
-Source: apimachinery 1.36, pkg/apis/meta/v1/types.go, Status and StatusReason.
+*Source*: apimachinery 1.36, pkg/apis/meta/v1/types.go, Status and StatusReason.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ A stream has a connection of its own. It breaks when nothing has arrived for a w
 detects that; it is set again when it fires, not with each chunk. A reader that falls behind pauses
 reading from the socket, so its memory does not grow.
 
-Concurrency: loop-confined; one reader.
+*Concurrency*: loop-confined; one reader.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Format times as the API writes them.
 
-Source: k8s.io/apimachinery/pkg/apis/meta/v1, Time and MicroTime (1.36).
+*Source*: k8s.io/apimachinery/pkg/apis/meta/v1, Time and MicroTime (1.36).
 """
 
 from __future__ import annotations

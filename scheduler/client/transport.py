@@ -114,7 +114,7 @@ class Transport:
     measure
         Told of every request, for metrics; None for nobody.
 
-    Concurrency: loop-confined.
+    *Concurrency*: loop-confined.
     """
 
     def __init__(
@@ -250,7 +250,7 @@ class Transport:
         refuse in plain text, before they know what a request wants. A write that is refused with
         a Status has come through: that is the word of admission or storage about this resource.
 
-        Source: k8s.io/apiserver/pkg/server/filters, priority-and-fairness.go and
+        *Source*: k8s.io/apiserver/pkg/server/filters, priority-and-fairness.go and
         with_retry_after.go (0.36).
         """
         if error.path.endswith("/eviction"):

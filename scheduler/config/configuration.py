@@ -1,6 +1,6 @@
 """Define the structs of a KubeSchedulerConfiguration, version v1.
 
-Source: k8s.io/kube-scheduler config/v1/types.go and k8s.io/component-base config/v1alpha1/types.go
+*Source*: kube-scheduler config/v1/types.go and component-base config/v1alpha1/types.go in k8s.io
 (0.36), with the defaults of kube-scheduler 1.36, pkg/scheduler/apis/config/v1/defaults.go.
 
 # Differs: a lease is called berth, never kube-scheduler, which belongs to the cluster's own

@@ -1,6 +1,6 @@
 """Set the defaults of a configuration: for absent fields, and for zero where it means absent.
 
-Source: kube-scheduler 1.36, pkg/scheduler/apis/config/v1/defaults.go; k8s.io/component-base
+*Source*: kube-scheduler 1.36, pkg/scheduler/apis/config/v1/defaults.go; k8s.io/component-base
 config/v1alpha1/defaults.go (0.36).
 """
 

@@ -7,7 +7,7 @@ rules: ``1:30`` and dates are text, ``0o17`` is a number, ``y`` is true.
 Nothing in a file can make this costly: its size, its depth and the number of values after
 aliases are laid open are capped, and no YAML tag makes an object of a class.
 
-Source: k8s.io/apimachinery pkg/runtime/serializer/json (strict); go.yaml.in/yaml/v2 resolve.go.
+*Source*: k8s.io/apimachinery pkg/runtime/serializer/json (strict); go.yaml.in/yaml/v2 resolve.go.
 """
 
 from __future__ import annotations

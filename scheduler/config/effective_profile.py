@@ -1,6 +1,6 @@
 """Resolve the effective profiles of a configuration: plugins in order, weights, arguments.
 
-Source: kube-scheduler 1.36, pkg/scheduler/framework/runtime/framework.go (NewFramework),
+*Source*: kube-scheduler 1.36, pkg/scheduler/framework/runtime/framework.go (NewFramework),
 pkg/scheduler/profile/profile.go and pkg/scheduler/apis/config/validation/validation.go.
 
 # Differs: the queueSort plugin must be the same in all profiles; upstream compares the file's
@@ -180,7 +180,7 @@ def leave_to_extenders(
 
     Where there are such resources, they replace ``ignoredResources``.
 
-    Source: kube-scheduler 1.36, pkg/scheduler/scheduler.go (buildExtenders).
+    *Source*: kube-scheduler 1.36, pkg/scheduler/scheduler.go (buildExtenders).
     """
     ignored = tuple(
         resource.name

@@ -1,6 +1,6 @@
 """Define the structs of HTTP extenders in a configuration file.
 
-Source: k8s.io/kube-scheduler config/v1/types.go (0.36): Extender, ExtenderManagedResource,
+*Source*: k8s.io/kube-scheduler config/v1/types.go (0.36): Extender, ExtenderManagedResource,
 ExtenderTLSConfig; the default time-out is that of kube-scheduler 1.36, pkg/scheduler/extender.go.
 """
 

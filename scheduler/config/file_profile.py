@@ -1,6 +1,6 @@
 """Define the structs of profiles in a configuration file.
 
-Source: k8s.io/kube-scheduler config/v1/types.go (0.36): KubeSchedulerProfile, Plugins, PluginSet,
+*Source*: k8s.io/kube-scheduler config/v1/types.go (0.36): KubeSchedulerProfile, Plugins, PluginSet,
 Plugin, PluginConfig; later versions for the fields that are named with theirs.
 """
 

@@ -1,6 +1,6 @@
 """Parse and format durations in Go's format: ``1m30s``, ``1.5h``, ``300ms``.
 
-Source: Go 1.26, time/format.go (ParseDuration) and time/time.go (Duration.String); in Kubernetes
+*Source*: Go 1.26, time/format.go (ParseDuration) and time/time.go (Duration.String); in Kubernetes
 objects they stand as text, k8s.io/apimachinery pkg/apis/meta/v1/duration.go (0.36).
 """
 

@@ -1,6 +1,6 @@
 """List the settings of a configuration that berth ignores.
 
-Source: of the fields, k8s.io/kube-scheduler config/v1/types.go (0.36).
+*Source*: of the fields, k8s.io/kube-scheduler config/v1/types.go (0.36).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ data to structs (:mod:`~scheduler.config.strict_decoding`), defaults, rules
 (:mod:`~scheduler.config.validation`), plugin arguments and plugin sets. Within a step all errors
 are collected; a step that depends on the success of the previous one is skipped if that failed.
 
-Source: Kubernetes documentation, "Scheduler Configuration" (the migrations of each version), and
+*Source*: Kubernetes documentation, "Scheduler Configuration" (the migrations of each version), and
 KEP-785 for the versions in which each one came and went.
 """
 

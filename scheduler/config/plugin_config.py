@@ -1,6 +1,6 @@
 """Decode the plugin arguments of a profile strictly, check them, and make them immutable.
 
-Source: k8s.io/kube-scheduler config/v1/types.go (PluginConfig.decodeNestedObjects, 0.36);
+*Source*: k8s.io/kube-scheduler config/v1/types.go (PluginConfig.decodeNestedObjects, 0.36);
 kube-scheduler 1.36, pkg/scheduler/apis/config/validation/validation.go (validatePluginConfig).
 
 # Differs: arguments of NodeResourcesFit are checked like all others; upstream looks for them
@@ -9,7 +9,7 @@ kube-scheduler 1.36, pkg/scheduler/apis/config/validation/validation.go (validat
 Arguments of kube-scheduler's plugins that are not among ours are checked all the same: a file that
 kube-scheduler takes must load, and a mistake in it must be found.
 
-Source: k8s.io/kube-scheduler config/v1/types_pluginargs.go and types.go (0.36); kube-scheduler
+*Source*: k8s.io/kube-scheduler config/v1/types_pluginargs.go and types.go (0.36); kube-scheduler
 1.36, pkg/scheduler/apis/config/v1/defaults.go and validation/validation_pluginargs.go, with the
 feature gates as they stand by default: StorageCapacityScoring off, those of dynamic resource
 allocation on.

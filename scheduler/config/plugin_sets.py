@@ -4,7 +4,7 @@ A file's sets are laid over the default ones, then each plugin of ``multiPoint``
 the points that it serves. A point's own set takes precedence over the file's ``multiPoint``, and
 that over the defaults.
 
-Source: kube-scheduler 1.36, pkg/scheduler/apis/config/v1/default_plugins.go (mergePluginSet) and
+*Source*: kube-scheduler 1.36, pkg/scheduler/apis/config/v1/default_plugins.go (mergePluginSet) and
 pkg/scheduler/framework/runtime/framework.go (expandMultiPointPlugins, getValidScoreWeights).
 """
 

@@ -4,7 +4,7 @@ What is printed is again a KubeSchedulerConfiguration: every default is written 
 extension point lists its plugins, and the defaults are switched off so that reading it gives the
 same profiles. Ignored settings are listed in comments.
 
-Source: kube-scheduler's ``--write-config-to`` for the idea, cmd/kube-scheduler/app (1.36).
+*Source*: kube-scheduler's ``--write-config-to`` for the idea, cmd/kube-scheduler/app (1.36).
 """
 
 from __future__ import annotations

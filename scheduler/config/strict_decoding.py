@@ -4,7 +4,7 @@ A name that the struct does not know, a missing required field, a value of the w
 of its bounds is an error. As in Kubernetes' own reader, null stands for "not given", a number
 without fraction is an integer however it is written, bytes are base64 and durations are Go's.
 
-Source: k8s.io/apimachinery pkg/runtime/serializer/json (strict decoding); sigs.k8s.io/json.
+*Source*: k8s.io/apimachinery pkg/runtime/serializer/json (strict decoding); sigs.k8s.io/json.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Check a decoded configuration against the rules beyond the types of its fields.
 
-Source: kube-scheduler 1.36, pkg/scheduler/apis/config/validation/validation.go;
+*Source*: kube-scheduler 1.36, pkg/scheduler/apis/config/validation/validation.go;
 k8s.io/component-base config/validation/validation.go; for what upstream only detects when it
 starts, k8s.io/client-go tools/leaderelection and transport (0.36).
 """

@@ -4,7 +4,7 @@
     any failure -> undo: unreserve, forget, wake waiting pods, failure handler
     shutdown -> a pod that waits on permit or is in pre-bind is undone without a report
 
-Source: pkg/scheduler/schedule_one.go, bindingCycle and handleBindingCycleError (1.36).
+*Source*: pkg/scheduler/schedule_one.go, bindingCycle and handleBindingCycleError (1.36).
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class BindingCycles:
         is said of it: to the next scheduler it is a pod nominated for the node where it was going,
         which is tried first.
 
-        Source: cmd/kube-scheduler/app/server.go, Run (1.36): the context ends, and with it the
+        *Source*: cmd/kube-scheduler/app/server.go, Run (1.36): the context ends, and with it the
         wait on permit, PreBind and, sooner or later, the process; nominations stay.
         """
         until_s = self._clock() + timeout_s

@@ -4,7 +4,7 @@
       | update the       | choose a node, or   | assume, reserve, permit;  |
       | snapshot         | collect the reasons | or report the reasons     |
 
-Source: pkg/scheduler/schedule_one.go (1.36), which traces schedulePod beyond 100 ms.
+*Source*: pkg/scheduler/schedule_one.go (1.36), which traces schedulePod beyond 100 ms.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scheduler.metrics.cycle_metrics import CycleMetrics
 
 DEFAULT_SLOW_CYCLE_S: Final = 0.1
-"""Source: schedulePod, in the file above."""
+"""*Source*: schedulePod, in the file above."""
 
 _QUIET_S: Final = 1.0
 

@@ -1,6 +1,6 @@
 """Handle a failed attempt: return the pod to the queue, record Event and condition.
 
-Source: pkg/scheduler/schedule_one.go, handleSchedulingFailure (1.36).
+*Source*: pkg/scheduler/schedule_one.go, handleSchedulingFailure (1.36).
 """
 
 from __future__ import annotations

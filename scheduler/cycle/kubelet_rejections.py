@@ -5,7 +5,7 @@ NUMA nodes of its CPUs, its static pods. A pod that it rejects has failed for go
 creates another one, which would be placed on the same node and rejected again, as fast as the
 controller, the scheduler and the kubelet work.
 
-Source: pkg/kubelet/lifecycle/predicate.go and handlers.go, pkg/kubelet/cm (1.36), for the reasons.
+*Source*: pkg/kubelet/lifecycle/predicate.go and handlers.go, pkg/kubelet/cm (1.36).
 """
 
 from __future__ import annotations

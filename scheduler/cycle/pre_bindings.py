@@ -3,7 +3,7 @@
 Until the binding itself begins, a pod can still be returned to the queue without any write: then a
 more important pod need not evict it.
 
-Source: pkg/scheduler/framework/runtime/pods_in_prebind_map.go and pkg/scheduler/schedule_one.go,
+*Source*: pkg/scheduler/framework/runtime/pods_in_prebind_map.go and pkg/scheduler/schedule_one.go,
 bindingCycle (1.36).
 """
 

@@ -9,7 +9,7 @@ queue. So the last victim is evicted separately, and from then on the watch deci
 reported that victim's deletion, the preemption has ended, even before the response to our DELETE.
 Otherwise the only remaining event could arrive while the pod is still kept out.
 
-Source: pkg/scheduler/framework/preemption/executor.go, prepareCandidateAsync (1.36).
+*Source*: pkg/scheduler/framework/preemption/executor.go, prepareCandidateAsync (1.36).
 """
 
 from __future__ import annotations

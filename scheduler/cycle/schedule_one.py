@@ -1,6 +1,6 @@
 """The scheduling loop: pop a pod, update the snapshot, decide, assume, start its binding.
 
-Source: pkg/scheduler/schedule_one.go, ScheduleOne (1.36).
+*Source*: pkg/scheduler/schedule_one.go, ScheduleOne (1.36).
 """
 
 from __future__ import annotations

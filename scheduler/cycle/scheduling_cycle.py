@@ -5,7 +5,7 @@
 
 Only the cycle state is changed here; :mod:`scheduler.cycle.schedule_one` executes the decision.
 
-Source: pkg/scheduler/schedule_one.go, schedulePod and findNodesThatFitPod (1.36).
+*Source*: pkg/scheduler/schedule_one.go, schedulePod and findNodesThatFitPod (1.36).
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ class SchedulingCycle:
 
         A failure on the way only means that all nodes are looked at.
 
-        Source: evaluateNominatedNode, in the same file.
+        *Source*: evaluateNominatedNode, in the same file.
         """
         row = self.snapshot.columns.row_of.get(name)
         if row is None:

@@ -1,6 +1,6 @@
 """Write the cache and the queue, and compare the cache with the watches.
 
-Source: pkg/scheduler/backend/cache/debugger (1.36), which writes both into the log on SIGUSR2.
+*Source*: pkg/scheduler/backend/cache/debugger (1.36), which writes both into the log on SIGUSR2.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class Diagnosis:
     def message(self) -> str:
         """Return the sentence for people, in kube-scheduler's words and order.
 
-        Source: pkg/scheduler/framework/types.go, FitError.Error (1.36).
+        *Source*: pkg/scheduler/framework/types.go, FitError.Error (1.36).
         """
         text = f"0/{self.num_nodes} nodes are available:"
         if self.pre_filter is not None and self.pre_filter.message:
@@ -99,7 +99,7 @@ class Diagnosis:
 
         Then nobody knows whether the pod is unschedulable.
 
-        Source: pkg/scheduler/framework/runtime/framework.go, RunFilterPlugins (1.36).
+        *Source*: pkg/scheduler/framework/runtime/framework.go, RunFilterPlugins (1.36).
         """
         for group in self.rejected:
             status = group.status

@@ -1,6 +1,6 @@
 """Apply changes of all kinds except pods and nodes to the known cluster and the queue.
 
-Source: pkg/scheduler/eventhandlers.go, addAllEventHandlers (1.36).
+*Source*: pkg/scheduler/eventhandlers.go, addAllEventHandlers (1.36).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Only this module makes that decision. A pod is in one of three states: *assigned
 *ours* (it is pending for one of our profiles), *foreign* (of another scheduler, ended, or deleted).
 A change from one state to another is applied as a removal from one and an addition to the other.
 
-Source: pkg/scheduler/eventhandlers.go (1.36).
+*Source*: pkg/scheduler/eventhandlers.go (1.36).
 """
 
 from __future__ import annotations
@@ -350,7 +350,7 @@ def node_update(old: Node, new: Node) -> Action:
     A node that is cordoned is no news to anybody; one that is uncordoned counts as one whose
     taints changed. Only annotations that are kept count.
 
-    Source: pkg/scheduler/framework/events.go, NodeSchedulingPropertiesChange (1.36).
+    *Source*: pkg/scheduler/framework/events.go, NodeSchedulingPropertiesChange (1.36).
     """
     action = Action(0)
     uncordoned = old.spec.unschedulable and not new.spec.unschedulable

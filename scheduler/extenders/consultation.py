@@ -1,6 +1,6 @@
 """Calls the extenders for one pod in one scheduling cycle.
 
-Source: kube-scheduler 1.36, pkg/scheduler/schedule_one.go, findNodesThatPassExtenders and
+*Source*: kube-scheduler 1.36, pkg/scheduler/schedule_one.go, findNodesThatPassExtenders and
 prioritizeNodes.
 """
 
@@ -135,7 +135,7 @@ class Consultation:
         ExtenderError
             When an extender fails that is not ignorable.
 
-        Source: kube-scheduler 1.36, pkg/scheduler/framework/preemption/preemption.go
+        *Source*: kube-scheduler 1.36, pkg/scheduler/framework/preemption/preemption.go
         (callExtenders).
         """
         if not candidates or not self._preemptors:

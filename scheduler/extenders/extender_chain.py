@@ -1,6 +1,6 @@
 """The chain of all extenders of a configuration, in the order in which they are called.
 
-Source: kube-scheduler 1.36, pkg/scheduler/scheduler.go (buildExtenders) and schedule_one.go
+*Source*: kube-scheduler 1.36, pkg/scheduler/scheduler.go (buildExtenders) and schedule_one.go
 (extendersBinding).
 """
 

@@ -1,6 +1,6 @@
 """One HTTP extender: its requests, and the meaning of its responses.
 
-Source: kube-scheduler 1.36, pkg/scheduler/extender.go.
+*Source*: kube-scheduler 1.36, pkg/scheduler/extender.go.
 """
 
 from __future__ import annotations

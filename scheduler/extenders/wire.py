@@ -3,7 +3,7 @@
 Keys have the names of the fields of Go's structs. A response may write them in any case, and null
 for empty values, because Go's decoder, for which extenders are written, accepts both.
 
-Source: k8s.io/kube-scheduler extender/v1/types.go (0.36).
+*Source*: k8s.io/kube-scheduler extender/v1/types.go (0.36).
 """
 
 from __future__ import annotations

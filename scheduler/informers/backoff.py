@@ -22,7 +22,7 @@ class Backoff:
     rng
         Where the random half comes from.
 
-    Concurrency: loop-confined.
+    *Concurrency*: loop-confined.
     """
 
     def __init__(

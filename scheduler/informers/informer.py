@@ -1,6 +1,6 @@
 """Provide one resource to the rest of the scheduler: a store to read, and handlers to call.
 
-Concurrency: loop-confined, but for the reading methods and properties, which any thread may use.
+*Concurrency*: loop-confined, but for the reading methods and properties, which any thread may use.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class InformerFactory:
     on_death
         Called with the name of an informer that ends without being stopped.
 
-    Concurrency: loop-confined, but for `all`.
+    *Concurrency*: loop-confined, but for `all`.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 The metadata is less than half of the bytes of the objects themselves, and of each object only the
 identity and the version are decoded.
 
-Source: Kubernetes API concepts, "Metadata-only fetches".
+*Source*: Kubernetes API concepts, "Metadata-only fetches".
 """
 
 from __future__ import annotations

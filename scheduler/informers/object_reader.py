@@ -49,7 +49,7 @@ class ObjectReader(Generic[T]):
     struct
         What objects are decoded to.
 
-    Concurrency: not thread-safe.
+    *Concurrency*: not thread-safe.
     """
 
     def __init__(self, kind: ObjectKind[T], transform: Callable[[T], T] | None = None) -> None:

@@ -1,6 +1,6 @@
 """Log the problems of a reflector: each problem once as a warning, and its end.
 
-Concurrency: loop-confined.
+*Concurrency*: loop-confined.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@
 The store and the last version are kept through every step. A reflector that may not list or watch
 any more keeps its objects, and keeps retrying.
 
-Source: client-go 1.36, tools/cache/reflector.go. Differs: client-go goes to pages on any refusal of
-a streaming list; here one that only failed is tried again first, because pages cost the server
-more.
+*Source*: client-go 1.36, tools/cache/reflector.go. Differs: client-go lists in pages after any
+refusal of a streaming list. Here a streaming list that only failed is retried first, because pages
+cost the server more.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ class Ending(NamedTuple):
 def ending_of(status: int | None, reason: str, message: str, retry_after_s: float | None) -> Ending:
     """Return what follows from an error, be it an HTTP answer, an ERROR event or no answer.
 
-    Source: k8s.io/apimachinery 1.36, pkg/api/errors (410 comes as Gone or Expired);
+    *Source*: k8s.io/apimachinery 1.36, pkg/api/errors (410 comes as Gone or Expired);
     k8s.io/apiserver 1.36, pkg/storage/errors.go (a version from the future is a Timeout).
     """
     if status == 410 or reason in ("Expired", "Gone"):

@@ -8,7 +8,7 @@ is a deletion and an addition, and a deletion that was missed is reported when a
 It never goes back in time: for one UID, a resourceVersion older than the stored one is dropped,
 except in a list that is adopted because etcd was restored.
 
-Concurrency: one writer. Readers may live in other threads: each reading method is one atomic
+*Concurrency*: one writer. Readers may live in other threads: each reading method is one atomic
 operation on a dict under the GIL and sees the store between two objects, never inside one.
 """
 
@@ -61,7 +61,7 @@ class Delta(msgspec.Struct, Generic[T], frozen=True, gc=False):
 class Store(Generic[T]):
     """Objects by UID, with an index by namespace and name.
 
-    Cost: 0.2-0.3 KiB for each object besides the object.
+    *Cost*: 0.2-0.3 KiB for each object besides the object.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Store(Generic[T]):
     def objects(self, namespace: str | None = None) -> list[T]:
         """Return all objects, or those of one namespace, in no particular order.
 
-        Cost: linear in what is returned.
+        *Cost*: linear in what is returned.
         """
         if namespace is None:
             return list(self._by_uid.values())
@@ -160,7 +160,7 @@ class Store(Generic[T]):
             Whether the list is to be believed although it is older: every object that differs is
             taken.
 
-        Cost: linear in the list and the store; 0.5 us for an unchanged object.
+        *Cost*: linear in the list and the store; 0.5 us for an unchanged object.
         """
         deltas: list[Delta[T]] = []
         by_uid = self._by_uid

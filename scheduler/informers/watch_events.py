@@ -1,6 +1,6 @@
 """Define the events of a watch, one struct for each type of event.
 
-Concurrency: immutable.
+*Concurrency*: immutable.
 """
 
 from __future__ import annotations

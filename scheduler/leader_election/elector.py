@@ -6,7 +6,7 @@
 The same Lease fields as client-go's, so that `kubectl get lease` and other schedulers' tools read
 them. Each request has a timeout of its own; none is waited for past the renew deadline.
 
-Source: client-go tools/leaderelection, leaderelection.go (0.36); kube-scheduler 1.36,
+*Source*: client-go tools/leaderelection, leaderelection.go (0.36); kube-scheduler 1.36,
 cmd/kube-scheduler/app/server.go.
 """
 

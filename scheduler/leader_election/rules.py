@@ -3,7 +3,7 @@
 A Lease is valid for its duration from the moment when *this* process first saw its record as it is.
 The times in it are another machine's, and are not compared with anything.
 
-Source: client-go tools/leaderelection, leaderelection.go, tryAcquireOrRenew (0.36).
+*Source*: client-go tools/leaderelection, leaderelection.go, tryAcquireOrRenew (0.36).
 """
 
 from __future__ import annotations

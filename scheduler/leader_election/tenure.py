@@ -13,7 +13,7 @@ duration at least: nobody can have seen it earlier than it was sent. So
 The second is invariant I6. Whether the event loop, the process or the machine was suspended
 meanwhile does not matter: each write checks the fence, which reads a clock.
 
-Source: client-go tools/leaderelection, leaderelection.go (0.36), renew and OnStoppedLeading.
+*Source*: client-go tools/leaderelection, leaderelection.go (0.36), renew and OnStoppedLeading.
 """
 
 from __future__ import annotations

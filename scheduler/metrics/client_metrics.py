@@ -1,6 +1,6 @@
 """Count requests to the API server in client-go's metrics.
 
-Source: k8s.io/component-base/metrics/prometheus/restclient/metrics.go (0.36).
+*Source*: k8s.io/component-base/metrics/prometheus/restclient/metrics.go (0.36).
 """
 
 from __future__ import annotations

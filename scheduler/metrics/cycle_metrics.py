@@ -9,7 +9,7 @@ it.
 # attempt; nothing is stored after a cycle or flushed as a whole, so two of its metrics have no
 # meaning here.
 
-Source: pkg/scheduler/metrics/metrics.go and pkg/scheduler/framework/runtime/framework.go (1.36).
+*Source*: pkg/scheduler/metrics/metrics.go and pkg/scheduler/framework/runtime/framework.go (1.36).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Declare the names, help texts, labels and buckets of metrics: first counters, then gauges.
 
-Source: pkg/scheduler/metrics/metrics.go (1.36) for all that begin with ``scheduler_``.
+*Source*: pkg/scheduler/metrics/metrics.go (1.36) for all that begin with ``scheduler_``.
 """
 
 from __future__ import annotations

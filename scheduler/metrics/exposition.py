@@ -4,7 +4,7 @@ Berth writes the text itself: a client library makes an object of each sample an
 long,
 while the scheduling thread waits for the interpreter.
 
-Source: Prometheus text format 0.0.4 and OpenMetrics 1.0; k8s.io/component-base/metrics (0.36) for
+*Source*: Prometheus text format 0.0.4 and OpenMetrics 1.0; k8s.io/component-base/metrics (0.36) for
 the spelling: bucket bounds as Go writes them (``le="1"``), no ``_created`` series.
 """
 
@@ -138,7 +138,7 @@ def _number(value: float) -> str:
 def go_number(value: float) -> str:
     """Return a number as Go writes it: ``1``, ``0.001``, ``1e-05``, ``1.048576e+06``, ``+Inf``.
 
-    Source: Go 1.26, strconv/ftoa.go, format ``g`` with the fewest digits.
+    *Source*: Go 1.26, strconv/ftoa.go, format ``g`` with the fewest digits.
     """
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"

@@ -1,6 +1,6 @@
 """Report the requests and limits of each pod: ``/metrics/resources``.
 
-Source: pkg/scheduler/metrics/resources/resources.go and k8s.io/component-helpers/resource (1.36).
+*Source*: pkg/scheduler/metrics/resources/resources.go and k8s.io/component-helpers/resource (1.36).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Report the standard process metrics of Prometheus clients.
 
-Source: Prometheus, "Writing client libraries", process metrics.
+*Source*: Prometheus, "Writing client libraries", process metrics.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parse the response of a Prometheus server into one number for each node.
 
-Source: Prometheus 2.42, web/api/v1 (the query endpoint's JSON); numbers stand there as text,
+*Source*: Prometheus 2.42, web/api/v1 (the query endpoint's JSON); numbers stand there as text,
 ``NaN`` and ``+Inf`` among them.
 """
 

@@ -5,7 +5,7 @@ rejected, and by which plugin. The event must not be lost either, or the pod wou
 although the cluster has changed. So one list holds the events for all attempts, and each attempt
 records the position in it at which it started. Events older than the oldest attempt are dropped.
 
-Source: pkg/scheduler/backend/queue/active_queue.go, inFlightPods and inFlightEvents (1.36).
+*Source*: pkg/scheduler/backend/queue/active_queue.go, inFlightPods and inFlightEvents (1.36).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Nominated pods: preemption makes space for them on a node.
 
-Source: pkg/scheduler/backend/queue/nominator.go (1.36).
+*Source*: pkg/scheduler/backend/queue/nominator.go (1.36).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ A gated pod is a pod that a PreEnqueue plugin keeps out. PreEnqueue runs when a 
 or backoff and never for a pod that keeps its state, so a pod that a filter rejected becomes gated
 only when an event would have woken it. Only a new policy runs PreEnqueue for all pods again.
 
-Source: pkg/scheduler/backend/queue/scheduling_queue.go (1.36). There, gated pods share a map with
+*Source*: pkg/scheduler/backend/queue/scheduling_queue.go (1.36). There, gated pods share a map with
 the unschedulable ones; apart, they cost nothing to the events that cannot concern them.
 """
 

@@ -1,6 +1,6 @@
 """Check whether a cluster event is worth another attempt for a rejected pod.
 
-Source: pkg/scheduler/backend/queue/scheduling_queue.go, isPodWorthRequeuing (1.36).
+*Source*: pkg/scheduler/backend/queue/scheduling_queue.go, isPodWorthRequeuing (1.36).
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class WakeUps:
     def after_attempt(self, queued: QueuedPod, attempt: Attempt, in_flight: InFlight) -> Verdict:
         """Judge all that happened while a pod was tried.
 
-        Source: determineSchedulingHintForInFlightPod, in the same file.
+        *Source*: determineSchedulingHintForInFlightPod, in the same file.
         """
         if not queued.was_refused:
             return Verdict.AFTER_BACKOFF

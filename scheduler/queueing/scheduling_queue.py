@@ -10,7 +10,7 @@
 Each pod is in exactly one state of :mod:`scheduler.queueing.queue_states`, and moves by the table
 there.
 
-Source: pkg/scheduler/backend/queue/scheduling_queue.go (1.36), with queueing hints and
+*Source*: pkg/scheduler/backend/queue/scheduling_queue.go (1.36), with queueing hints and
 SchedulerPopFromBackoffQ on, as they are by default.
 """
 

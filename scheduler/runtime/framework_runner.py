@@ -3,7 +3,7 @@
 An exception in a plugin becomes an ``Error`` status that carries the plugin's name; it ends
 this pod's cycle and nothing else.
 
-Source: pkg/scheduler/framework/runtime/framework.go (1.36); RunFilterPluginsWithNominatedPods for
+*Source*: pkg/scheduler/framework/runtime/framework.go (1.36); RunFilterPluginsWithNominatedPods for
 nominated pods.
 """
 

@@ -4,7 +4,7 @@ Plugins are wrapped when their profile is built, extension points where they are
 records in the marks of the cycle that a call has ended. A cycle state without marks, such as that
 of a what-if, records nothing.
 
-Source: pkg/scheduler/framework/runtime/instrumented_plugins.go (1.36).
+*Source*: pkg/scheduler/framework/runtime/instrumented_plugins.go (1.36).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A decision, a rehearsal, an explanation and a shadow use the same functions, so 
 cannot differ. Only the cycle state is changed, by the plugins. PostFilter is not called, because it
 may evict pods; nor are extenders, because they may record the requests.
 
-Source: pkg/scheduler/schedule_one.go, findNodesThatFitPod (1.36).
+*Source*: pkg/scheduler/schedule_one.go, findNodesThatFitPod (1.36).
 """
 
 from __future__ import annotations

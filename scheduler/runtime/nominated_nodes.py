@@ -7,7 +7,7 @@ its nominations change.
 
     nominator, columns --changes--> one overlay for each priority level --> CrowdedNodes of a cycle
 
-Source: pkg/scheduler/framework/runtime/framework.go, addGENominatedPods (1.36).
+*Source*: pkg/scheduler/framework/runtime/framework.go, addGENominatedPods (1.36).
 """
 
 from __future__ import annotations

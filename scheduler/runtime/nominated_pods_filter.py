@@ -8,7 +8,7 @@ filter runs on crowded nodes in the cheapest way that is correct:
 * over the columns of the crowded nodes, when it reads the pods on a node;
 * node by node, with the pods added to a copy of the cycle state, if they concern its PreFilter.
 
-Source: pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods (1.36).
+*Source*: pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods (1.36).
 """
 
 from __future__ import annotations

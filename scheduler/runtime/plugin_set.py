@@ -6,7 +6,7 @@ All plugins run, or a subset of them. A plugin whose PreFilter or PreScore skips
 called further; a failure becomes a :class:`PluginError` that names the plugin. The caller of the
 filters defines how their verdicts are used (:class:`Verdicts`).
 
-Source: pkg/scheduler/framework/runtime/framework.go (1.36).
+*Source*: pkg/scheduler/framework/runtime/framework.go (1.36).
 """
 
 from __future__ import annotations

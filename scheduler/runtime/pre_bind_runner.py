@@ -1,6 +1,6 @@
 """Run a profile's PreBind plugins, in parallel where they allow it.
 
-Source: pkg/scheduler/framework/runtime/framework.go, RunPreBindPreFlights and RunPreBindPlugins
+*Source*: pkg/scheduler/framework/runtime/framework.go, RunPreBindPreFlights and RunPreBindPlugins
 (1.36).
 """
 

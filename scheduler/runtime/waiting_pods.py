@@ -1,6 +1,6 @@
 """Waiting pods: a Permit plugin holds them between their decision and their binding.
 
-Source: pkg/scheduler/framework/runtime/waiting_pods_map.go (1.36).
+*Source*: pkg/scheduler/framework/runtime/waiting_pods_map.go (1.36).
 """
 
 from __future__ import annotations

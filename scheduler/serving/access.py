@@ -4,7 +4,7 @@
 # responds with 403; it supports client certificates and front proxies too. Here a token is the only
 # way to authenticate, and without one the response is 401.
 
-Source: k8s.io/apiserver pkg/endpoints/filters/{authentication,authorization}.go and
+*Source*: k8s.io/apiserver pkg/endpoints/filters/{authentication,authorization}.go and
 pkg/authentication/token/cache (0.36).
 """
 

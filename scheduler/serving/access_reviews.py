@@ -1,6 +1,6 @@
 """Query the API server for the user of a token, and for that user's permissions.
 
-Source: k8s.io/api authentication/v1 and authorization/v1 (0.36).
+*Source*: k8s.io/api authentication/v1 and authorization/v1 (0.36).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Provide the server's certificate: a configured one, or a self-signed one.
 
-Source: k8s.io/apiserver pkg/server/options/serving.go and pkg/server/dynamiccertificates (0.36).
+*Source*: k8s.io/apiserver pkg/server/options/serving.go and pkg/server/dynamiccertificates (0.36).
 """
 
 from __future__ import annotations

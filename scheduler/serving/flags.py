@@ -1,6 +1,6 @@
 """Define the flags of ``berth run`` for its address, TLS and access: kube-scheduler's flags.
 
-Source: k8s.io/apiserver pkg/server/options/{serving,authentication,authorization}.go (0.36).
+*Source*: k8s.io/apiserver pkg/server/options/{serving,authentication,authorization}.go (0.36).
 """
 
 from __future__ import annotations

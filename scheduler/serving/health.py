@@ -1,6 +1,6 @@
 """Run the liveness and readiness checks, and format the response.
 
-Source: k8s.io/apiserver/pkg/server/healthz, healthz.go (0.36), for the form of the answers.
+*Source*: k8s.io/apiserver/pkg/server/healthz, healthz.go (0.36), for the form of the answers.
 """
 
 from __future__ import annotations

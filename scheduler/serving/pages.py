@@ -7,7 +7,7 @@
     PUT  /debug/flags/v         sets it: debug, info, warning, error, or klog's number
     GET  /metrics/resources     what each pod requests and may use
 
-Source: cmd/kube-scheduler/app/server.go and k8s.io/apiserver pkg/server/routes/flags.go (1.36).
+*Source*: cmd/kube-scheduler/app/server.go and k8s.io/apiserver pkg/server/routes/flags.go (1.36).
 """
 
 from __future__ import annotations
