@@ -161,6 +161,8 @@ class KopfThread:
                 settings=_settings(kopf.OperatorSettings()),
                 standalone=True,
                 clusterwide=True,
+                # kopf would look up the user's name, which a container's user need not have.
+                identity="berth",  # type: ignore[arg-type]
             )
         finally:
             await self._close_session()

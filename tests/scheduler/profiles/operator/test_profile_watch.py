@@ -104,6 +104,21 @@ def test_a_list_and_a_watch_bring_everything() -> None:
     run(main)
 
 
+def test_a_user_without_a_name_may_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def look_up() -> str:
+        raise KeyError("getpwuid(): uid not found: 65532")
+
+    monkeypatch.setattr("getpass.getuser", look_up)
+
+    async def main() -> None:
+        async with FakeApiServer() as server:
+            server.create(KIND, raw("listed"))
+            async with watched(server) as world:
+                await until(lambda: world.generations() == {"listed": 1})
+
+    run(main)
+
+
 def test_a_watch_that_the_server_ends_is_opened_again_without_a_list() -> None:
     async def main() -> None:
         async with FakeApiServer() as server, watched(server) as world:
