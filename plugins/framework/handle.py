@@ -48,7 +48,7 @@ class WhatIf(Protocol):
         """Leave the filters that judge nodes alone as the only ones that have a say.
 
         The others may be left out on a node that passes them as it is, if they are
-        :attr:`plugins.framework.interfaces.FilterPlugin.is_eased_by_removals`.
+        :meth:`plugins.framework.interfaces.FilterPlugin.is_eased_for` the pod.
 
         Parameters
         ----------

@@ -186,6 +186,10 @@ class FilterPlugin(Plugin):
     """Whether a node that passes still passes when any pods leave it. Preemption asks such a
     filter about the nodes as they are, and not again in each dry run on a node that passed."""
 
+    def is_eased_for(self, state: CycleState) -> bool:
+        """Return whether :attr:`is_eased_by_removals` holds for the pod of a cycle."""
+        return self.is_eased_by_removals
+
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
         """Judge all nodes of the view.
 

@@ -123,6 +123,17 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         taken, statuses = nodes.take(which), (REJECTED, *map(_left_out, errors.values()))
         return NodeVerdicts(nodes.take(passed), detail=lambda: (taken, statuses))
 
+    def is_eased_for(self, state: CycleState) -> bool:
+        """Return whether no pod on a node uses a volume of the pod.
+
+        Such a volume is free for the pod, and costs one as soon as the others have left.
+        """
+        volumes = state.read(_WANTED).volumes
+        if isinstance(volumes, Status) or self._usage is None:
+            return True
+        self._usage.follow()
+        return not self._usage.uses_any(volumes)
+
     def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
         """Judge one node. *Cost*: proportional to the pods on it."""
         wanted, storage = state.read(_WANTED), self.handle.storage

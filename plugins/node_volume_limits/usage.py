@@ -144,6 +144,10 @@ class VolumeUsage:
             over |= (held + more > limits) & (more > 0)
         return over
 
+    def uses_any(self, volumes: frozenset[VolumeKey]) -> bool:
+        """Return whether a pod on a node that limits drivers uses one of some volumes."""
+        return not self._rows_of.keys().isdisjoint(volumes)
+
     def errors(self) -> Mapping[int, Status]:
         """Return the errors of nodes whose volumes cannot be counted, by row."""
         return self._errors

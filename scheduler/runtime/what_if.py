@@ -67,7 +67,7 @@ class FrameworkWhatIf:
     ) -> tuple[CycleState, BoolArray] | None:
         """Leave the filters that judge nodes alone as the only ones that have a say."""
         others = [each for each in self._others.filters if each.name not in state.skip_filter]
-        if not all(each.is_eased_by_removals for each in others):
+        if not all(each.is_eased_for(state) for each in others):
             return None
         settled = _Settled(np.ones(len(nodes), dtype=np.bool_))
         if not others:

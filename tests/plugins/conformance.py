@@ -454,6 +454,30 @@ def check_what_if_vector(recipe: Recipe, cluster: Cluster, added: Pod, pod: Pod)
             assert verdicts.status_of(row) == plugin.filter_one(state, info, node_info)
 
 
+def check_eased_by_removals(
+    recipe: Recipe, cluster: Cluster, leavers: Iterable[Pod], pod: Pod
+) -> None:
+    """A node that passes still passes when some of its pods leave, where a plugin says so."""
+    plugin, info, state = recipe.make(), PodInfo(pod), CycleState()
+    if not isinstance(plugin, FilterPlugin):
+        return
+    snapshot = cluster.snapshot()
+    if not _pre_filter(plugin, state, info, snapshot.all_nodes()).status.is_success:
+        return
+    if not plugin.is_eased_for(state):
+        return
+    before = _filter_each(plugin, state, info, snapshot)
+    emptied = {each.name: each.clone() for each in snapshot.columns.node_infos}
+    for leaver in leavers:
+        gone, target = PodInfo(leaver), emptied[leaver.spec.node_name]
+        target.remove_pod(gone.uid)
+        if isinstance(plugin, PreFilterPlugin):
+            assert plugin.remove_pod(state, info, gone, target).is_success
+    for name, status in before.items():
+        if status.is_success:
+            assert plugin.filter_one(state, info, emptied[name]).is_success, name
+
+
 def check_other_points(recipe: Recipe, pod: Pod) -> None:
     """The points that look at no nodes give what their interface says."""
     plugin, info, state = recipe.make(), PodInfo(pod), CycleState()

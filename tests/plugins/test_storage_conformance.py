@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cache.pod_info import PodInfo
@@ -15,15 +15,23 @@ from cache.storage import Storage
 from plugins.node_volume_limits import NodeVolumeLimits
 from plugins.volume_restrictions import VolumeRestrictions
 from plugins.volume_zone import VolumeZone
+from tests.builders import node, pod
 from tests.plugins import conformance
 from tests.plugins.conformance import Cluster, Recipe, RecordingHandle, ask
-from tests.plugins.storage_worlds import NODE_NAMES, nodes, pods, storage_objects, worlds
-from tests.storage_builders import tell
+from tests.plugins.storage_worlds import (
+    DRIVERS,
+    NODE_NAMES,
+    World,
+    nodes,
+    pods,
+    storage_objects,
+    worlds,
+)
+from tests.storage_builders import attachment, claim, csi_node, tell, volume
 
 if TYPE_CHECKING:
     from cache.objects import Node, Pod
     from plugins.framework.interfaces import Plugin
-    from tests.plugins.storage_worlds import World
     from tests.storage_builders import StorageObject
 
 PLUGINS = pytest.mark.parametrize(
@@ -78,6 +86,30 @@ def test_a_what_if_is_as_good_as_the_real_thing(
     newcomer = data.draw(_newcomers(world))
     conformance.check_what_if(recipe, world.cluster, newcomer, pod)
     conformance.check_what_if_vector(recipe, world.cluster, newcomer, pod)
+
+
+SHARED = pod().claim("shared")
+
+
+def _full(limit: int, *objects: StorageObject) -> World:
+    """One node, the limit of its driver, and a pod there with the volume of ``SHARED``."""
+    cluster = Cluster((node("node-0").build(),), (SHARED.uid("placed").on("node-0").build(),))
+    driven = volume("pv-0").csi(DRIVERS[0], "vol-a").build()
+    limited = csi_node("node-0").driver(DRIVERS[0], limit=limit).build()
+    return World(cluster, (claim("shared").bound_to("pv-0").build(), driven, limited, *objects))
+
+
+@PLUGINS
+@given(world=worlds(min_nodes=1), asked=pods(), leaving=st.sets(st.integers(0, 3)))
+@example(_full(0), SHARED.build(), {0})
+@example(_full(1, attachment("pv-0", "node-0", DRIVERS[0])), SHARED.build(), {0})
+@SOME
+def test_a_node_that_passes_still_passes_when_pods_leave_it(
+    plugin: type[Plugin], world: World, asked: Pod, leaving: set[int]
+) -> None:
+    left = [each for index, each in enumerate(world.cluster.pods) if index in leaving]
+    recipe = recipe_for(plugin, world.storage())
+    conformance.check_eased_by_removals(recipe, world.cluster, left, asked)
 
 
 @PLUGINS
