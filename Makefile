@@ -29,9 +29,9 @@ parity: install ## Compare N (20000) verdicts, volumes or preemption (KIND) with
 	@$(RUN) python -m tests.parity --kind $(or $(KIND),verdicts) --cases $(or $(N),20000) \
 	  $(if $(SEED),--seed $(SEED))
 
-hints: install ## Compare the pods that N random changes (5000) wake with kube-scheduler's hints; SEED=... repeats
+hints: install ## Compare the pods that N random changes (20000) wake with kube-scheduler's hints; SEED=... repeats
 	@$(RUN) python -m tests.controlplane.binaries hints >/dev/null
-	@$(RUN) python -m tests.parity.hints --cases $(or $(N),5000) $(if $(SEED),--seed $(SEED))
+	@$(RUN) python -m tests.parity.hints --cases $(or $(N),20000) $(if $(SEED),--seed $(SEED))
 
 schedules: install ## Let berth and kube-scheduler place pods on N random clusters (200), step by step
 	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle >/dev/null

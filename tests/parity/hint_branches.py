@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ROWS_FOR_ENOUGH = 5000
+ROWS_FOR_ENOUGH = 20_000
 
 _POD_GOES = "AssignedPodDelete"
 _OWN = "UnschedulablePodUpdate"
