@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # Measurements use the content of the image: no development dependencies, compiled bytecode.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: help install demo test parity hints schedules lint types imports house worlds bench bench-quick bench-report bench-gpu hostile waking soak e2e failovers image manifests pins test-trixie code-map
+.PHONY: help install demo test parity cel hints schedules lint types imports house worlds bench bench-quick bench-report bench-gpu hostile waking soak e2e failovers image manifests pins test-trixie code-map
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,7 +20,7 @@ demo: install ## Run berth against a real etcd and kube-apiserver and watch it p
 	@$(RUN) python -m tests.demo $(ARGS)
 
 test: install ## Run all tests, including those against a real control plane
-	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle hints \
+	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle hints cel \
 	  kubectl helm >/dev/null
 	@$(RUN) pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
@@ -28,6 +28,10 @@ parity: install ## Compare N (20000) verdicts, volumes or preemption (KIND) with
 	@$(RUN) python -m tests.controlplane.binaries oracle >/dev/null
 	@$(RUN) python -m tests.parity --kind $(or $(KIND),verdicts) --cases $(or $(N),20000) \
 	  $(if $(SEED),--seed $(SEED))
+
+cel: install ## Compare N (100000) CEL selectors on random devices with kube-scheduler's CEL; SEED=... repeats
+	@$(RUN) python -m tests.controlplane.binaries cel >/dev/null
+	@$(RUN) python -m tests.parity.cel --cases $(or $(N),100000) $(if $(SEED),--seed $(SEED))
 
 hints: install ## Compare the pods that N random changes (5000) wake with kube-scheduler's hints; SEED=... repeats
 	@$(RUN) python -m tests.controlplane.binaries hints >/dev/null

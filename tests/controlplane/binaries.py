@@ -52,6 +52,7 @@ PACKAGES: Mapping[str, str] = {
 OWN_PACKAGES: Mapping[str, str] = {
     "oracle": "berth/tests/controlplane/oracle",
     "hints": "berth/tests/controlplane/hints",
+    "cel": "berth/tests/controlplane/cel",
 }
 
 _HEARTBEAT_S = 15.0
