@@ -22,15 +22,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from plugins import names
+from plugins.dynamic_resources.args import DynamicResourcesArgs
 from plugins.framework.args import ArgsError, CheckedArgs, PluginArgs
 from scheduler.config.config_error import Mistake, child, item, shown
 from scheduler.config.configuration import API_VERSION
 from scheduler.config.file_profile import PluginConfig
-from scheduler.config.go_duration import GoDuration, duration_of_seconds
 from scheduler.config.strict_decoding import cleaned, convert_cleaned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import msgspec
 
@@ -44,23 +44,6 @@ REMOVED: Final[Mapping[str, str]] = MappingProxyType(
     )
 )
 """Plugins that version v1 refuses, and what became of them."""
-
-_ONE_SECOND: Final = duration_of_seconds(1)
-
-
-class DynamicResourcesArgs(PluginArgs, frozen=True):
-    """How long one node is searched for devices (0: for ever) and how long binding waits."""
-
-    filter_timeout: GoDuration = duration_of_seconds(10)
-    binding_timeout: GoDuration = duration_of_seconds(600)
-
-    def problems(self) -> Iterator[ArgsError]:
-        """Yield what is wrong."""
-        if self.filter_timeout.ns < 0:
-            yield ArgsError("filterTimeout", f"must be at least 0s, not {self.filter_timeout}")
-        if self.binding_timeout < _ONE_SECOND:
-            yield ArgsError("bindingTimeout", f"must be at least 1s, not {self.binding_timeout}")
-
 
 PLUGIN_ARGS: Final[Mapping[str, type[PluginArgs]]] = MappingProxyType(
     {

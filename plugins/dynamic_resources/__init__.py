@@ -1,0 +1,1 @@
+"""DynamicResources: places pods where devices can be allocated to their claims."""
