@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec.structs import force_setattr
 
+from cache.kept_annotations import kept_annotations
 from cache.objects import (
     ApiStruct,
     NodeSelector,
     ObjectMeta,
+    PodMeta,
     Quantity,
     Toleration,
 )
@@ -26,6 +29,25 @@ Opaque: TypeAlias = Mapping[str, Any] | None
 """JSON that is copied and never looked into."""
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class DeviceId(NamedTuple):
+    """The identity of a device in the cluster."""
+
+    driver: str
+    pool: str
+    device: str
+
+    def __str__(self) -> str:
+        return f"{self.driver}/{self.pool}/{self.device}"
+
+
+class PoolId(NamedTuple):
+    """The identity of a pool of devices in the cluster."""
+
+    driver: str
+    pool: str
+
 
 # --- devices ----------------------------------------------------------------------------------
 
@@ -132,7 +154,7 @@ class ResourceSliceSpec(ApiStruct, frozen=True):
 class ResourceSlice(ApiStruct, frozen=True):
     """A part of a pool of devices."""
 
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: PodMeta = PodMeta()
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
 
@@ -168,7 +190,7 @@ class DeviceClassSpec(ApiStruct, frozen=True):
 class DeviceClass(ApiStruct, frozen=True):
     """A class of devices."""
 
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: PodMeta = PodMeta()
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
@@ -316,11 +338,19 @@ class ResourceClaimStatus(ApiStruct, frozen=True):
     devices: tuple[AllocatedDeviceStatus, ...] = ()
 
 
+_CLAIM_ANNOTATIONS = "resource.kubernetes.io/"
+
+
 class ClaimMeta(ObjectMeta, frozen=True):
-    """The metadata of a claim."""
+    """The metadata of a claim, with those annotations that are about claims."""
 
     finalizers: tuple[str, ...] = ()
     generate_name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.annotations:
+            kept = {k: v for k, v in self.annotations.items() if k.startswith(_CLAIM_ANNOTATIONS)}
+            force_setattr(self, "annotations", {**kept_annotations(self.annotations), **kept})
 
 
 class ResourceClaim(ApiStruct, frozen=True):

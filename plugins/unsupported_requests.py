@@ -101,7 +101,7 @@ class UnsupportedRequests(PreFilterPlugin):
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
         """Return Success, or a rejection with one reason for each such request."""
-        asked = Asked(info, nodes, self.handle.device_classes)
+        asked = Asked(info, nodes, self.handle.devices.classes)
         reasons = tuple(request.reason for request in UNSUPPORTED if request.asked_by(asked))
         return PreFilterResult(unresolvable(*reasons)) if reasons else PROCEED
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
-from cache.device_classes import DeviceClass
+from cache.device_objects import DeviceClass
 from cache.objects import Namespace, Node, Pod
 from cache.storage_objects import (
     CSIDriver,
@@ -150,7 +150,7 @@ DEVICE_CLASSES: Final = WatchedKind(
     "deviceclasses",
     "/apis/resource.k8s.io/v1/deviceclasses",
     DeviceClass,
-    goes_to=lambda known: known.device_classes.changed,
+    goes_to=lambda known: known.devices.classes.changed,
     # Roles that were written for an earlier version lack the rights.
     without="devices count as ordinary extended resources",
 )

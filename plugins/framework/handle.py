@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from cache.columns import NodesView
-    from cache.device_classes import DeviceClasses
+    from cache.devices import Devices
     from cache.disruption_budgets import DisruptionBudgets
     from cache.namespaces import Namespaces
     from cache.node_info import NodeInfo
@@ -173,8 +173,8 @@ class Services(Protocol):
         """Volumes, claims, classes and drivers."""
 
     @property
-    def device_classes(self) -> DeviceClasses:
-        """The DeviceClasses that stand for extended resources."""
+    def devices(self) -> Devices:
+        """Claims, slices and classes of devices, and the devices in use."""
 
     @property
     def storage_writer(self) -> StorageWriter:

@@ -76,7 +76,7 @@ class OfflineServices:
         self.namespaces = known.namespaces
         self.workloads = known.workloads
         self.storage = known.storage
-        self.device_classes = known.device_classes
+        self.devices = known.devices
         self.storage_writer = NoStorageWriter()
         self.disruption_budgets = known.disruption_budgets
         self.preemption: Preemption = NoPreemption()

@@ -90,7 +90,7 @@ class PluginServices:
         self.workloads = known.workloads
         self.disruption_budgets = known.disruption_budgets
         self.storage = known.storage
-        self.device_classes = known.device_classes
+        self.devices = known.devices
         self.cached_node = known.cache.node_info
         self.storage_writer = actions.storage_writer
         self.preemption = actions.preemption
@@ -150,7 +150,7 @@ class ProfileHandle:
         self.workloads = services.workloads
         self.disruption_budgets = services.disruption_budgets
         self.storage = services.storage
-        self.device_classes = services.device_classes
+        self.devices = services.devices
         self.storage_writer = services.storage_writer
         self.node_metrics = services.node_metrics
         self.cached_node = services.cached_node

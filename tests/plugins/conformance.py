@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from hypothesis import strategies as st
 
-from cache.device_classes import DeviceClasses
+from cache.devices import Devices
 from cache.namespaces import Namespaces
 from cache.pod_info import PodInfo
 from cache.scheduler_cache import SchedulerCache
@@ -86,7 +86,7 @@ class RecordingHandle:
             self.namespaces.changed(None, namespace)
         self.workloads = Workloads() if workloads is None else workloads
         self.storage = Storage() if storage is None else storage
-        self.device_classes = DeviceClasses()
+        self.devices = Devices()
         self.cached_nodes: dict[str, NodeInfo] = {}
 
     def cached_node(self, name: str) -> NodeInfo | None:

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from cache.columns import NodesView
-from cache.device_classes import IMPLICIT_PREFIX, DeviceClass, DeviceClassSpec
+from cache.device_classes import IMPLICIT_PREFIX
+from cache.device_objects import DeviceClass, DeviceClassSpec
 from cache.objects import CSIVolumeSource, ISCSIVolumeSource, ObjectMeta, Volume
 from plugins import names
 from plugins.framework.cluster_events import Hint
@@ -28,8 +29,8 @@ IMPLICIT = f"{IMPLICIT_PREFIX}gpu.example.com"
 def guard(*classes: tuple[str, str]) -> UnsupportedRequests:
     handle = RecordingHandle()
     for name, resource in classes:
-        spec = DeviceClassSpec(resource)
-        handle.device_classes.changed(None, DeviceClass(ObjectMeta(name=name), spec))
+        spec = DeviceClassSpec(extended_resource_name=resource)
+        handle.devices.classes.changed(None, DeviceClass(ObjectMeta(name=name), spec))
     return UnsupportedRequests(None, handle)
 
 

@@ -112,7 +112,7 @@ def class_of(berth: RunningBerth, resource: str) -> str | None:
         for plugin in framework.plugins
         if plugin.name == "UnsupportedRequests"
     }
-    return guard.handle.device_classes.class_of(resource)
+    return guard.handle.devices.classes.class_of(resource)
 
 
 def test_pods_that_cannot_be_placed_say_why(empty_plane):

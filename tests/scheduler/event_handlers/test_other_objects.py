@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from cache.device_classes import DeviceClass, DeviceClassSpec
+from cache.device_objects import DeviceClass, DeviceClassSpec
 from cache.known import Known
 from cache.objects import LabelSelector, ObjectMeta
 from cache.storage_objects import CSIStorageCapacity
@@ -99,7 +99,7 @@ KNOWN_BY: Mapping[str, Callable[[Known], object]] = {
     "replicasets": lambda known: known.workloads.version,
     "statefulsets": lambda known: known.workloads.version,
     "poddisruptionbudgets": lambda known: known.disruption_budgets.version,
-    "deviceclasses": lambda known: known.device_classes.class_of("example.com/gpu"),
+    "deviceclasses": lambda known: known.devices.classes.class_of("example.com/gpu"),
 }
 """By what it shows that a change was taken over; for all others by the version of the storage."""
 
