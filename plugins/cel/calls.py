@@ -1,0 +1,262 @@
+"""Calls: which implementation runs, what it costs, and where its errors go.
+
+*Source*: github.com/google/cel-go interpreter/interpretable.go, common/decls/decls.go (0.26).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeGuard
+
+from plugins.cel.attributes import COST, Constant, Frame, Part, Run
+from plugins.cel.cost import COST_LIMIT, call_cost
+from plugins.cel.declarations import FUNCTIONS, Overload
+from plugins.cel.errors import NO_SUCH_OVERLOAD, CelError, CompileError, LimitExceededError
+from plugins.cel.functions import IMPLEMENTATIONS, SINGLETONS, UNGUARDED, VARIADIC
+from plugins.cel.guards import guard
+from plugins.cel.operators import MAX_LIST, unsupported
+from plugins.cel.regular_expressions import CONSTANT_PATTERNS
+from plugins.cel.syntax import ADD, EQUALS, NOT_STRICTLY_FALSE
+from plugins.cel.values import Value, equal, is_list, type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_CONVERSIONS = frozenset(
+    {
+        "bool",
+        "bytes",
+        "double",
+        "duration",
+        "dyn",
+        "int",
+        "string",
+        "timestamp",
+        "type",
+        "uint",
+    }
+)
+NOT_EQUALS = "_!=_"
+
+
+def constant_call(function: str, overloads: tuple[str, ...], parts: list[Part]) -> Part | None:
+    """Return the result of a conversion of a constant, which is computed once; else None.
+
+    Raises
+    ------
+    CompileError
+        The constant cannot be converted.
+    """
+    if function not in _CONVERSIONS or len(parts) != 1 or not isinstance(parts[0], Constant):
+        return None
+    try:
+        return Constant(_implementation(function, overloads)(parts[0].value))
+    except CelError as fault:
+        raise CompileError(f"program instantiation failed: {fault}") from None
+
+
+def call(function: str, overloads: tuple[str, ...], parts: list[Part]) -> Run:
+    """Return the run of a call of one of the overloads, which the checker found to fit."""
+    if function == NOT_STRICTLY_FALSE:
+        return _not_strictly_false(parts[0].run())
+    if function in (EQUALS, NOT_EQUALS) and _is_text(parts[1]):
+        return _equals_text(parts[0].run(), parts[1].value, function == EQUALS)
+    overload = overloads[0] if len(overloads) == 1 else ""
+    implementation = _implementation(function, overloads)
+    if function in CONSTANT_PATTERNS and isinstance(parts[1], Constant):
+        implementation = CONSTANT_PATTERNS[function](parts[1].value, implementation)
+    cost = call_cost(function, overload)
+    runs = tuple(part.run() for part in parts)
+    stops_early = len(runs) > 2 or _variadic(function, overloads)
+    if len(runs) == 2 and not stops_early and cost is None and function != ADD:
+        return _cheap_pair(runs[0], runs[1], implementation)
+    return _counted(runs, implementation, cost or (lambda given, result: 1), stops_early)
+
+
+def _is_text(part: Part) -> TypeGuard[Constant]:
+    return isinstance(part, Constant) and type(part.value) is str
+
+
+def _variadic(function: str, overloads: tuple[str, ...]) -> bool:
+    """Report whether an error of one argument keeps the next ones from being evaluated."""
+    if function in CONSTANT_PATTERNS:
+        return True
+    if function in SINGLETONS or function in (EQUALS, NOT_EQUALS):
+        return False
+    return len(overloads) != 1 or overloads[0] in VARIADIC
+
+
+def _implementation(function: str, overloads: tuple[str, ...]) -> Callable[..., Value]:
+    if function == EQUALS:
+        return _equals
+    if function == NOT_EQUALS:
+        return _differs
+    singleton = SINGLETONS.get(function)
+    if singleton is not None:
+        kinds, implementation = singleton.kinds, singleton.implementation
+        if kinds is None:
+            return implementation
+
+        def dispatched(*given: Value) -> Value:
+            if type(given[0]) in kinds:
+                return implementation(*given)
+            raise unsupported(function, given[0])
+
+        return dispatched
+    if len(overloads) == 1:
+        declared = next(each for each in FUNCTIONS[function] if each.name == overloads[0])
+        return _guarded(function, declared)
+    return _dispatcher(function)
+
+
+def _guarded(function: str, overload: Overload) -> Callable[..., Value]:
+    implementation = _implemented(overload.name)
+    if function in UNGUARDED:
+        return implementation
+    fits = guard(overload.arguments)
+    if fits is None:
+        return implementation
+
+    def guarded(*given: Value) -> Value:
+        if not fits(given):
+            raise _no_such_overload(function, given)
+        return implementation(*given)
+
+    return guarded
+
+
+def _implemented(name: str) -> Callable[..., Value]:
+    found: Callable[..., Value] | None = IMPLEMENTATIONS.get(name)
+    if found is None:
+        raise CompileError(f"function overload {name} is not implemented")
+    return found
+
+
+def _no_such_overload(function: str, given: tuple[Value, ...]) -> CelError:
+    names = ", ".join(type_name(each) for each in given)
+    return CelError(f"{NO_SUCH_OVERLOAD}: {function}({names})")
+
+
+def _dispatcher(function: str) -> Callable[..., Value]:
+    """Return a function that takes the first overload that its arguments fit."""
+    candidates = [
+        (len(each.arguments), guard(each.arguments), _implemented(each.name))
+        for each in FUNCTIONS[function]
+    ]
+
+    def dispatch(*given: Value) -> Value:
+        for count, fits, implementation in candidates:
+            if count == len(given) and (function in UNGUARDED or fits is None or fits(given)):
+                return implementation(*given)
+        raise _no_such_overload(function, given)
+
+    return dispatch
+
+
+def _equals(first: Value, second: Value) -> bool:
+    result = equal(first, second)
+    if result is None:
+        raise CelError(NO_SUCH_OVERLOAD)
+    return result
+
+
+def _differs(first: Value, second: Value) -> bool:
+    return equal(first, second) is not True
+
+
+def _equals_text(run: Run, text: str, wanted: bool) -> Run:
+    """Return the run of a comparison with a constant text: the commonest of all."""
+    size = len(text)
+    full = -(-size // 10)
+
+    def compare(frame: Frame) -> bool:
+        try:
+            value = run(frame)
+        except CelError:
+            frame[COST] += 1 if size else 0
+            raise
+        if type(value) is str:
+            if value == text:
+                frame[COST] += full
+                return wanted
+            frame[COST] += -(-min(len(value), size) // 10)
+            return not wanted
+        given = (value, text)
+        frame[COST] += _EQUALS_COST(given, None) if wanted else _DIFFERS_COST(given, None)
+        return _equals(value, text) if wanted else _differs(value, text)
+
+    return compare
+
+
+_EQUALS_COST = call_cost(EQUALS, "equals") or (lambda given, result: 1)
+_DIFFERS_COST = call_cost(NOT_EQUALS, "not_equals") or (lambda given, result: 1)
+
+
+def _not_strictly_false(run: Run) -> Run:
+    def test(frame: Frame) -> bool:
+        frame[COST] += 1
+        try:
+            value = run(frame)
+        except CelError:
+            return True
+        return value is not False
+
+    return test
+
+
+def _cheap_pair(first: Run, second: Run, implementation: Callable[..., Value]) -> Run:
+    """Return the run of a call with two arguments that costs 1."""
+
+    def run(frame: Frame) -> Value:
+        frame[COST] += 1
+        try:
+            left = first(frame)
+        except CelError:
+            _evaluated(second, frame)
+            raise
+        return implementation(left, second(frame))
+
+    return run
+
+
+def _evaluated(run: Run, frame: Frame) -> Value:
+    """Return the value or the error of the run."""
+    try:
+        return run(frame)
+    except CelError as fault:
+        return fault
+
+
+def _counted(
+    runs: tuple[Run, ...],
+    implementation: Callable[..., Value],
+    cost: Callable[[tuple[Value, ...], Value], int],
+    stops_early: bool,
+) -> Run:
+    """Return the run of a call whose cost depends on its arguments or its result."""
+    last = len(runs) - 1
+
+    def run(frame: Frame) -> Value:
+        values = []
+        fault: CelError | None = None
+        for index, argument in enumerate(runs):
+            value = _evaluated(argument, frame)
+            if type(value) is CelError:
+                if stops_early and index < last:
+                    raise value
+                fault = fault or value
+            values.append(value)
+        given = tuple(values)
+        result: Value = fault
+        if fault is None:
+            try:
+                result = implementation(*given)
+            except CelError as error:
+                result = fault = error
+        frame[COST] += cost(given, result)
+        if frame[COST] > COST_LIMIT or (is_list(result) and len(result) > MAX_LIST):
+            raise LimitExceededError
+        if fault is not None:
+            raise fault
+        return result
+
+    return run
