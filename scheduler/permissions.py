@@ -28,10 +28,10 @@ log = structlog.get_logger(__name__)
 
 REQUIRED_PERMISSIONS: Final = (
     *(
-        Permission(verb, kind.name, group=kind.group)
-        for verb in ("list", "watch")
+        Permission(verb, resource, group=kind.group)
         for kind in WATCHED
         if not kind.is_optional
+        for verb, resource in kind.rights
     ),
     Permission("get", "pods"),
     *(
@@ -47,10 +47,10 @@ REQUIRED_PERMISSIONS: Final = (
 """Without one of these berth would start and then fail pod by pod, whatever its configuration."""
 
 OPTIONAL_PERMISSIONS: Final = tuple(
-    Permission(verb, kind.name, group=kind.group)
+    Permission(verb, resource, group=kind.group)
     for kind in WATCHED
-    for verb in ("list", "watch")
     if kind.is_optional
+    for verb, resource in kind.rights
 )
 """Without one of these berth schedules, and does not watch what it is about."""
 
