@@ -87,6 +87,7 @@ def fed() -> Metrics:
     for state, numbers in STATES:
         metrics.watch_each(state, lambda numbers=numbers: numbers)
     metrics.pull(Pulled(*declarations.UNSCHEDULABLE_PODS, lambda: {("Fit", "berth"): 2}))
+    metrics.pull(Pulled(*declarations.DEVICES, lambda: {("gpu.example.com", "", "free"): 8}))
     for state, number in NUMBERS:
         metrics.watch(state, lambda number=number: number)
     return metrics
@@ -188,6 +189,7 @@ SLOW = (
         ("berth_status_patches_sent_total", "counter", "", ""),
         ("berth_status_patches_dropped_total", "counter", "", ""),
         ("berth_status_patches_failed_total", "counter", "", ""),
+        ("berth_devices", "gauge", "driver pool state", ""),
     ],
     ids=lambda value: value if str(value).startswith(("scheduler_", "berth_")) else "",
 )
