@@ -18,6 +18,7 @@ import msgspec
 from cache.device_amounts import claim_amounts, slice_amounts
 from cache.device_objects import DeviceClass, ResourceClaim, ResourceSlice
 from cache.objects import Namespace, Node, Pod
+from cache.quantity import exact_value
 from cache.storage_objects import (
     CSIDriver,
     CSINode,
@@ -128,6 +129,18 @@ class WatchedKind(ResourceKind[T]):
     def is_optional(self) -> bool:
         """Whether berth can do without it."""
         return bool(self.without)
+
+    def check_amounts(self, changed: T) -> None:
+        """Check the quantities of an object that scheduling compares.
+
+        Raises
+        ------
+        QuantityError
+            When one of them cannot be read.
+        """
+        for amount in self.amounts(changed):
+            if amount is not None:
+                exact_value(amount)
 
     @property
     def rights(self) -> tuple[tuple[str, str], ...]:

@@ -50,8 +50,8 @@ from cache.objects import (
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
-    ObjectMeta,
     OwnerReference,
+    PodMeta,
     Quantity,
     Toleration,
 )
@@ -82,7 +82,7 @@ def resource_slice(
     """Return a builder of the only slice of a pool; it has no devices and no nodes yet."""
     return ResourceSliceBuilder(
         ResourceSlice(
-            metadata=ObjectMeta(name=name, uid=f"uid-slice-{name}", resource_version="1"),
+            metadata=PodMeta(name=name, uid=f"uid-slice-{name}", resource_version="1"),
             spec=ResourceSliceSpec(driver=driver, pool=ResourcePool(pool, 1, 1)),
         )
     )
@@ -91,7 +91,7 @@ def resource_slice(
 def device_class(name: str) -> DeviceClassBuilder:
     """Return a builder of a class that has all devices."""
     return DeviceClassBuilder(
-        DeviceClass(metadata=ObjectMeta(name=name, uid=f"uid-class-{name}", resource_version="1"))
+        DeviceClass(metadata=PodMeta(name=name, uid=f"uid-class-{name}", resource_version="1"))
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from cache.quantity import QuantityError, exact_value
+from cache.quantity import QuantityError
 from plugins.framework.cluster_events import Action, ClusterEvent
 from scheduler.kinds import WATCHED
 
@@ -86,9 +86,7 @@ class OtherObjects:
     def _is_readable(self, kind: WatchedKind[Any], changed: Any) -> bool:
         """Tell whether all amounts that scheduling compares are amounts."""
         try:
-            for amount in kind.amounts(changed):
-                if amount is not None:
-                    exact_value(amount)
+            kind.check_amounts(changed)
         except QuantityError as error:
             self._metrics.malformed(kind.name)
             log.warning(

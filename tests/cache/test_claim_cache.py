@@ -103,10 +103,11 @@ def test_an_old_version_from_the_watch_is_ignored() -> None:
 
 
 def test_after_a_restored_etcd_an_older_version_counts() -> None:
-    cache = known(FREE)
-    cache.stored(TAKEN)
-    cache.changed(FREE, claim("c", version=0), restored=True)
-    assert shown(cache) == "0"
+    before = claim("c", version=3)
+    cache = known(before)
+    cache.stored(claim("c", "gpu-0", version=4))
+    cache.changed(before, claim("c", version=2), restored=True)
+    assert shown(cache) == "2"
     assert not cache.allocated().devices
 
 
