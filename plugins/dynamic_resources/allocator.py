@@ -1,0 +1,112 @@
+"""Finds devices for the claims of a pod, on one node after the other.
+
+*Source*: k8s.io/dynamic-resource-allocation 0.36, structured/internal/incubating,
+allocator_incubating.go. Of the allocators in that module it is the one that kube-scheduler 1.36
+uses with the default feature gates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plugins.dynamic_resources.deadline import NO_DEADLINE
+from plugins.dynamic_resources.errors import InvalidPoolsError
+from plugins.dynamic_resources.requests import RequestReader
+from plugins.dynamic_resources.results import allocation_result
+from plugins.dynamic_resources.search import Search
+from plugins.dynamic_resources.taken_devices import DevicesInUse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cache.allocated_devices import AllocatedState
+    from cache.device_objects import AllocationResult, DeviceClass, ResourceClaim
+    from cache.objects import Node
+    from plugins.dynamic_resources.deadline import Deadline
+    from plugins.dynamic_resources.pools import PoolIndex
+    from plugins.dynamic_resources.selectors import SelectorCache
+
+
+class Allocator:
+    """Finds devices for the claims of one pod in one attempt.
+
+    Parameters
+    ----------
+    claims
+        The claims without an allocation, in the order of the pod.
+    allocated
+        The devices in use; never changed.
+    pools
+        The pools of nodes.
+    classes
+        Returns a class by name.
+    selectors
+        The selectors in use.
+    share_ids
+        Returns a new random id for a share of a device.
+
+    Notes
+    -----
+    *Concurrency*: confined to one thread.
+    """
+
+    def __init__(
+        self,
+        claims: Sequence[ResourceClaim],
+        allocated: AllocatedState,
+        pools: PoolIndex,
+        classes: Callable[[str], DeviceClass | None],
+        selectors: SelectorCache,
+        share_ids: Callable[[], str],
+    ) -> None:
+        reader = RequestReader(classes, selectors)
+        self._claims = tuple(reader.read(index, claim) for index, claim in enumerate(claims))
+        self._pools = pools
+        self._in_use = DevicesInUse(allocated)
+        self._share_ids = share_ids
+
+    def allocate(
+        self, node: Node, deadline: Deadline = NO_DEADLINE, *, prune: bool = True
+    ) -> tuple[AllocationResult, ...] | None:
+        """Return an allocation for each claim, or None when the node lacks devices.
+
+        Parameters
+        ----------
+        deadline
+            Is asked at each step of the search.
+        prune
+            Whether devices are skipped that cannot do better than others before them. What is
+            found does not depend on it.
+
+        Raises
+        ------
+        SearchTimeoutError, SearchCancelledError
+            When the deadline has passed.
+        InvalidPoolsError
+            When nothing was found, and a pool is invalid.
+        AllocationError
+            When the claims cannot be allocated for another reason that is no lack of devices.
+        AttemptBudgetExceededError
+            When the attempt has used up its budget.
+
+        Notes
+        -----
+        *Cost*: proportional to the devices of the node, as long as the first devices that match
+        can be taken. At worst it grows exponentially with the number of requested devices.
+        """
+        pools = self._pools.pools(node)
+        search = Search(self._claims, node, pools, self._in_use, deadline, prune)
+        if not search.run():
+            if pools.has_invalid:
+                raise InvalidPoolsError
+            return None
+        return tuple(
+            allocation_result(
+                each.claim,
+                search.chosen(index),
+                search.taken[index],
+                node.metadata.name,
+                self._share_ids,
+            )
+            for index, each in enumerate(self._claims)
+        )
