@@ -166,9 +166,10 @@ def _fields(
     base: Run, keys: tuple[str, ...], qualifiers: tuple[Qualifier, ...], own_cost: int
 ) -> Run:
     """Return the run for fields of maps; anything else is left to the general one."""
-    cost = len(keys) + own_cost
+    cost = len(keys)
 
     def resolve(frame: Frame) -> Value:
+        frame[COST] += own_cost
         value = found = base(frame)
         for key in keys:
             if type(found) is Map or type(found) is DomainMap:
@@ -177,7 +178,7 @@ def _fields(
                 found = MISSING
                 break
         if found is MISSING:
-            return _resolved(frame, value, qualifiers, own_cost)
+            return _resolved(frame, value, qualifiers)
         frame[COST] += cost
         return found
 
@@ -186,20 +187,13 @@ def _fields(
 
 def _general(base: Run, qualifiers: tuple[Qualifier, ...], own_cost: int) -> Run:
     def resolve(frame: Frame) -> Value:
-        try:
-            value = base(frame)
-        except CelError:
-            frame[COST] += own_cost
-            raise
-        return _resolved(frame, value, qualifiers, own_cost)
+        frame[COST] += own_cost
+        return _resolved(frame, base(frame), qualifiers)
 
     return resolve
 
 
-def _resolved(
-    frame: Frame, value: Value, qualifiers: tuple[Qualifier, ...], own_cost: int
-) -> Value:
-    frame[COST] += own_cost
+def _resolved(frame: Frame, value: Value, qualifiers: tuple[Qualifier, ...]) -> Value:
     optional = False
     if type(value) is Optional:
         if not value.present:

@@ -62,11 +62,12 @@ def call(function: str, overloads: tuple[str, ...], parts: list[Part]) -> Run:
         return _equals_text(parts[0].run(), parts[1].value, function == EQUALS)
     overload = overloads[0] if len(overloads) == 1 else ""
     implementation = _implementation(function, overloads)
-    if function in CONSTANT_PATTERNS and isinstance(parts[1], Constant):
-        implementation = CONSTANT_PATTERNS[function](parts[1].value, implementation)
+    stops_early = len(parts) > 2 or _variadic(function, overloads)
+    if function in CONSTANT_PATTERNS and _is_text(parts[1]):
+        implementation = CONSTANT_PATTERNS[function](parts[1].value)
+        stops_early = True
     cost = call_cost(function, overload)
     runs = tuple(part.run() for part in parts)
-    stops_early = len(runs) > 2 or _variadic(function, overloads)
     if len(runs) == 2 and not stops_early and cost is None and function != ADD:
         return _cheap_pair(runs[0], runs[1], implementation)
     return _counted(runs, implementation, cost or (lambda given, result: 1), stops_early)
@@ -78,8 +79,6 @@ def _is_text(part: Part) -> TypeGuard[Constant]:
 
 def _variadic(function: str, overloads: tuple[str, ...]) -> bool:
     """Report whether an error of one argument keeps the next ones from being evaluated."""
-    if function in CONSTANT_PATTERNS:
-        return True
     if function in SINGLETONS or function in (EQUALS, NOT_EQUALS):
         return False
     return len(overloads) != 1 or overloads[0] in VARIADIC
@@ -253,7 +252,7 @@ def _counted(
             except CelError as error:
                 result = fault = error
         frame[COST] += cost(given, result)
-        if frame[COST] > COST_LIMIT or (is_list(result) and len(result) > MAX_LIST):
+        if not 0 <= frame[COST] <= COST_LIMIT or (is_list(result) and len(result) > MAX_LIST):
             raise LimitExceededError
         if fault is not None:
             raise fault

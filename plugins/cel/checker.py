@@ -51,8 +51,8 @@ class Checked:
         self.namespaced: set[int] = set()
 
 
-def check(text: str, node: Node) -> tuple[Checked, Type]:
-    """Return the facts about the tree, and the type of its result.
+def check(text: str, node: Node) -> tuple[Checked, TypeVariables]:
+    """Return the facts about the tree, and what its type variables stand for.
 
     Raises
     ------
@@ -63,8 +63,7 @@ def check(text: str, node: Node) -> tuple[Checked, Type]:
     checker.check(node, 0)
     if checker.issues:
         raise failure(text, checker.issues)
-    found = checker.found
-    return found, checker.variables.substitute(found.types[id(node)], to_dyn=True)
+    return checker.found, checker.variables
 
 
 class _Checker:
@@ -222,13 +221,12 @@ class _Checker:
         message = f"found no matching overload for '{name}' applied to '{target}({inner})'"
         return self._report(node, message)
 
-    def _joined(self, node: Node, previous: Type | None, current: Type) -> Type:
+    def _joined(self, previous: Type | None, current: Type) -> Type:
         if previous is None:
             return current
         if self.variables.assignable([previous], [current]):
             return previous if types.less_specific(previous, current) else current
-        message = f"expected type '{shown(previous)}' but found '{shown(current)}'"
-        return self._report(node, message)
+        return types.DYN
 
     def _unwrapped(self, node: Node, type_: Type) -> Type:
         """Return what an optional entry of a list or map holds."""
@@ -245,18 +243,18 @@ class _Checker:
             type_ = self.check(element, depth)
             if index in node.optional:
                 type_ = self._unwrapped(element, type_)
-            joined = self._joined(element, joined, type_)
+            joined = self._joined(joined, type_)
         return types.list_of(self.variables.fresh() if joined is None else joined)
 
     def _map(self, node: MapNode, depth: int) -> Type:
         keys: Type | None = None
         values: Type | None = None
         for key, value, optional in node.entries:
-            keys = self._joined(key, keys, self.check(key, depth))
+            keys = self._joined(keys, self.check(key, depth))
             type_ = self.check(value, depth)
             if optional:
                 type_ = self._unwrapped(value, type_)
-            values = self._joined(value, values, type_)
+            values = self._joined(values, type_)
         if keys is None or values is None:
             return types.map_of(self.variables.fresh(), self.variables.fresh())
         return types.map_of(keys, values)

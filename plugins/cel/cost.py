@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from plugins.cel.errors import BrokenCallError, CelError
+from plugins.cel.go_text import go_type
 from plugins.cel.values import Opaque, Value, actual_size, is_list, is_map
 
 COST_LIMIT = 1_000_000
@@ -80,17 +82,30 @@ def _result_size(_: tuple[Value, ...], result: Value) -> int:
     return actual_size(result) + 1 + LIST_COST
 
 
+def _broken(value: Value, wanted: str, method: str) -> BrokenCallError:
+    """Return the failure of a cost that takes its argument for what it is not."""
+    kind = "*types.Err" if isinstance(value, CelError) else go_type(value)
+    return BrokenCallError(f"internal error: interface conversion: {kind} is not {wanted}{method}")
+
+
 def _flatten(given: tuple[Value, ...], _: Value) -> int:
-    depth = given[1] if len(given) == 2 and type(given[1]) is int else 1
-    return max(0, actual_size(given[0]) * depth) + 1 + LIST_COST
+    depth = 1
+    if len(given) == 2:
+        if type(given[1]) is not int:
+            raise _broken(given[1], "types.Int", "")
+        depth = given[1]
+    # A depth below zero wraps around in cel-go, which makes the sum smaller.
+    return actual_size(given[0]) * depth + 1 + LIST_COST
 
 
 def _pairs(argument: int) -> Cost:
     def cost(given: tuple[Value, ...], _: Value) -> int:
         compared = given[argument]
-        size = actual_size(compared)
+        if not is_list(compared):
+            raise _broken(compared, "traits.Lister", ": missing method Add")
+        size = len(compared)
         tenths = 20
-        if is_list(compared) and compared and type(compared[0]) in (str, bytes):
+        if compared and type(compared[0]) in (str, bytes):
             tenths = 21
         return size * size * tenths // 10 + 1 + LIST_COST
 

@@ -25,6 +25,10 @@ class LimitExceededError(Exception):
         super().__init__(COST_LIMIT_EXCEEDED)
 
 
+class BrokenCallError(Exception):
+    """A call that makes cel-go's own code fail: it ends the evaluation, nothing absorbs it."""
+
+
 NO_SUCH_OVERLOAD = "no such overload"
 
 

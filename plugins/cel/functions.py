@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from plugins.cel import (
+    addresses,
     conversions,
+    formatting,
     lists,
+    named_formats,
     optionals,
     quantity,
     regular_expressions,
     semver,
     strings,
     times,
+    urls,
 )
 from plugins.cel.operators import SINGLETONS as OPERATORS
 from plugins.cel.operators import Singleton
@@ -25,6 +29,10 @@ IMPLEMENTATIONS: dict[str, Value] = {
     **regular_expressions.IMPLEMENTATIONS,
     **quantity.IMPLEMENTATIONS,
     **semver.IMPLEMENTATIONS,
+    **addresses.IMPLEMENTATIONS,
+    **urls.IMPLEMENTATIONS,
+    **named_formats.IMPLEMENTATIONS,
+    **formatting.IMPLEMENTATIONS,
 }
 
 _LISTS = frozenset({list, MutableList})

@@ -265,7 +265,6 @@ _MACROS: dict[tuple[str, int], Callable[[int, Node, list[Node]], Node | None]] =
     ("exists", 3): _exists(True),
     ("exists_one", 2): _exists_one(False),
     ("exists_one", 3): _exists_one(True),
-    ("existsOne", 2): _exists_one(False),
     ("existsOne", 3): _exists_one(True),
     ("map", 2): _map(False),
     ("map", 3): _map(False),

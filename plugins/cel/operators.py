@@ -14,9 +14,11 @@ from plugins.cel.values import (
     INT_MAX,
     INT_MIN,
     UINT_MAX,
+    DomainMap,
     Duration,
     Map,
     MutableList,
+    MutableMap,
     Timestamp,
     TypeValue,
     Uint,
@@ -223,14 +225,6 @@ def greater_or_equal(first: Value, second: Value) -> bool:
     return compare(first, second) >= 0
 
 
-def size(value: Value) -> int:
-    """Return the number of characters, bytes, elements or entries."""
-    found = size_of(value)
-    if found is None:
-        raise CelError(NO_SUCH_OVERLOAD)
-    return found
-
-
 _NUMBERS = frozenset({int, Uint, float})
 _TIMES = frozenset({Timestamp, Duration})
 _TEXTS = frozenset({str, bytes})
@@ -262,7 +256,7 @@ SINGLETONS: dict[str, Singleton] = {
     "_>_": Singleton(greater, _ORDERED),
     "_>=_": Singleton(greater_or_equal, _ORDERED),
     "@in": Singleton(contained),
-    "size": Singleton(size),
+    "size": Singleton(size_of, frozenset({str, bytes, Map, DomainMap, MutableMap}) | _LISTS),
     "type": Singleton(lambda value: TypeValue(type_name(value))),
     "dyn": Singleton(lambda value: value),
 }

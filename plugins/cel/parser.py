@@ -154,11 +154,10 @@ class _Parser:
         first = self.token
         if first.kind != "sign" or first.text not in ("!", "-"):
             return self._member()
+        if first.text == "-" and self._tokens[self._index + 1].kind in ("int", "float"):
+            return self._member()
         count = 0
-        while self._is_sign(first.text):
-            if first.text == "-" and self._tokens[self._index + 1].kind in ("int", "float"):
-                break
-            self._next()
+        while self._accept(first.text):
             count += 1
         node = self._member()
         if count % 2 == 0:

@@ -13,6 +13,7 @@ from plugins.cel.checker import check
 from plugins.cel.cost import COST_LIMIT
 from plugins.cel.errors import (
     COST_LIMIT_EXCEEDED,
+    BrokenCallError,
     CelError,
     CompileError,
     EvaluationError,
@@ -22,6 +23,7 @@ from plugins.cel.go_text import go_type
 from plugins.cel.parser import parse
 from plugins.cel.planner import Planner
 from plugins.cel.source import Issue, failure
+from plugins.cel.validators import validate
 from plugins.cel.values import Value, type_name
 
 if TYPE_CHECKING:
@@ -73,8 +75,8 @@ class Program:
         except CelError as fault:
             text = COST_LIMIT_EXCEEDED if frame[0] > COST_LIMIT else str(fault)
             raise EvaluationError(text) from None
-        except LimitExceededError as limit:
-            raise EvaluationError(str(limit)) from None
+        except (LimitExceededError, BrokenCallError) as end:
+            raise EvaluationError(str(end)) from None
         if frame[0] > COST_LIMIT:
             raise EvaluationError(COST_LIMIT_EXCEEDED)
         if value is True or value is False:
@@ -123,7 +125,9 @@ def compile_expression(text: str) -> Program:
     if any(0xD800 <= ord(char) <= 0xDFFF for char in text if char > "\u0fff"):
         raise failure(text, [Issue(-1, "Syntax error: the text is no valid Unicode")])
     node = parse(text)
-    checked, result = check(text, node)
+    checked, variables = check(text, node)
+    validate(text, node, checked, variables)
+    result = variables.substitute(checked.types[id(node)], to_dyn=True)
     if result not in (types.BOOL, types.ANY):
         raise CompileError(f"must evaluate to bool or the unknown type, not {types.named(result)}")
     planner = Planner(checked)
