@@ -19,6 +19,7 @@ from plugins.cel.values import (
     Uint,
     Value,
     canonical,
+    check_hashable,
 )
 
 
@@ -103,6 +104,7 @@ def member_of_constants(run: Run, values: list[Value]) -> Part | None:
         kind = type(value)
         if kind is str:
             return value in members
+        check_hashable(value)
         return kind in (int, bool, Uint, float) and (kind, value) in members
 
     return Code(member)

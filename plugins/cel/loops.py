@@ -23,7 +23,7 @@ from plugins.cel.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MAX_WORK = 4_000_000
+MAX_WORK = 1_000_000
 """Bound of what an evaluation does without paying for it.
 
 # Differs: in cel-go a turn of a loop may cost nothing, so that loops within loops run for minutes

@@ -159,6 +159,7 @@ class NamedFormat(Opaque):
 
     __slots__ = ("name", "pattern_size", "validate")
     type_name = "kubernetes.NamedFormat"
+    hashable = False
 
     def __init__(self, name: str, validate: Callable[[str], Problems], pattern_size: int) -> None:
         self.name = name

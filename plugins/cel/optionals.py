@@ -37,7 +37,8 @@ def _is_zero(value: Value) -> bool:
     return value == 0 and isinstance(value, int | float)
 
 
-def _value(held: Optional) -> Value:
+def unwrapped(held: Optional) -> Value:
+    """Return the value; one that got lost on its way through Go's types is an error."""
     if not held.present:
         raise CelError("optional.none() dereference")
     if type(held.value) is CelError:
@@ -64,7 +65,7 @@ IMPLEMENTATIONS: dict[str, Value] = {
     "optional_of": lambda value: Optional(True, value),
     "optional_ofNonZeroValue": lambda value: NONE if _is_zero(value) else Optional(True, value),
     "optional_none": lambda: NONE,
-    "optional_value": _value,
+    "optional_value": unwrapped,
     "optional_hasValue": lambda held: held.present,
     "@mapInsert_map_key_value": _insert,
     "@mapInsert_map_map": _insert_all,

@@ -31,6 +31,8 @@ from plugins.cel.errors import NO_SUCH_OVERLOAD, CelError, CompileError
 from plugins.cel.go_text import go_type
 from plugins.cel.loops import UNSET, Loop, accumulated, fold
 from plugins.cel.macros import UNUSED
+from plugins.cel.optionals import unwrapped
+from plugins.cel.regular_expressions import CONSTANT_PATTERNS
 from plugins.cel.syntax import (
     AND,
     CONDITIONAL,
@@ -54,12 +56,17 @@ if TYPE_CHECKING:
 
 
 class Planner:
-    """Compiles one tree; ``slots`` is how long a frame has to be."""
+    """Compiles one tree.
+
+    ``slots`` is how long a frame has to be, ``patterns`` the number of regular expressions that
+    were compiled.
+    """
 
     def __init__(self, checked: Checked) -> None:
         self._checked = checked
         self._scopes: list[dict[str, Run]] = []
         self.slots = FIRST_SLOT
+        self.patterns = 0
 
     def compiled(self, node: Node) -> Run:
         """Return the run of the whole expression."""
@@ -124,6 +131,7 @@ class Planner:
         if node.target is not None and id(node) not in self._checked.namespaced:
             nodes.insert(0, node.target)
         parts = [self._plan(each) for each in nodes]
+        self.patterns += name in CONSTANT_PATTERNS and isinstance(parts[1], Constant)
         if overloads in (("optional_or_optional",), ("optional_orValue_value",)):
             return Code(_optional_or(parts[0].run(), parts[1].run(), name == "orValue"))
         if overloads == ("in_list",) and isinstance(parts[1], Constant):
@@ -229,6 +237,6 @@ def _optional_or(first: Run, second: Run, unwrap: bool) -> Run:
             return held
         if not held.present:
             return second(frame)
-        return held.value if unwrap else held
+        return unwrapped(held) if unwrap else held
 
     return choose

@@ -22,6 +22,7 @@ from plugins.cel.errors import (
 from plugins.cel.go_text import go_type
 from plugins.cel.parser import parse
 from plugins.cel.planner import Planner
+from plugins.cel.regular_expressions import MAX_PATTERN_MEMORY
 from plugins.cel.source import Issue, failure
 from plugins.cel.validators import validate
 from plugins.cel.values import Value, type_name
@@ -37,16 +38,26 @@ MAX_EXPRESSION_BYTES = 10 * 1024
 """
 
 
+BYTES_PER_PROGRAM = 4096
+"""Memory of the smallest program."""
+
+BYTES_PER_CHARACTER = 300
+"""Memory of a program for each character of its text: measured with the densest, nested loops."""
+
+
 class Program:
-    """A compiled expression over ``device``.
+    """A compiled expression over ``device``; ``bytes`` is the most memory that it may take.
 
     *Concurrency*: immutable; evaluations share nothing.
     """
 
-    __slots__ = ("_run", "_slots", "text")
+    __slots__ = ("_run", "_slots", "bytes", "text")
 
-    def __init__(self, text: str, run: Run, slots: int) -> None:
+    def __init__(self, text: str, run: Run, slots: int, patterns: int = 0) -> None:
         self.text = text
+        self.bytes = (
+            BYTES_PER_PROGRAM + BYTES_PER_CHARACTER * len(text) + MAX_PATTERN_MEMORY * patterns
+        )
         self._run = run
         self._slots = slots
 
@@ -132,4 +143,4 @@ def compile_expression(text: str) -> Program:
         raise CompileError(f"must evaluate to bool or the unknown type, not {types.named(result)}")
     planner = Planner(checked)
     run = planner.compiled(node)
-    return Program(text, run, planner.slots)
+    return Program(text, run, planner.slots, planner.patterns)

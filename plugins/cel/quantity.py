@@ -38,27 +38,41 @@ WRONG_SUFFIX = "unable to parse quantity's suffix"
 
 
 class Quantity(Opaque):
-    """``unscaled * 10**scale``; ``exact`` where kube-scheduler leaves 64 bits for a decimal."""
+    """``unscaled * 10**scale``; ``exact`` where kube-scheduler leaves 64 bits for a decimal.
 
-    __slots__ = ("exact", "scale", "unscaled")
+    ``text`` is what it was read from, None for a sum.
+    """
+
+    __slots__ = ("exact", "scale", "text", "unscaled")
     type_name = "kubernetes.Quantity"
     go_native = "*resource.Quantity"
 
-    def __init__(self, unscaled: int, scale: int, exact: bool) -> None:
+    def __init__(self, unscaled: int, scale: int, exact: bool, text: str | None = None) -> None:
         self.unscaled = unscaled
         self.scale = scale
         self.exact = exact
+        self.text = text
 
     def compare(self, other: Quantity) -> int:
         """Return -1, 0 or 1."""
         mine, theirs, _ = _aligned(self, other)
         return (mine > theirs) - (mine < theirs)
 
-    def same(self, other: Opaque) -> bool:
-        """Report whether the two are the same amount."""
-        return isinstance(other, Quantity) and self.compare(other) == 0
+    def same(self, other: Opaque) -> bool | None:
+        """Report whether the two are the same amount; None where the other is a sum.
+
+        Notes
+        -----
+        *Source*: k8s.io/apiserver pkg/cel/quantity.go, ``Quantity.Equal`` (0.36): sums are
+        pointers, which it does not take for quantities.
+        """
+        if not isinstance(other, Quantity) or other.text is None:
+            return None
+        return self.compare(other) == 0
 
     def __str__(self) -> str:
+        if self.text is not None:
+            return self.text
         if self.scale >= 0:
             return str(self.unscaled * 10**self.scale)
         return f"{self.unscaled}e{self.scale}"
@@ -92,7 +106,7 @@ def parsed(text: str) -> Quantity:
     if len(whole) + len(part) > MAX_DIGITS:
         raise CelError(WRONG_NUMBER)
     if match["part"] is None and whole == "0" and not suffix:
-        return Quantity(0, 0, False)
+        return Quantity(0, 0, False, text)
     exponent, binary = _exponent(suffix)
     digits = whole + part
     unscaled = int(digits)
@@ -100,10 +114,11 @@ def parsed(text: str) -> Quantity:
         value = unscaled << exponent if binary else unscaled
         scale = (0 if binary else exponent) - len(part)
         if scale >= _NANO and value <= INT_MAX:
-            return Quantity(-value if negative else value, scale, False)
+            return Quantity(-value if negative else value, scale, False, text)
     if not (match["whole"] or part):
         raise CelError(WRONG_NUMBER)
-    return _exact(unscaled, len(part), exponent, binary, negative)
+    amount = _exact(unscaled, len(part), exponent, binary)
+    return Quantity(-amount[0] if negative else amount[0], amount[1], True, text)
 
 
 def _exponent(suffix: str) -> tuple[int, bool]:
@@ -125,8 +140,8 @@ def _fits(whole: str, part: str, exponent: int, binary: bool) -> bool:
     return 18 - len(whole) - len(part) >= 0
 
 
-def _exact(unscaled: int, places: int, exponent: int, binary: bool, negative: bool) -> Quantity:
-    """Return the decimal number, rounded up to nanos; a binary one is capped at 64 bits."""
+def _exact(unscaled: int, places: int, exponent: int, binary: bool) -> tuple[int, int]:
+    """Return number and scale, rounded up to nanos; a binary number is capped at 64 bits."""
     scale = -places
     if binary:
         unscaled <<= exponent
@@ -137,7 +152,7 @@ def _exact(unscaled: int, places: int, exponent: int, binary: bool, negative: bo
         scale = _NANO
     if binary and unscaled * 10 ** max(0, scale) > INT_MAX * 10 ** max(0, -scale):
         unscaled, scale = INT_MAX, 0
-    return Quantity(-unscaled if negative else unscaled, scale, True)
+    return unscaled, scale
 
 
 def is_quantity(text: str) -> bool:
@@ -187,9 +202,9 @@ def total(first: Quantity, second: Quantity) -> Quantity:
     """Return the sum."""
     if not (first.exact or second.exact):
         if second.unscaled == 0:
-            return first
+            return Quantity(first.unscaled, first.scale, False)
         if first.unscaled == 0:
-            return second
+            return Quantity(second.unscaled, second.scale, False)
     mine, theirs, scale = _aligned(first, second)
     exact = first.exact or second.exact
     fits = all(INT_MIN <= each <= INT_MAX for each in (mine, theirs, mine + theirs))
@@ -203,6 +218,11 @@ def of_integer(number: int) -> Quantity:
 
 def difference(first: Quantity, second: Quantity) -> Quantity:
     """Return the first without the second."""
+    if second.unscaled == INT_MIN and not (first.exact or second.exact):
+        # Its negation overflows in kube-scheduler: it is added, where the sum has 64 bits.
+        found = total(first, second)
+        if not found.exact:
+            return found
     return total(first, Quantity(-second.unscaled, second.scale, second.exact))
 
 

@@ -18,7 +18,7 @@ from plugins.cel.values import Value
 MAX_PATTERN_BYTES = 10_240
 """Longest pattern: as long as an expression may be."""
 
-MAX_PROGRAM_BYTES = 1 << 20
+MAX_PATTERN_MEMORY = 256 << 10
 """Memory of one compiled pattern.
 
 # Differs: Go bounds a pattern by its repetitions instead; what it takes needs less than this.
@@ -51,7 +51,7 @@ def _error(text: str, part: str) -> BadPatternError:
     return BadPatternError(f"error parsing regexp: {_GO_ERRORS.get(text, text)}: `{part}`")
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def compiled(pattern: str) -> re2._Regexp[bytes]:
     """Return the compiled pattern.
 
@@ -63,7 +63,7 @@ def compiled(pattern: str) -> re2._Regexp[bytes]:
     if len(pattern) > MAX_PATTERN_BYTES:
         raise _error("expression too large", "")
     options = re2.Options()
-    options.max_mem = MAX_PROGRAM_BYTES
+    options.max_mem = MAX_PATTERN_MEMORY
     options.log_errors = False
     try:
         expression = re2.compile(pattern.encode("utf-8", "replace"), options)

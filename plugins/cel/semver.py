@@ -22,6 +22,7 @@ class Semver(Opaque):
     __slots__ = ("major", "minor", "patch", "prerelease", "text")
     type_name = "kubernetes.Semver"
     go_native = "semver.Version"
+    hashable = False
 
     def __init__(
         self, numbers: tuple[int, int, int], prerelease: tuple[int | str, ...], text: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from plugins.cel.errors import NO_SUCH_OVERLOAD, CelError
+from plugins.cel.errors import NO_SUCH_OVERLOAD, BrokenCallError, CelError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,9 +94,10 @@ class Opaque:
     __slots__ = ()
     type_name = ""
     go_native = ""
+    hashable = True
 
-    def same(self, other: Opaque) -> bool:
-        """Report whether the two, which have one type, are equal."""
+    def same(self, other: Opaque) -> bool | None:
+        """Report whether the two, which have one type, are equal; None is an error."""
         raise NotImplementedError
 
     def size(self) -> int | None:
@@ -115,12 +116,31 @@ def canonical(key: Value) -> Any:
     kind = type(key)
     if kind is str:
         return key
+    if kind is bytes or isinstance(key, Opaque):
+        check_hashable(key)
     if kind in _KEYS:
         return (kind, key)
     raise CelError(f"unsupported key type: {type_name(key)}")
 
 
 _KEYS = frozenset({int, bool, Uint, float, bytes, type(None), TypeValue, Timestamp, Duration})
+
+
+def check_hashable(value: Value) -> None:
+    """Raise where Go cannot use the value as a key.
+
+    Raises
+    ------
+    BrokenCallError
+        For values that Go holds in slices.
+    """
+    if type(value) is bytes:
+        raise BrokenCallError(f"{_UNHASHABLE} types.Bytes")
+    if isinstance(value, Opaque) and not value.hashable:
+        raise BrokenCallError(f"{_UNHASHABLE} cel.{value.type_name.rpartition('.')[2]}")
+
+
+_UNHASHABLE = "internal error: runtime error: hash of unhashable type"
 
 
 class Map:
