@@ -41,6 +41,11 @@ class DeviceId(NamedTuple):
     def __str__(self) -> str:
         return f"{self.driver}/{self.pool}/{self.device}"
 
+    @property
+    def pool_id(self) -> PoolId:
+        """The pool of the device."""
+        return PoolId(self.driver, self.pool)
+
 
 class PoolId(NamedTuple):
     """The identity of a pool of devices in the cluster."""

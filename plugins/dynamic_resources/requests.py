@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from plugins.dynamic_resources.selectors import SelectorList
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from cache.device_objects import (
         DeviceClass,
@@ -94,10 +94,13 @@ class Request:
 
     def tolerates(self, device: PooledDevice) -> bool:
         """Return whether no taint of a device prevents the allocation."""
-        return all(
-            any(tolerates(toleration, taint) for toleration in self.tolerations)
-            for taint in device.taints
-        )
+        return not any(self.untolerated(device))
+
+    def untolerated(self, device: PooledDevice) -> Iterator[DeviceTaint]:
+        """Yield the taints of a device that prevent the allocation."""
+        for taint in device.taints:
+            if not any(tolerates(toleration, taint) for toleration in self.tolerations):
+                yield taint
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -14,7 +14,7 @@ from plugins.cel import CompileError, EvaluationError, compile_expression
 from plugins.dynamic_resources.errors import AllocationError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from cache.device_objects import DeviceSelector
     from plugins.cel import DeviceView, Program
@@ -44,8 +44,10 @@ class Selector:
 
     Attributes
     ----------
+    expression
+        The expression.
     error
-        Why the expression cannot be compiled; None when it can.
+        Why it cannot be compiled; None when it can.
     bytes
         What the selector and its results weigh.
 
@@ -54,9 +56,10 @@ class Selector:
     *Concurrency*: as :class:`SelectorCache`.
     """
 
-    __slots__ = ("_cache", "_program", "_results", "bytes", "error")
+    __slots__ = ("_cache", "_program", "_results", "bytes", "error", "expression")
 
     def __init__(self, expression: str, cache: SelectorCache) -> None:
+        self.expression = expression
         self._cache = cache
         self._program: Program | None = None
         self._results: dict[DeviceView, bool | str] = {}
@@ -155,6 +158,9 @@ class SelectorList:
             cache.get(selector.cel.expression if selector.cel is not None else "")
             for selector in selectors
         )
+
+    def __iter__(self) -> Iterator[Selector]:
+        return iter(self._selectors)
 
     def matches(self, device: PooledDevice) -> bool:
         """Return whether a device matches; the first selector that is not true decides.

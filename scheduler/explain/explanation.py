@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
     from plugins.default_preemption import Candidate
+    from plugins.dynamic_resources.device_report import DeviceReport
     from plugins.framework.status import Code, Status
     from scheduler.decision.decision import Diagnosis
     from scheduler.runtime.framework_runner import FrameworkRunner
@@ -108,6 +109,9 @@ class Explanation:
     """The scores by node name, in descending order; nodes with equal scores by name."""
     room_to_make: RoomToMake | None = None
     """None if a node is feasible, and in a profile without DefaultPreemption."""
+    devices: tuple[DeviceReport, ...] = ()
+    """The devices for each request of the claims that have to be allocated, on the nodes that no
+    other filter rejects."""
 
 
 def explain(framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo) -> Explanation:

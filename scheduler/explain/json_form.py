@@ -7,12 +7,15 @@ The form is::
      "nodes": {name: {"rejected": plugin, "code": c, "reasons": [...]}
                    | {"scores": {plugin: weighted score}, "total": n}},
      "preemption": {"candidates": {name: {"victims": ["ns/name", ...], "pdbViolations": n}},
-                    "chosen": name | null}}
+                    "chosen": name | null},
+     "devices": [{"claim": "ns/name", "request": name, "matching": n, "free": n, ...}, ...]}
 
 The code is kube-scheduler's number: 2 Unschedulable, 3 UnschedulableAndUnresolvable.
 ``preemption`` is present only if no node is feasible and the pod may preempt. Its candidates are
 all nodes on which preemption would help, the least harm first, with the most important victims
-first; if there are none, ``message`` contains the reason.
+first; if there are none, ``message`` contains the reason. ``devices`` is present only for a pod
+whose claims have to be allocated; its fields are those of
+:class:`plugins.dynamic_resources.device_report.DeviceReport`.
 """
 
 from __future__ import annotations
@@ -39,6 +42,8 @@ def as_json(explanation: Explanation) -> bytes:
     room = explanation.room_to_make
     if room is not None and not room.refusal:
         answer["preemption"] = _preemption(room)
+    if explanation.devices:
+        answer["devices"] = explanation.devices
     return msgspec.json.encode(answer)
 
 
