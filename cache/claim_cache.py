@@ -159,7 +159,11 @@ class ClaimCache:
                 if written is not None and (restored or not _is_older(new, written)):
                     del self._written[key]
             self._shown_locked(key, shown)
+            # Who waits for the watch to bring a write is not told by what is shown.
+            waiting = tuple(self._by_key.get(key, ())) if shown == new else ()
         self._deliver()
+        for wake in waiting:
+            wake()
 
     # --- what we write ------------------------------------------------------------------------
 
@@ -258,7 +262,7 @@ class ClaimCache:
             self._listeners = (*self._listeners, listener)
 
     def listen(self, namespace: str, name: str, listener: Callable[[], None]) -> None:
-        """Call ``listener`` after each change of what is shown of one claim."""
+        """Call ``listener`` after each change of one claim, as it is shown or as the API has it."""
         with self._lock:
             self._by_key.setdefault((namespace, name), []).append(listener)
 

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from cache.device_classes import may_be_devices
 from cache.resources import PODS
 from plugins.bit_patterns import distinct_patterns
 from plugins.framework.cycle_state import CycleState, StateKey
@@ -26,6 +27,7 @@ from plugins.node_resources_fit.needs import (
     IgnoredResources,
     Needs,
     Shortfall,
+    device_resources,
     filter_needs,
     find_shortfalls,
     reason_for,
@@ -46,7 +48,16 @@ if TYPE_CHECKING:
     from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.handle import Handle
 
-_NEEDS: StateKey[Needs] = StateKey("PreFilterNodeResourcesFit")
+
+class _Wanted(NamedTuple):
+    """What the filter checks of a pod, and which of it DynamicResources may provide."""
+
+    needs: Needs
+    devices: frozenset[str]
+
+
+_NEEDS: StateKey[_Wanted] = StateKey("PreFilterNodeResourcesFit")
+_NO_DEVICES: Final[frozenset[str]] = frozenset()
 _REQUESTS: StateKey[tuple[int, ...]] = StateKey("PreScoreNodeResourcesFit")
 
 
@@ -85,41 +96,50 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def signature(self, info: PodInfo) -> Hashable:
         """Return the requests, as the filter and the score use them."""
-        return filter_needs(info, self._ignored), self._scorer.pod_requests(scored_amounts(info))
+        return self._wanted(info), self._scorer.pod_requests(scored_amounts(info))
 
     # --- filter -------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
         """Store the requests that the filter checks."""
-        state.write(_NEEDS, filter_needs(info, self._ignored))
+        state.write(_NEEDS, self._wanted(info))
         return PROCEED
 
-    def _needs(self, state: CycleState, info: PodInfo) -> Needs:
-        needs = state.get(_NEEDS)
-        return filter_needs(info, self._ignored) if needs is None else needs
+    def _wanted(self, info: PodInfo) -> _Wanted:
+        needs = filter_needs(info, self._ignored)
+        if not any(may_be_devices(name) for name, _ in needs):
+            return _Wanted(needs, _NO_DEVICES)
+        return _Wanted(needs, device_resources(needs, self.handle.devices.classes))
+
+    def _needs(self, state: CycleState, info: PodInfo) -> _Wanted:
+        wanted = state.get(_NEEDS)
+        return self._wanted(info) if wanted is None else wanted
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
         """Judge all nodes of the view.
 
         The reasons are computed from the columns on first use: use them before the columns change.
         """
-        needs = self._needs(state, info)
+        needs, devices = self._needs(state, info)
         resource_row = nodes.columns.resource_row
-        if any(name not in resource_row for name, _ in needs):
+        if any(name not in resource_row and name not in devices for name, _ in needs):
             # No node reports it.
             passed = np.zeros(len(nodes), dtype=np.bool_)
-            return NodeVerdicts(passed, detail=lambda: _reasons(needs, nodes))
+            return NodeVerdicts(passed, detail=lambda: _reasons(needs, devices, nodes))
         view = widened(nodes)
         passed = view.allocatable(PODS) > view.requested(PODS)
         for name, amount in needs:
-            passed &= view.allocatable(name) - view.requested(name) >= amount
+            capacity = view.allocatable(name)
+            enough = capacity - view.requested(name) >= amount
+            passed &= enough | (capacity == 0) if name in devices else enough
         if view is not nodes:
             passed = nodes.take(passed)
-        return NodeVerdicts(passed, detail=lambda: _reasons(needs, nodes))
+        return NodeVerdicts(passed, detail=lambda: _reasons(needs, devices, nodes))
 
     def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
         """Judge one node."""
-        lacks = find_shortfalls(self._needs(state, info), node_info)
+        needs, devices = self._needs(state, info)
+        lacks = find_shortfalls(needs, node_info, devices)
         if not lacks:
             return SUCCESS
         refuse = unresolvable if any(lack.is_unresolvable for lack in lacks) else unschedulable
@@ -127,7 +147,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def shortfalls(self, info: PodInfo, node_info: NodeInfo) -> list[Shortfall]:
         """Return the resources that the node has too little of for the pod, with the amounts."""
-        return find_shortfalls(filter_needs(info, self._ignored), node_info)
+        needs, devices = self._wanted(info)
+        return find_shortfalls(needs, node_info, devices)
 
     # --- score --------------------------------------------------------------------------------
 
@@ -150,25 +171,29 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return self._strategy.score_one(amounts)
 
 
-def _reasons(needs: Needs, nodes: NodesView) -> tuple[npt.NDArray[np.intp], list[Status]]:
+def _reasons(
+    needs: Needs, devices: frozenset[str], nodes: NodesView
+) -> tuple[npt.NDArray[np.intp], list[Status]]:
     """Group the nodes by what they lack: see :class:`NodeVerdicts`.
 
     *Cost*: a few passes over columns for each resource that some node reports. A resource
     that no node reports is lacking on all of them.
     """
     resource_row = nodes.columns.resource_row
+    needs = tuple(each for each in needs if each[0] in resource_row or each[0] not in devices)
     lacks: list[BoolArray] = [nodes.requested(PODS) >= nodes.allocatable(PODS)]
     reported = [(name, amount) for name, amount in needs if name in resource_row]
     too_small = np.full(len(nodes), len(reported) < len(needs))
     for name, amount in reported:
         capacity = nodes.allocatable(name)
-        lacks.append(capacity - nodes.requested(name) < amount)
-        too_small |= capacity < amount
+        is_there = capacity > 0 if name in devices else True
+        lacks.append((capacity - nodes.requested(name) < amount) & is_there)
+        too_small |= (capacity < amount) & is_there
     patterns, which = distinct_patterns(np.array([*lacks, too_small]))
     statuses = []
     for pods, *lacking, hopeless in patterns:
-        is_there = {name for (name, _), lack in zip(reported, lacking, strict=True) if not lack}
-        reasons = [reason_for(name) for name, _ in needs if name not in is_there]
+        enough = {name for (name, _), lack in zip(reported, lacking, strict=True) if not lack}
+        reasons = [reason_for(name) for name, _ in needs if name not in enough]
         refuse = unresolvable if hopeless else unschedulable
         statuses.append(refuse(*([reason_for(PODS)] if pods else ()), *reasons))
     return which, statuses

@@ -6,24 +6,21 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from cache.device_objects import ResourceClaim
 from scheduler.api_writes.settle import NO_MAX_PAUSE, Failure, settle, why_given_up
 from scheduler.api_writes.volume_writer import ObjectApi
 from scheduler.client.errors import Action
-from scheduler.kinds import ResourceKind
+from scheduler.kinds import RESOURCE_CLAIMS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from cache.device_objects import ResourceClaim
     from scheduler.client.errors import ApiError
+    from scheduler.kinds import ResourceKind
     from scheduler.process.ports import Ports
 
 T = TypeVar("T", bound=msgspec.Struct)
 R = TypeVar("R")
-
-RESOURCE_CLAIMS: Final = ResourceKind(
-    "resourceclaims", "/apis/resource.k8s.io/v1/resourceclaims", ResourceClaim
-)
 
 MAX_RETRIES: Final = 6
 """Attempts at a write that the server refused to take up; about ten seconds in all."""

@@ -30,7 +30,6 @@ import msgspec
 import structlog
 
 from scheduler.api_writes.claim_patcher import (
-    RESOURCE_CLAIMS,
     ClaimConflictError,
     ClaimPatcher,
     ClaimWriteError,
@@ -39,6 +38,7 @@ from scheduler.api_writes.claim_patcher import (
 )
 from scheduler.api_writes.settle import Failure
 from scheduler.client.errors import Action
+from scheduler.kinds import RESOURCE_CLAIMS
 from scheduler.process.loop_inbox import LoopInbox
 
 if TYPE_CHECKING:

@@ -241,3 +241,12 @@ def test_a_claim_allocated_elsewhere_meanwhile_uses_both_until_its_flight_ends(
     assert {each.device for each in cache.allocated().devices} == {"gpu-0", elsewhere}
     cache.end_flight("c")
     assert {each.device for each in cache.allocated().devices} == {elsewhere}
+
+
+def test_who_waits_for_the_watch_is_woken_when_it_brings_a_write() -> None:
+    cache = known(FREE)
+    cache.stored(TAKEN)
+    woken: list[str] = []
+    cache.listen("default", "c", lambda: woken.append(version(cache.api("default", "c"))))
+    cache.changed(FREE, TAKEN)
+    assert woken == ["2"]

@@ -15,9 +15,10 @@ from plugins.dynamic_resources.extended_resources import (
     new_special_claim,
     with_requests,
 )
-from scheduler.api_writes.claim_patcher import RESOURCE_CLAIMS, ClaimWriteError
+from scheduler.api_writes.claim_patcher import ClaimWriteError
 from scheduler.api_writes.claim_writer import CONFLICT_TRIES, ClaimWriter
 from scheduler.client.errors import ApiError
+from scheduler.kinds import RESOURCE_CLAIMS
 from tests.builders import pod
 from tests.device_builders import allocated, name_selector, resource_claim
 from tests.fakes.object_api import FakeObjectApi

@@ -181,7 +181,8 @@ def test_a_pod_that_does_not_fit_waits_and_says_why():
     (condition,) = stage.conditions
     assert (condition["reason"], condition["message"]) == (
         "Unschedulable",
-        "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "
+        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+        "preemption: 0/1 nodes are available: "
         "1 Preemption is not helpful for scheduling.",
     )
     assert stage.parts.queue.counts().unschedulable == 1

@@ -91,7 +91,7 @@ preempts.
 {{- if not .Values.rbac.preemption -}}
 {{- range $config.profiles -}}
 {{- $plugins := default dict .plugins -}}
-{{- $_ := set $plugins "postFilter" (dict "disabled" (list (dict "name" "*"))) -}}
+{{- $_ := set $plugins "postFilter" (dict "disabled" (list (dict "name" "*")) "enabled" (list (dict "name" "DynamicResources"))) -}}
 {{- $_ := set . "plugins" $plugins -}}
 {{- end -}}
 {{- end -}}
