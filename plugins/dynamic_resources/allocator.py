@@ -17,13 +17,13 @@ from plugins.dynamic_resources.search import Search
 from plugins.dynamic_resources.taken_devices import DevicesInUse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cache.allocated_devices import AllocatedState
     from cache.device_objects import AllocationResult, DeviceClass, ResourceClaim
     from cache.objects import Node
     from plugins.dynamic_resources.deadline import Deadline
-    from plugins.dynamic_resources.pools import PoolIndex
+    from plugins.dynamic_resources.pools import NodePools, PoolIndex
     from plugins.dynamic_resources.selectors import SelectorCache
 
 
@@ -64,6 +64,9 @@ class Allocator:
         self._pools = pools
         self._in_use = DevicesInUse(allocated)
         self._share_ids = share_ids
+        self._kept = pools.kept.of(
+            claims, [classes(name) for name in _class_names(claims)], allocated
+        )
 
     def allocate(
         self, node: Node, deadline: Deadline = NO_DEADLINE, *, prune: bool = True
@@ -92,13 +95,27 @@ class Allocator:
         Notes
         -----
         *Cost*: proportional to the devices of the node, as long as the first devices that match
-        can be taken. At worst it grows exponentially with the number of requested devices.
+        can be taken. At worst it grows exponentially with the number of requested devices. On a
+        node that was searched for the same requests before and has not changed since, a
+        microsecond or two: see :mod:`plugins.dynamic_resources.kept_results`.
         """
         pools = self._pools.pools(node)
+        kept = self._kept if prune else None
+        name = node.metadata.name
+        is_known, results = (False, None) if kept is None else kept.get(name, pools)
+        if not is_known:
+            results = self._search(node, pools, deadline, prune)
+            if kept is not None:
+                kept.put(name, pools, results)
+        if results is None and pools.has_invalid:
+            raise InvalidPoolsError
+        return results
+
+    def _search(
+        self, node: Node, pools: NodePools, deadline: Deadline, prune: bool
+    ) -> tuple[AllocationResult, ...] | None:
         search = Search(self._claims, node, pools, self._in_use, deadline, prune)
         if not search.run():
-            if pools.has_invalid:
-                raise InvalidPoolsError
             return None
         return tuple(
             allocation_result(
@@ -110,3 +127,12 @@ class Allocator:
             )
             for index, each in enumerate(self._claims)
         )
+
+
+def _class_names(claims: Sequence[ResourceClaim]) -> Iterator[str]:
+    for claim in claims:
+        for request in claim.spec.devices.requests:
+            if request.exactly is not None:
+                yield request.exactly.device_class_name
+            for alternative in request.first_available:
+                yield alternative.device_class_name

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from cache.device_objects import PoolId
 from plugins.dynamic_resources.aged_dict import AgedDict
+from plugins.dynamic_resources.kept_results import KeptResults
 from plugins.dynamic_resources.node_rules import SharedSlices
 from plugins.dynamic_resources.pooled_device import PooledDevice
 
@@ -163,6 +164,11 @@ class PoolIndex:
     view
         The slices.
 
+    Attributes
+    ----------
+    kept
+        What searches in these pools have found.
+
     Notes
     -----
     *Concurrency*: confined to one thread.
@@ -173,6 +179,7 @@ class PoolIndex:
     """
 
     def __init__(self, view: SlicesView) -> None:
+        self.kept = KeptResults()
         self._view = view
         self._shared = SharedSlices(view.shared, view.with_counters)
         self._entries: AgedDict[str, _Entry] = AgedDict()
