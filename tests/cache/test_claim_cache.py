@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
 from cache.claim_cache import ClaimCache
+from cache.device_objects import DeviceId
 from cache.objects import OwnerReference
 from tests.cache.devices import claim
+from tests.device_builders import DRIVER
 
 if TYPE_CHECKING:
     from cache.device_objects import ResourceClaim
@@ -250,3 +253,41 @@ def test_who_waits_for_the_watch_is_woken_when_it_brings_a_write() -> None:
     cache.listen("default", "c", lambda: woken.append(version(cache.api("default", "c"))))
     cache.changed(FREE, TAKEN)
     assert woken == ["2"]
+
+
+# --- several threads --------------------------------------------------------------------------
+
+
+def test_threads_that_write_at_once_are_heard_in_one_order() -> None:
+    cache = known(*(claim(name) for name in "abcd"))
+    heard = {name: ["1"] for name in "abcd"}
+    broken: list[str] = []
+
+    def hear(old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        assert old is not None
+        assert new is not None
+        name = new.metadata.name
+        if heard[name][-1] != version(old):
+            broken.append(name)
+        heard[name].append(version(new))
+
+    cache.subscribe(hear)
+
+    def write(thread: int) -> None:
+        for i in range(300):
+            name = "abcd"[(thread + i) % 4]
+            device = "gpu-0" if i % 2 else "gpu-1"
+            cache.stored(claim(name, device, version=2 + i * 4 + thread))
+            cache.begin_flight(claim(f"flight-{thread}", "gpu-2"))
+            cache.allocated()
+            cache.restore("default", name)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write, range(4)))
+    assert broken == []
+    assert {name: versions[-1] for name, versions in heard.items()} == {
+        name: version(cache.get("default", name)) for name in "abcd"
+    }
+    assert {user.name for user in cache.allocated().users(DeviceId(DRIVER, "pool", "gpu-2"))} == {
+        f"flight-{thread}" for thread in range(4)
+    }
