@@ -166,6 +166,12 @@ class AllocatedDevices:
             if before.shares.get(share) != capacity:
                 self._join(user, share, capacity)
 
+    def is_in_use(self, use: DeviceUse) -> bool:
+        """Return whether each device and share of a use has a user."""
+        return all(self._users.get(device) for device in use.devices) and all(
+            share_id in (self._shares.get(device) or ()) for device, share_id in use.shares
+        )
+
     def state(self) -> AllocatedState:
         """Return the devices in use now.
 

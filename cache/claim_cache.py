@@ -239,10 +239,10 @@ class ClaimCache:
             if claim is None:
                 return False
             self._count_locked(claim_user(claim))
-            shown = self._latest_locked(_key(claim))
-            if shown is None or shown.status.allocation is None:
+            # A claim that was created meanwhile may have the devices under another name.
+            if not self._used.is_in_use(device_use(claim)):
                 freed = replace(claim, status=replace(claim.status, allocation=None))
-                self._events.append((claim, freed if shown is None else shown))
+                self._events.append((claim, freed))
         self._deliver()
         return True
 

@@ -10,11 +10,11 @@ import pytest
 from cache.claim_cache import ClaimCache
 from cache.device_objects import DeviceId
 from cache.objects import OwnerReference
-from tests.cache.devices import claim
+from tests.cache.devices import claim, share
 from tests.device_builders import DRIVER
 
 if TYPE_CHECKING:
-    from cache.device_objects import ResourceClaim
+    from cache.device_objects import DeviceRequestAllocationResult, ResourceClaim
 
 FREE, TAKEN = claim("c", version=1), claim("c", "gpu-0", version=2)
 
@@ -222,6 +222,20 @@ def test_a_claim_that_exists_nowhere_can_be_in_flight() -> None:
     assert events == [(True, False)]
 
 
+@pytest.mark.parametrize("device", ["gpu-0", share("gpu-0", "s", memory="1Gi")])
+def test_devices_that_another_claim_has_by_now_are_not_freed(
+    device: str | DeviceRequestAllocationResult,
+) -> None:
+    """As those of a claim for extended resources, which gets its name when it is written."""
+    cache = known(claim("created"))
+    cache.begin_flight(claim("in memory", device))
+    cache.stored(claim("created", device, version=2))
+    seen = Seen(cache)
+    cache.end_flight("in memory")
+    assert seen.events == []
+    assert len(cache.allocated().users(DeviceId(DRIVER, "pool", "gpu-0"))) == 1
+
+
 def test_a_flight_ends_once() -> None:
     cache = known(FREE)
     cache.begin_flight(TAKEN)
@@ -242,8 +256,11 @@ def test_a_claim_allocated_elsewhere_meanwhile_uses_both_until_its_flight_ends(
     cache.begin_flight(TAKEN)
     cache.changed(FREE, claim("c", elsewhere, version=2))
     assert {each.device for each in cache.allocated().devices} == {"gpu-0", elsewhere}
+    events: list[tuple[bool, bool]] = []
+    cache.subscribe(lambda *claims: events.append(tuple(map(is_allocated, claims))))
     cache.end_flight("c")
     assert {each.device for each in cache.allocated().devices} == {elsewhere}
+    assert events == ([] if elsewhere == "gpu-0" else [(True, False)])
 
 
 def test_who_waits_for_the_watch_is_woken_when_it_brings_a_write() -> None:
