@@ -60,7 +60,8 @@ class Allocator:
         share_ids: Callable[[], str],
     ) -> None:
         reader = RequestReader(classes, selectors)
-        self._claims = tuple(reader.read(index, claim) for index, claim in enumerate(claims))
+        self.requests = tuple(reader.read(index, claim) for index, claim in enumerate(claims))
+        """What each claim asks for."""
         self._pools = pools
         self._in_use = DevicesInUse(allocated)
         self._share_ids = share_ids
@@ -114,7 +115,7 @@ class Allocator:
     def _search(
         self, node: Node, pools: NodePools, deadline: Deadline, prune: bool
     ) -> tuple[AllocationResult, ...] | None:
-        search = Search(self._claims, node, pools, self._in_use, deadline, prune)
+        search = Search(self.requests, node, pools, self._in_use, deadline, prune)
         if not search.run():
             return None
         return tuple(
@@ -125,7 +126,7 @@ class Allocator:
                 node.metadata.name,
                 self._share_ids,
             )
-            for index, each in enumerate(self._claims)
+            for index, each in enumerate(self.requests)
         )
 
 

@@ -9,6 +9,7 @@ from plugins.dynamic_resources.extended_resources import is_in_memory
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from cache.columns import Columns
     from cache.device_objects import AllocationResult, ResourceClaim
     from cache.label_selectors import NodeSelectorMatcher
     from cache.objects import ContainerExtendedResourceRequest, Node
@@ -66,6 +67,9 @@ class CycleClaims:
         The claims to allocate, by the extended resources that are devices on a node.
     judged
         The verdicts on nodes, with the Node objects that they are about.
+    counted_on
+        The nodes that were counted: those that passed have no entry in ``by_node`` yet. None when
+        each node was judged.
     unavailable
         The indices of allocated claims that some node cannot use.
     by_node
@@ -84,6 +88,7 @@ class CycleClaims:
         "available",
         "by_node",
         "claims",
+        "counted_on",
         "judged",
         "reserved",
         "resources",
@@ -105,6 +110,7 @@ class CycleClaims:
         self.available: dict[int, NodeSelectorMatcher] = {}
         self.variants: dict[frozenset[str], Variant] = {}
         self.judged: dict[str, tuple[Node | None, Status]] = {}
+        self.counted_on: Columns | None = None
         self.unavailable: set[int] = set()
         self.by_node: dict[str, NodeAllocation] = {}
         self.reserved: dict[int, AllocationResult] = {}
@@ -127,6 +133,11 @@ class CycleClaims:
         for index, claim in enumerate(self.claims):
             if claim.status.allocation is None:
                 yield index, claim
+
+    @property
+    def is_unallocated(self) -> bool:
+        """Whether no claim has an allocation."""
+        return all(claim.status.allocation is None for claim in self.claims)
 
     @property
     def left_over(self) -> ResourceClaim | None:

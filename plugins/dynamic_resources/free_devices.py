@@ -161,7 +161,7 @@ class FreeDevices:
 
     def __init__(self, columns: Columns, pools: PoolIndex, devices: Devices) -> None:
         self.columns = columns
-        self._pools = pools
+        self.pools = pools
         self._devices = devices
         self._kinds: ByteBounded[Hashable, _Counts] = ByteBounded(
             MAX_BYTES, lambda _, counts: counts.bytes
@@ -180,7 +180,7 @@ class FreeDevices:
         """Read nodes, slices and the devices in use: all that is asked next is about these."""
         taken = self._read_allocated()
         pools, view = self._read_slices()
-        self._pools.update(view)
+        self.pools.update(view)
         self._cursor, rows = self.columns.follow(self._cursor, of_pods=False)
         changed = self._changed_nodes(rows)
         changed |= self._rows_of_pools(pools, view)
@@ -298,7 +298,7 @@ class FreeDevices:
     ) -> tuple[tuple[DeviceId, ...] | None, Collection[PoolId]]:
         """Return the devices of a node that a request can have, or None for a search."""
         try:
-            pools = self._pools.pools(node)
+            pools = self.pools.pools(node)
             ids = [pool.id for pool in pools.pools]
             if pools.has_invalid:
                 return None, ids

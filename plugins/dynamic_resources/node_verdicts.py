@@ -24,18 +24,20 @@ from plugins.dynamic_resources.errors import (
     SearchTimeoutError,
 )
 from plugins.dynamic_resources.extended_resources import device_requests, with_requests
+from plugins.dynamic_resources.free_devices import FreeDevices, countable
 from plugins.dynamic_resources.pools import PoolIndex
 from plugins.dynamic_resources.selectors import SelectorCache
 from plugins.framework.status import SUCCESS, Status, unresolvable
 
 if TYPE_CHECKING:
-    from cache.allocated_devices import AllocatedState
+    from cache.columns import Columns, NodesView
     from cache.device_objects import ResourceClaim
     from cache.node_info import NodeInfo
     from cache.objects import ContainerExtendedResourceRequest, Pod
     from plugins.dynamic_resources.cycle_claims import CycleClaims
     from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.handle import Handle
+    from plugins.framework.results import BoolArray
 
 LEFT_OVER: Final = unresolvable("cannot schedule extended resource claim")
 NO_SUCH_RESOURCE: Final = unresolvable("cannot fit resource")
@@ -73,18 +75,47 @@ class NodeVerdictMaker:
         self._handle = handle
         self._filter_timeout_s = filter_timeout_s
         self._binding_timeout_s = binding_timeout_s
-        self._pools: PoolIndex | None = None
-        self._allocated: AllocatedState | None = None
+        self._free: FreeDevices | None = None
 
-    def begin_cycle(self) -> None:
+    def begin_cycle(self, columns: Columns) -> None:
         """Read the slices and the devices in use: all nodes of a cycle are judged by these."""
         devices = self._handle.devices
-        view = devices.slices.view()
-        if self._pools is None:
-            self._pools = PoolIndex(view)
-        else:
-            self._pools.update(view)
-        self._allocated = devices.allocated()
+        if self._free is None or self._free.columns is not columns:
+            self._free = FreeDevices(columns, PoolIndex(devices.slices.view()), devices)
+        self._free.follow()
+
+    def count(
+        self, cycle: CycleClaims, pod: Pod, nodes: NodesView, budget: AttemptBudget
+    ) -> tuple[BoolArray, BoolArray] | None:
+        """Return which nodes have enough free devices, and which have to be judged one by one.
+
+        Returns
+        -------
+        bool (n_nodes,) twice, or None when counting cannot decide.
+
+        Raises
+        ------
+        AttemptBudgetExceededError
+            When the attempt has used up its budget.
+        """
+        free = self._free
+        if free is None or free.columns is not nodes.columns or not cycle.is_unallocated:
+            return None
+        classes = self._handle.devices.classes
+        resources = frozenset(cycle.resources)
+        if any(classes.for_resource(each) is None for each in resources):
+            return None
+        if cycle.special is not None and cycle.special.spec.devices.requests:
+            return None
+        wanted = countable(self._variant_for(cycle, pod, resources).allocator.requests)
+        if wanted is None:
+            return None
+        enough, unsure = map(nodes.take, free.enough(wanted, budget))
+        for each in resources:
+            # Where a device plugin provides one of them, fewer devices are wanted.
+            unsure |= nodes.allocatable(each) != 0
+        cycle.counted_on = nodes.columns
+        return enough & ~unsure, unsure
 
     def judge(
         self, cycle: CycleClaims, pod: Pod, node_info: NodeInfo, budget: AttemptBudget
@@ -173,9 +204,7 @@ class NodeVerdictMaker:
         budget: AttemptBudget,
     ) -> NodeAllocation | Status:
         """Return what can be allocated on a node, or a rejection."""
-        variant = cycle.variants.get(resources)
-        if variant is None:
-            variant = cycle.variants[resources] = self._variant(cycle, pod, resources)
+        variant = self._variant_for(cycle, pod, resources)
         node = node_info.node
         if node is None:
             return NO_DEVICES
@@ -195,6 +224,12 @@ class NodeVerdictMaker:
             return NO_DEVICES
         return NodeAllocation(results, variant.special, variant.mappings)
 
+    def _variant_for(self, cycle: CycleClaims, pod: Pod, resources: frozenset[str]) -> Variant:
+        variant = cycle.variants.get(resources)
+        if variant is None:
+            variant = cycle.variants[resources] = self._variant(cycle, pod, resources)
+        return variant
+
     def _variant(self, cycle: CycleClaims, pod: Pod, resources: frozenset[str]) -> Variant:
         devices = self._handle.devices
         special = cycle.special
@@ -209,12 +244,12 @@ class NodeVerdictMaker:
             claim if special is None or not cycle.is_special(index) else special
             for index, claim in cycle.to_allocate()
         ]
-        if self._pools is None or self._allocated is None:
+        if self._free is None:
             raise RuntimeError("no cycle has begun")
         allocator = Allocator(
             claims,
-            self._allocated,
-            self._pools,
+            self._free.allocated,
+            self._free.pools,
             devices.classes.get,
             SELECTORS,
             self._handle.claim_writer.new_uid,

@@ -29,7 +29,7 @@ from plugins.dynamic_resources.claims_of_pod import (
 from plugins.dynamic_resources.cycle_claims import CycleClaims
 from plugins.dynamic_resources.extended_resources import find_special_claim, new_special_claim
 from plugins.dynamic_resources.hints import ClaimHints
-from plugins.dynamic_resources.node_verdicts import NodeVerdictMaker
+from plugins.dynamic_resources.node_verdicts import NO_DEVICES, NodeVerdictMaker
 from plugins.dynamic_resources.scoring import raw_score
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import (
@@ -140,7 +140,7 @@ class DynamicResources(
             if not status.is_success:
                 return PreFilterResult(status)
         if any(cycle.to_allocate()):
-            self._verdicts.begin_cycle()
+            self._verdicts.begin_cycle(nodes.columns)
         state.write(_CLAIMS, cycle)
         return PROCEED
 
@@ -202,7 +202,7 @@ class DynamicResources(
     # --- nodes --------------------------------------------------------------------------------
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
-        """Judge the nodes of the view, one after the other.
+        """Count the free devices of the nodes, and judge one by one where that does not decide.
 
         Raises
         ------
@@ -212,12 +212,19 @@ class DynamicResources(
         cycle = state.get(_CLAIMS)
         if not cycle:
             return ALL_PASS
-        numbers: dict[int, int] = {}
-        statuses: list[Status] = []
+        counted = self._verdicts.count(cycle, info.pod, nodes, state.budget)
         which = np.zeros(len(nodes), dtype=np.intp)
-        for index, node_info in enumerate(nodes.node_infos()):
+        if counted is None:
+            unsure = np.arange(len(nodes))
+        else:
+            enough, is_unsure = counted
+            which[enough] = 1
+            unsure = np.flatnonzero(is_unsure)
+        statuses = [NO_DEVICES, SUCCESS]
+        numbers = {id(status): number for number, status in enumerate(statuses)}
+        for index in unsure.tolist():
             state.budget.check()
-            status = self._verdicts.judge(cycle, info.pod, node_info, state.budget)
+            status = self._verdicts.judge(cycle, info.pod, nodes.node_info(index), state.budget)
             number = numbers.get(id(status))
             if number is None:
                 number = numbers[id(status)] = len(statuses)
@@ -288,6 +295,7 @@ class DynamicResources(
         waiting = list(cycle.to_allocate()) if cycle else []
         if cycle is None or not waiting:
             return SUCCESS
+        self._search_counted(cycle, state, info, node_name)
         found = cycle.by_node.get(node_name)
         if found is None or not found.results:
             if all(cycle.is_special(index) for index, _ in waiting):
@@ -305,6 +313,16 @@ class DynamicResources(
             self._begin_flight(claim if special is None else special, allocation)
             cycle.reserved[index] = allocation
         return SUCCESS
+
+    def _search_counted(
+        self, cycle: CycleClaims, state: CycleState, info: PodInfo, node_name: str
+    ) -> None:
+        """Find the devices on a node of which only the number is known."""
+        columns = cycle.counted_on
+        row = None if columns is None else columns.row_of.get(node_name)
+        node_info = None if columns is None or row is None else columns.info_at(row)
+        if node_info is not None:
+            self._verdicts.judge(cycle, info.pod, node_info, state.budget)
 
     def _begin_flight(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
         metadata = claim.metadata
