@@ -17,6 +17,7 @@ from plugins.dynamic_resources.binding_conditions import (
 )
 from plugins.dynamic_resources.cycle_claims import NodeAllocation, Variant
 from plugins.dynamic_resources.deadline import Deadline
+from plugins.dynamic_resources.device_report import device_reports
 from plugins.dynamic_resources.errors import (
     AllocationError,
     InvalidPoolsError,
@@ -30,11 +31,14 @@ from plugins.dynamic_resources.selectors import SelectorCache
 from plugins.framework.status import SUCCESS, Status, unresolvable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cache.columns import Columns, NodesView
     from cache.device_objects import ResourceClaim
     from cache.node_info import NodeInfo
-    from cache.objects import ContainerExtendedResourceRequest, Pod
+    from cache.objects import ContainerExtendedResourceRequest, Node, Pod
     from plugins.dynamic_resources.cycle_claims import CycleClaims
+    from plugins.dynamic_resources.device_report import DeviceReport
     from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.handle import Handle
     from plugins.framework.results import BoolArray
@@ -116,6 +120,22 @@ class NodeVerdictMaker:
             unsure |= nodes.allocatable(each) != 0
         cycle.counted_on = nodes.columns
         return enough & ~unsure, unsure
+
+    def device_reports(
+        self, cycle: CycleClaims, pod: Pod, nodes: Sequence[Node]
+    ) -> tuple[DeviceReport, ...]:
+        """Return the devices on nodes for the claims to be allocated.
+
+        All extended resources that a class maps count as devices.
+        """
+        if self._free is None or not any(cycle.to_allocate()) or cycle.left_over is not None:
+            return ()
+        classes = self._handle.devices.classes
+        resources = frozenset(
+            each for each in cycle.resources if classes.for_resource(each) is not None
+        )
+        claims = self._variant_for(cycle, pod, resources).allocator.requests
+        return device_reports(claims, nodes, self._free.pools, self._free.allocated)
 
     def judge(
         self, cycle: CycleClaims, pod: Pod, node_info: NodeInfo, budget: AttemptBudget

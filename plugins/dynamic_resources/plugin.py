@@ -61,8 +61,9 @@ if TYPE_CHECKING:
     from cache.columns import NodesView
     from cache.device_objects import AllocationResult, ResourceClaim
     from cache.node_info import NodeInfo
-    from cache.objects import Pod
+    from cache.objects import Node, Pod
     from cache.pod_info import PodInfo
+    from plugins.dynamic_resources.device_report import DeviceReport
     from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.handle import Handle
@@ -245,6 +246,13 @@ class DynamicResources(
         if not cycle:
             return SUCCESS
         return self._verdicts.judge(cycle, info.pod, node_info, state.budget)
+
+    def device_reports(
+        self, state: CycleState, info: PodInfo, nodes: Sequence[Node]
+    ) -> tuple[DeviceReport, ...]:
+        """Return the devices on nodes for the claims that the pod's cycle has to allocate."""
+        cycle = state.get(_CLAIMS)
+        return self._verdicts.device_reports(cycle, info.pod, nodes) if cycle else ()
 
     def post_filter(
         self, state: CycleState, info: PodInfo, nodes: NodesView, verdicts: NodeStatuses

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plugins.default_preemption import DefaultPreemption, DryRunError, decisive_rung, pick_node
+from plugins.dynamic_resources import DynamicResources
 from plugins.framework.cycle_state import CycleState
 from scheduler.runtime.filter_outcome import PluginError
 from scheduler.runtime.judgement import judge
@@ -140,7 +141,8 @@ def explain(framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo) -> Ex
     ranked = _ranked(judged)
     rejected = _rejected(snapshot, diagnosis, ranked)
     room = None if ranked else _room_to_make(framework, snapshot, state, info, search)
-    return Explanation(info.key, len(snapshot), None, rejected, ranked, room)
+    devices = _devices(framework, snapshot, state, info, rejected)
+    return Explanation(info.key, len(snapshot), None, rejected, ranked, room, devices)
 
 
 def _ranked(judged: Judgement) -> dict[str, NodeScores]:
@@ -184,6 +186,26 @@ def _room_to_make(
     chosen = pick_node(by_name)
     ordered = dict(sorted(by_name.items(), key=lambda item: item[1].harm))
     return RoomToMake(info.priority, ordered, decisive_rung(by_name, chosen))
+
+
+def _devices(
+    framework: FrameworkRunner,
+    snapshot: Snapshot,
+    state: CycleState,
+    info: PodInfo,
+    rejected: Mapping[str, Rejection],
+) -> tuple[DeviceReport, ...]:
+    """Return the devices on the nodes that no other filter rejects."""
+    found = [each for each in framework.plugins if isinstance(each, DynamicResources)]
+    if not found:
+        return ()
+    by_others = {name for name, each in rejected.items() if each.plugin != found[0].name}
+    nodes = [
+        each.node
+        for each in snapshot.all_nodes().node_infos()
+        if each.node is not None and each.name not in by_others
+    ]
+    return found[0].device_reports(state, info, nodes)
 
 
 def _rejected(
