@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from plugins.dynamic_resources.deadline import NO_DEADLINE
 from plugins.dynamic_resources.errors import InvalidPoolsError
 from plugins.dynamic_resources.requests import RequestReader
-from plugins.dynamic_resources.results import allocation_result
+from plugins.dynamic_resources.results import allocation_result, with_new_shares
 from plugins.dynamic_resources.search import Search
 from plugins.dynamic_resources.taken_devices import DevicesInUse
 
@@ -104,7 +104,9 @@ class Allocator:
         kept = self._kept if prune else None
         name = node.metadata.name
         is_known, results = (False, None) if kept is None else kept.get(name, pools)
-        if not is_known:
+        if is_known:
+            results = None if results is None else with_new_shares(results, self._share_ids)
+        else:
             results = self._search(node, pools, deadline, prune)
             if kept is not None:
                 kept.put(name, pools, results)

@@ -179,6 +179,7 @@ class FreeDevices:
     def follow(self) -> None:
         """Read nodes, slices and the devices in use: all that is asked next is about these."""
         taken = self._read_allocated()
+        self.pools.kept.follow(self.allocated, self._devices.device_changes)
         pools, view = self._read_slices()
         self.pools.update(view)
         self._cursor, rows = self.columns.follow(self._cursor, of_pods=False)

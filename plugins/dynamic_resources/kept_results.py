@@ -68,11 +68,7 @@ class ClaimResults:
     def put(
         self, node_name: str, pools: NodePools, results: tuple[AllocationResult, ...] | None
     ) -> None:
-        """Keep the result on a node. Results with share ids are not kept: each id is used once."""
-        if results is not None and any(
-            each.share_id is not None for one in results for each in one.devices.results
-        ):
-            return
+        """Keep the result on a node."""
         if len(self._by_node) >= MAX_RESULTS:
             # Most of the nodes are gone: no cluster is so large.
             self._kept.grown(-len(self._by_node))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from cache.device_objects import (
     AllocationResult,
     DeviceAllocationConfiguration,
@@ -56,6 +58,27 @@ def allocation_result(
         ) from error
     results = tuple(_result(each, share_ids) for each in taken)
     return AllocationResult(DeviceAllocationResult(results, _configs(claim, requests)), selector)
+
+
+def with_new_shares(
+    results: tuple[AllocationResult, ...], share_ids: Callable[[], str]
+) -> tuple[AllocationResult, ...]:
+    """Return allocations of the same devices, each share of a device with an id of its own."""
+    if not any(each.share_id is not None for one in results for each in one.devices.results):
+        return results
+    return tuple(
+        replace(
+            one,
+            devices=replace(
+                one.devices,
+                results=tuple(
+                    each if each.share_id is None else replace(each, share_id=share_ids())
+                    for each in one.devices.results
+                ),
+            ),
+        )
+        for one in results
+    )
 
 
 def _result(taken: Taken, share_ids: Callable[[], str]) -> DeviceRequestAllocationResult:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cache.ages import AGES
+from cache.columns import Columns
 from cache.devices import Devices
 from plugins.dynamic_resources.allocator import Allocator
 from plugins.dynamic_resources.errors import AllocationError
+from plugins.dynamic_resources.free_devices import FreeDevices
 from plugins.dynamic_resources.pools import PoolIndex
 from tests.builders import node
 from tests.device_builders import (
@@ -31,6 +35,7 @@ class Cluster:
         self.devices.classes.changed(None, GPU.build())
         self.index = PoolIndex(self.devices.slices.view())
         self.nodes = [HERE, THERE]
+        self._ids = count(1)
 
     def slice(self, name, builder):
         self.devices.slices.changed(
@@ -53,8 +58,11 @@ class Cluster:
         index.update(devices.slices.view())
         state = devices.allocated()
         index.kept.follow(state, devices.device_changes)
-        allocator = Allocator(claims, state, index, devices.classes.get, SELECTORS, lambda: "id")
+        allocator = Allocator(claims, state, index, devices.classes.get, SELECTORS, self._new_id)
         return [_outcome(allocator, each) for each in (self.nodes if on is None else [on])]
+
+    def _new_id(self):
+        return f"id-{next(self._ids)}"
 
     def find_anew(self, *claims):
         """Return what each node has, with nothing kept."""
@@ -110,11 +118,15 @@ def test_a_class_that_changes_ends_the_results(cluster):
     assert cluster.find(ONE, on=HERE) == [None]
 
 
-def test_results_with_share_ids_are_not_kept():
+def test_each_pod_gets_share_ids_of_its_own():
     cluster = Cluster()
-    cluster.slice("s1", resource_slice("s1", pool="p1").on_node("n1").devices(device("d").shared()))
-    cluster.find(ONE)
-    assert len(cluster.index.kept) == 1  # nothing on the other node
+    shared = resource_slice("s1", pool="p1").on_node("n1").devices(device("d").shared(), "e")
+    cluster.slice("s1", shared)
+    ids = [
+        [each.share_id for each in cluster.find(TWO, on=HERE)[0][0].devices.results]
+        for _ in range(2)
+    ]
+    assert ids == [["id-1", None], ["id-2", None]]
 
 
 def test_an_invalid_pool_is_an_error_each_time(cluster):
@@ -151,6 +163,16 @@ def test_the_results_of_the_claims_that_were_not_used_for_longest_are_dropped(cl
     cluster.find(resource_claim().request("q", "gpu").build())
     assert len(kept) <= 3
     assert cluster.find(ONE, on=HERE)[0] is not first
+
+
+def test_the_counts_of_free_devices_follow_for_the_search_as_well(cluster):
+    free = FreeDevices(Columns(), cluster.index, cluster.devices)
+    free.follow()
+    allocator = [
+        Allocator([ONE], free.allocated, cluster.index, cluster.devices.classes.get, SELECTORS, str)
+        for _ in range(2)
+    ]
+    assert allocator[0].allocate(HERE)[0] is allocator[1].allocate(HERE)[0]
 
 
 # --- kept and new results are the same --------------------------------------------------------

@@ -288,7 +288,7 @@ def _seen(index, on):
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, len(SLICES) - 1), st.booleans(), st.booleans()), max_size=12)
 )

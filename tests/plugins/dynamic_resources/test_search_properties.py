@@ -243,7 +243,7 @@ def any_clusters(draw):
     return world(*slices, used=used)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(any_clusters(), any_claims())
 def test_devices_that_are_skipped_make_no_difference(cluster, claims):
     assert cluster.find(*claims) == cluster.find(*claims, prune=False)
