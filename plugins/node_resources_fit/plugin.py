@@ -12,6 +12,7 @@ import numpy as np
 from cache.device_classes import may_be_devices
 from cache.resources import PODS
 from plugins.bit_patterns import distinct_patterns
+from plugins.dynamic_resources.device_totals import DeviceTotals
 from plugins.framework.cycle_state import CycleState, StateKey
 from plugins.framework.interfaces import (
     FilterPlugin,
@@ -37,7 +38,7 @@ from plugins.node_resources_fit.scoring_strategies import strategy_of
 from plugins.resource_scorer import ResourceScorer, defaulted_resources, widened
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     import msgspec
     import numpy.typing as npt
@@ -58,6 +59,7 @@ class _Wanted(NamedTuple):
 
 _NEEDS: StateKey[_Wanted] = StateKey("PreFilterNodeResourcesFit")
 _NO_DEVICES: Final[frozenset[str]] = frozenset()
+_DEVICES: StateKey[Mapping[str, DeviceTotals]] = StateKey("NodeResourcesFit.devices")
 _REQUESTS: StateKey[tuple[int, ...]] = StateKey("PreScoreNodeResourcesFit")
 
 
@@ -88,15 +90,25 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         )
         strategy = self.args.scoring_strategy or DEFAULT_STRATEGY
         self._strategy = strategy_of(strategy)
-        self._scorer = ResourceScorer(defaulted_resources(strategy.resources), use_requested=False)
+        resources = defaulted_resources(strategy.resources)
+        self._scored = frozenset(each.name for each in resources)
+        self._totals: dict[str, DeviceTotals] = {}
+        self._scorer = ResourceScorer(resources, use_requested=False)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the events: pods deleted or scaled down, nodes added or with more allocatable."""
         return FitHints(self._ignored, self.handle).registrations()
 
-    def signature(self, info: PodInfo) -> Hashable:
-        """Return the requests, as the filter and the score use them."""
-        return self._wanted(info), self._scorer.pod_requests(scored_amounts(info))
+    def signature(self, info: PodInfo) -> Hashable | None:
+        """Return the requests, as the filter and the score use them.
+
+        None for a pod whose score counts devices.
+        """
+        wanted = self._wanted(info)
+        if not wanted.devices.isdisjoint(self._scored):
+            # The score depends on the devices in use.
+            return None
+        return wanted, self._scorer.pod_requests(scored_amounts(info))
 
     # --- filter -------------------------------------------------------------------------------
 
@@ -155,7 +167,30 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
         """Store the requests that the score compares."""
         state.write(_REQUESTS, self._scorer.pod_requests(scored_amounts(info)))
+        state.write(_DEVICES, self._device_totals(state, info))
         return SUCCESS
+
+    def _device_totals(self, state: CycleState, info: PodInfo) -> Mapping[str, DeviceTotals]:
+        """Return the devices of the extended resources that count in the score."""
+        names = self._needs(state, info).devices & self._scored
+        if not names:
+            return {}
+        devices = self.handle.devices
+        view, allocated = devices.slices.view(), devices.allocated()
+        found: dict[str, DeviceTotals] = {}
+        for name in names:
+            known, totals = devices.classes.for_resource(name), self._totals.get(name)
+            if known is None:
+                continue
+            if totals is None or totals.device_class is not known:
+                totals = self._totals[name] = DeviceTotals(known, view, allocated)
+            totals.follow(view, allocated)
+            found[name] = totals
+        return found
+
+    def _devices(self, state: CycleState, info: PodInfo) -> Mapping[str, DeviceTotals]:
+        found = state.get(_DEVICES)
+        return self._device_totals(state, info) if found is None else found
 
     def _requests(self, state: CycleState, info: PodInfo) -> tuple[int, ...]:
         requests = state.get(_REQUESTS)
@@ -163,11 +198,13 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
         """Return scores 0..100, int64 of shape (len(nodes),)."""
-        return self._scorer.score(nodes, self._requests(state, info), self._strategy.score)
+        requests, devices = self._requests(state, info), self._devices(state, info)
+        return self._scorer.score(nodes, requests, self._strategy.score, devices)
 
     def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
         """Return the score of one node."""
-        amounts = self._scorer.node_amounts(node_info, self._requests(state, info))
+        requests, devices = self._requests(state, info), self._devices(state, info)
+        amounts = self._scorer.node_amounts(node_info, requests, devices)
         return self._strategy.score_one(amounts)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cache.device_objects import DeviceCondition, DeviceRequest
 from plugins.framework.cycle_state import CycleState
@@ -175,6 +177,29 @@ def test_the_scalar_form_says_the_same() -> None:
     infos = world.nodes.node_infos()
     state = CycleState()
     world.plugin.pre_filter(state, cycle.info, world.nodes)
+    singly = {each.name: world.plugin.filter_one(state, cycle.info, each) for each in infos}
+    assert singly == cycle.said
+
+
+COUNTS = st.lists(st.integers(0, 3), min_size=3, max_size=3)
+
+
+@settings(max_examples=40, deadline=None)
+@given(COUNTS, COUNTS, st.integers(1, 3), st.booleans())
+def test_counting_says_what_the_search_says(devices, used, wanted, is_shared) -> None:
+    names = ("n1", "n2", "n3")
+    world = DeviceWorld(*names)
+    for name, count, taken in zip(names, devices, used, strict=True):
+        published = [device(f"d{i}") for i in range(count)]
+        world.local(name, *(each.shared() if is_shared else each for each in published))
+        for index in range(min(taken, count)):
+            held = resource_claim(f"{name}-{index}")
+            world.claim(held.allocated(allocated(f"d{index}", pool=name), nodes=name))
+    world.claim(resource_claim("c").request("r", "gpu", count=wanted))
+    cycle = world.cycle(WEB)
+    state = CycleState()
+    world.plugin.pre_filter(state, cycle.info, world.nodes)
+    infos = world.nodes.node_infos()
     singly = {each.name: world.plugin.filter_one(state, cycle.info, each) for each in infos}
     assert singly == cycle.said
 
