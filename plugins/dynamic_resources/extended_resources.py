@@ -66,10 +66,15 @@ def is_in_memory(claim: ResourceClaim) -> bool:
     return claim.metadata.name == SPECIAL_NAME
 
 
+def is_special(claim: ResourceClaim) -> bool:
+    """Return whether a claim was made for the extended resources of a pod."""
+    return claim.metadata.annotations.get(ANNOTATION) == "true"
+
+
 def find_special_claim(pod: Pod, claims: Iterable[ResourceClaim]) -> ResourceClaim | None:
     """Return the special claim that an earlier attempt left, or None."""
     for claim in claims:
-        if claim.metadata.annotations.get(ANNOTATION) == "true" and any(
+        if is_special(claim) and any(
             owner.controller and (owner.name, owner.uid) == (pod.metadata.name, pod.metadata.uid)
             for owner in claim.metadata.owner_references
         ):

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plugins.dynamic_resources.claims_of_pod import ClaimsNotReadyError, claims_of_pod
+from plugins.dynamic_resources.extended_resources import is_special
 from plugins.framework.cluster_events import Action, EventRegistration, Resource
 from plugins.framework.queueing_hints import (
+    ITSELF,
     NO,
     GroupHint,
     Likeness,
@@ -56,8 +58,10 @@ class ClaimHints:
     def registrations(self) -> Sequence[EventRegistration]:
         """Return the events: changes of nodes, claims, classes, slices and generated claims.
 
-        Deleted objects are not among them: a claim that goes was deallocated before. A pool that
-        a deleted slice repairs wakes nobody, as in kube-scheduler.
+        A deleted claim matters only to the pod whose special claim it was: others were deallocated
+        before. A pool that a deleted slice repairs wakes nobody, as in kube-scheduler.
+
+        # Differs: in kube-scheduler a pod whose special claim is deleted waits for another event.
         """
         nodes = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
         return (
@@ -69,6 +73,11 @@ class ClaimHints:
                 Resource.POD,
                 Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM,
                 for_the_pod_itself(lambda pod, old, new: self._usable(new) is not None),
+            ),
+            EventRegistration.on(
+                Resource.RESOURCE_CLAIM,
+                Action.DELETE,
+                GroupHint(ITSELF, _about_deleted_claim, is_addition=True),
             ),
             EventRegistration.on(Resource.DEVICE_CLASS, _ADD_OR_UPDATE),
             EventRegistration.on(Resource.RESOURCE_SLICE, _ADD_OR_UPDATE),
@@ -104,3 +113,11 @@ class ClaimHints:
             return claims is not None and any(each.metadata.uid == uid for each in claims)
 
         return Question(uses_it, ((new.metadata.namespace, new.metadata.name),))
+
+
+def _about_deleted_claim(old: ResourceClaim | None, new: ResourceClaim | None) -> Question[PodInfo]:
+    """Return the question whether a waiting pod had the special claim that was deleted."""
+    if old is None or new is not None or not is_special(old):
+        return NO
+    owners = {owner.uid for owner in old.metadata.owner_references}
+    return Question(lambda info: info.uid in owners, owners)

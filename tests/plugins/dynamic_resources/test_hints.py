@@ -14,6 +14,11 @@ WEB = pod("web").resource_claim("r", "c")
 MADE = pod("web").resource_claim("r", template="t")
 CLAIM = resource_claim("c").request("r", "gpu")
 USED = CLAIM.allocated(allocated("gpu-0"))
+SPECIAL = (
+    resource_claim("web-x")
+    .owned_by(pod("web").build())
+    .annotation("resource.kubernetes.io/extended-resource-claim", "true")
+)
 OTHER = resource_claim("other").request("r", "gpu")
 
 
@@ -83,11 +88,27 @@ def test_a_changed_pod(changed, hint) -> None:
     assert ask(world.plugin, Resource.POD, waiting, waiting, after) is hint
 
 
-def test_the_events_are_kube_schedulers() -> None:
+@pytest.mark.parametrize(
+    ("waiting", "gone", "hint"),
+    [
+        pytest.param(pod("web"), SPECIAL, Hint.QUEUE, id="its special claim"),
+        pytest.param(pod("other"), SPECIAL, Hint.SKIP, id="that of another pod"),
+        pytest.param(
+            pod("web"), OTHER.owned_by(pod("web").build()), Hint.SKIP, id="an ordinary claim"
+        ),
+    ],
+)
+def test_a_deleted_claim(waiting, gone, hint) -> None:
+    plugin = DeviceWorld().plugin
+    asked = (plugin, Resource.RESOURCE_CLAIM, waiting.build(), gone.build(), None)
+    assert ask(*asked, additions=True) is hint
+
+
+def test_the_events_are_kube_schedulers_and_the_deleted_claim() -> None:
     both = Action.ADD | Action.UPDATE
     assert listens_to(DeviceWorld().plugin) == {
         Resource.NODE: Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE,
-        Resource.RESOURCE_CLAIM: both,
+        Resource.RESOURCE_CLAIM: both | Action.DELETE,
         Resource.POD: Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM,
         Resource.DEVICE_CLASS: both,
         Resource.RESOURCE_SLICE: both,
