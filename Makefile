@@ -24,7 +24,7 @@ test: install ## Run all tests, including those against a real control plane
 	  kubectl helm >/dev/null
 	@$(RUN) pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-parity: install ## Compare N (20000) verdicts, volumes or preemption (KIND) with kube-scheduler's plugins
+parity: install ## Compare N (20000) verdicts, volumes, preemption or devices (KIND) with kube-scheduler's plugins
 	@$(RUN) python -m tests.controlplane.binaries oracle >/dev/null
 	@$(RUN) python -m tests.parity --kind $(or $(KIND),verdicts) --cases $(or $(N),20000) \
 	  $(if $(SEED),--seed $(SEED))

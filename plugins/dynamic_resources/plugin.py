@@ -281,6 +281,36 @@ class DynamicResources(
             return None, DELETED
         return None, NOT_SCHEDULABLE
 
+    # --- what was found -----------------------------------------------------------------------
+
+    def has_claims(self, state: CycleState) -> bool:
+        """Return whether the pod has claims, after :meth:`pre_filter` has let it pass."""
+        cycle = state.get(_CLAIMS)
+        return bool(cycle)
+
+    def allocations(
+        self, state: CycleState, info: PodInfo, node_name: str
+    ) -> tuple[tuple[ResourceClaim, AllocationResult], ...]:
+        """Return what claims without an allocation would get on a node that passed.
+
+        The claim that stands for extended resources has the requests for this node.
+
+        Notes
+        -----
+        *Cost*: a search, if the devices of the node were only counted.
+        """
+        cycle = state.get(_CLAIMS)
+        if not cycle or not any(cycle.to_allocate()):
+            return ()
+        self._search_counted(cycle, state, info, node_name)
+        found = cycle.by_node.get(node_name)
+        if found is None:
+            return ()
+        return tuple(
+            (found.special if found.special and cycle.is_special(index) else claim, allocation)
+            for (index, claim), allocation in zip(cycle.to_allocate(), found.results, strict=True)
+        )
+
     # --- scoring ------------------------------------------------------------------------------
 
     def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
