@@ -56,6 +56,8 @@ def consumed_capacity(
             amount = _amount(requested.get(name), capacity)
             if _violates(amount, capacity.request_policy):
                 return None
+            # A capacity that is no number is found here, not when amounts are compared.
+            exact_value(capacity.value)
             consumed[name] = amount
     except (QuantityError, ZeroDivisionError):
         return None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from cache.device_objects import (
         Device,
+        DeviceCounterConsumption,
         DeviceTaint,
         ResourceSlice,
     )
@@ -131,7 +132,7 @@ class PooledDevice:
                     _sorted(device.capacity),
                     self.is_shared,
                     self.taints,
-                    (PoolId(self.id.driver, self.id.pool), self.consumption)
+                    (PoolId(self.id.driver, self.id.pool), *map(_drawn, device.consumes_counters))
                     if device.consumes_counters
                     else None,
                     by_node if self.node_rule is not None else None,
@@ -156,6 +157,10 @@ class _Look:
 
     def __hash__(self) -> int:
         return self._hash
+
+
+def _drawn(taken: DeviceCounterConsumption) -> tuple[object, ...]:
+    return taken.counter_set, _sorted(taken.counters)
 
 
 def _sorted(mapping: Mapping[str, _V]) -> tuple[tuple[str, _V], ...]:

@@ -10,7 +10,10 @@ pools_incubating.go.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import is_
 from typing import TYPE_CHECKING, Final
 
 from cache.device_objects import PoolId
@@ -84,19 +87,31 @@ class NodePools:
     ----------
     pools
         Sorted by driver and name, those with binding conditions last.
-    devices
-        The devices of all usable pools, in order; ``pool_of[i]`` is the pool of ``devices[i]``.
     has_invalid
         Whether one of the pools is invalid.
     """
 
-    __slots__ = ("devices", "has_invalid", "pool_of", "pools")
+    __slots__ = ("_ends", "has_invalid", "pools")
 
     def __init__(self, pools: Sequence[Pool]) -> None:
         self.pools = tuple(pools)
         self.has_invalid = any(pool.is_invalid for pool in pools)
-        self.devices = tuple(device for pool in pools for device in pool.devices)
-        self.pool_of = tuple(pool for pool in pools for _ in pool.devices)
+        self._ends = tuple(accumulate(len(pool.devices) for pool in pools))
+
+    @property
+    def devices(self) -> tuple[PooledDevice, ...]:
+        """The devices of all usable pools, in order.
+
+        *Cost*: proportional to the devices of several pools. Nodes share the devices of a pool, and
+        a list for each node would not.
+        """
+        if len(self.pools) == 1:
+            return self.pools[0].devices
+        return tuple(device for pool in self.pools for device in pool.devices)
+
+    def pool_at(self, index: int) -> Pool:
+        """Return the pool of one of :attr:`devices`."""
+        return self.pools[bisect_right(self._ends, index)]
 
 
 class _Generation:
@@ -185,6 +200,8 @@ class PoolIndex:
         self._entries: AgedDict[str, _Entry] = AgedDict()
         self._whole: AgedDict[PoolId, _WholePool] = AgedDict()
         self._devices: AgedDict[str, tuple[ResourceSlice, tuple[PooledDevice, ...]]] = AgedDict()
+        self._built: AgedDict[PoolId, tuple[list[ResourceSlice], _Generation | None, Pool]]
+        self._built = AgedDict()
 
     @property
     def version(self) -> int:
@@ -269,9 +286,15 @@ class PoolIndex:
                 return Pool(pool_id, is_incomplete=True)
             whole = known.generation(described.generation)
         slices.sort(key=lambda each: each.metadata.name)
-        return self._built(pool_id, slices, whole)
+        # Pools for many nodes look alike on all of them.
+        last = self._built.get(pool_id)
+        if last is not None and last[1] is whole and _are_same(last[0], slices):
+            return last[2]
+        pool = self._build(pool_id, slices, whole)
+        self._built.put(pool_id, (slices, whole, pool))
+        return pool
 
-    def _built(
+    def _build(
         self, pool_id: PoolId, slices: list[ResourceSlice], whole: _Generation | None
     ) -> Pool:
         with_devices = [each for each in slices if not each.spec.shared_counters]
@@ -311,6 +334,10 @@ def _add(pools: dict[PoolId, list[ResourceSlice]], new: ResourceSlice) -> None:
         pools[pool_id] = [new]
     elif new.spec.pool.generation == generation:
         slices.append(new)
+
+
+def _are_same(known: Sequence[ResourceSlice], new: Sequence[ResourceSlice]) -> bool:
+    return len(known) == len(new) and all(map(is_, known, new))
 
 
 def _names_are_unique(slices: Sequence[ResourceSlice]) -> bool:

@@ -157,6 +157,7 @@ class Search:
         self._claims = claims
         self._node = node
         self._pools = pools
+        self._all = pools.devices
         self._deadline = deadline
         self._requests: list[list[Candidates | Choice]] = []
         self._stack: list[_ClaimEnd | Choice | _Place] = []
@@ -232,7 +233,7 @@ class Search:
     def _checked(self, claim: ClaimRequests, request: Request, index: int) -> Candidates:
         if request.error is not None:
             raise AllocationError(request.error)
-        candidates = Candidates(request, index, len(self._pools.devices))
+        candidates = Candidates(request, index, len(self._all))
         if request.is_all:
             candidates.all_devices = self._find_all(claim, candidates)
             candidates.count = len(candidates.all_devices)
@@ -350,7 +351,7 @@ class Search:
     def _take_next(self, place: _Place) -> bool:
         """Take the next device that the request can have, and return whether there is one."""
         candidates, taken = place.candidates, self._devices
-        request, devices, pool_of = candidates.request, self._pools.devices, self._pools.pool_of
+        request, devices, pool_at = candidates.request, self._all, self._pools.pool_at
         for index in range(place.next, len(devices)):
             if index % _AT_ONCE == _AT_ONCE - 1:
                 self._deadline.check()
@@ -362,7 +363,7 @@ class Search:
                 or (place.failed and taken.look(request, device) in place.failed)
             ):
                 continue
-            place.held = taken.take(request, device, pool_of[index])
+            place.held = taken.take(request, device, pool_at(index))
             if place.held is not None:
                 place.held_index, place.next = index, index + 1
                 return True
@@ -371,10 +372,10 @@ class Search:
     def _take_next_of_all(self, place: _Place) -> bool:
         """Take the device of a request for all devices whose turn it is."""
         index = place.candidates.all_devices[place.slot]
-        request, device = place.candidates.request, self._pools.devices[index]
+        request, device = place.candidates.request, self._all[index]
         if self._devices.is_in_use(request, device):
             return False
-        taken = self._devices.take(request, device, self._pools.pool_of[index])
+        taken = self._devices.take(request, device, self._pools.pool_at(index))
         if taken is None and self._devices.is_constrained:
             raise AllocationError(
                 f"claim {self._claims[request.claim].text}, request "
@@ -393,7 +394,7 @@ class Search:
         remains to be evaluated, which might fail with an error.
         """
         candidates, taken = place.candidates, self._devices
-        request, devices, pool_of = candidates.request, self._pools.devices, self._pools.pool_of
+        request, devices, pool_at = candidates.request, self._all, self._pools.pool_at
         if place.failed is None:
             place.failed = set()
         place.failed.add(taken.look(request, devices[place.held_index]))
@@ -407,7 +408,7 @@ class Search:
                 continue
             if matches is None:
                 return True
-            if taken.admits(request, device, pool_of[index]):
+            if taken.admits(request, device, pool_at(index)):
                 needed -= 1
                 if not needed:
                     return True

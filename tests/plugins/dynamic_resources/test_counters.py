@@ -284,3 +284,20 @@ def test_the_counters_of_a_share_that_is_given_back_are_free():
 
 def test_devices_without_pools_of_counters_stay_as_they_are():
     assert world(here("a")).find(gpus().build()).devices == [["r=pool/a"]]
+
+
+def test_counters_that_are_no_numbers_are_not_enough():
+    cluster = world(*card(half("a"), odd_one("odd-1"), odd_one("odd-2"), half("b")))
+    assert cluster.find(gpus(2).build()).devices == [["r=pool/a", "r=pool/b"]]
+    backtracks = gpus().request("q", "gpu", "false").build()
+    assert cluster.find(backtracks).devices is None
+
+
+def odd_one(name):
+    return device(name).consumes("card", memory="some")
+
+
+def test_a_card_that_is_no_number_has_nothing():
+    assert world(*card(half("a"), memory="some"), here("d", pool="z")).find(
+        gpus().build()
+    ).devices == [["r=z/d"]]

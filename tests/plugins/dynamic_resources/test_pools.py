@@ -323,6 +323,27 @@ def test_a_slice_that_all_nodes_share_has_its_devices_once():
     assert index.pools(HERE).devices[0] is index.pools(THERE).devices[0]
 
 
+def test_nodes_share_a_pool_that_is_for_all_of_them():
+    known = DeviceSlices()
+    known.changed(None, part("s1", "d").on_all_nodes().build())
+    known.changed(None, part("s2", "e").on_all_nodes().build())
+    known.changed(None, part("s3", "f", slices=1, pool="q").on_node("n1").build())
+    index = PoolIndex(known.view())
+    assert index.pools(HERE).pools[0] is index.pools(THERE).pools[0]
+
+
+def test_devices_and_their_pools_are_in_the_same_order():
+    pools = PoolIndex(
+        world(
+            *(here(*"ab"[:count], pool=f"p{count}{i}") for i, count in enumerate((0, 2, 0, 1)))
+        ).view()
+    ).pools(HERE)
+    assert [pools.pool_at(index).id.pool for index in range(3)] == [
+        each.id.pool for each in pools.devices
+    ]
+    assert len(pools.devices) == 3
+
+
 def test_a_malformed_selector_hides_no_node_that_is_asked_for_later():
     bad = NodeSelector((NodeSelectorTerm((NodeSelectorRequirement("zone", "Near", ("a",)),)),))
     known = DeviceSlices()

@@ -228,6 +228,14 @@ def test_shares(row):
     assert [(each.device, each.consumed_capacity.get("m")) for each in results] == expected
 
 
+def test_a_capacity_that_is_no_number_cannot_be_consumed():
+    cluster = world(here(shared("d", m="some"), own("e", m="some"), shared("f", m="4"), "g"))
+    wanted = resource_claim().request("r", "any", capacity={"m": "1"})
+    assert cluster.find(wanted.build()).devices == [["r=pool/f"]]
+    wanted = wanted.request("q", "any", count=2)
+    assert cluster.find(wanted.build()).devices == [["r=pool/f", "q=pool/e", "q=pool/g"]]
+
+
 def test_each_share_has_an_id_of_its_own():
     cluster = world(here(shared("d"), "e"))
     claims = [claim(each).build() for each in "abc"]
