@@ -59,6 +59,11 @@ WHEN_THINGS_GO_WRONG: Final = {
         "resource.k8s.io",
         "resourceclaims",
     ): "scheduler/api_writes/claim_patcher.py: a claim's write was refused",
+    (
+        "delete",
+        "resource.k8s.io",
+        "resourceclaims",
+    ): "scheduler/api_writes/claim_writer.py: a pod with a claim for extended resources failed",
 }
 NOT_AUDITED: Final = {(verb, "coordination.k8s.io", "leases") for verb in ("get", "update")}
 """The tests' audit policy leaves out the renewals of leases."""
