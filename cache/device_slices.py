@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cache.change_journal import ChangeJournal
 from cache.device_objects import PoolId
-from cache.sharded_map import SnapshotDict
+from cache.sharded_map import MAX_CHANGED, SnapshotDict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,6 +140,8 @@ class DeviceSlices:
                 self._pool_journal.record(pool)
             self._copy = None
             self._journal.record(name)
+            if len(self._stale_nodes) + len(self._stale_pools) >= MAX_CHANGED:
+                self._view = self._new_view_locked()
 
     def _unindex_locked(self, known: ResourceSlice) -> None:
         name, node, pool = known.metadata.name, _node(known), pool_id(known)

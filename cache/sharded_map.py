@@ -21,6 +21,11 @@ _SHIFT: Final = 20
 """A dict takes the lowest bits of a hash for its slots: those of one shard must differ in them."""
 
 
+MAX_CHANGED: Final = 8192
+"""Keys whose changes wait for the next snapshot; with more of them one is taken at once. Otherwise
+keys that come and go would pile up where nobody asks for snapshots."""
+
+
 class ShardedMap(Mapping[K, V]):
     """An immutable mapping.
 
@@ -99,6 +104,8 @@ class SnapshotDict(Generic[K, V]):
         else:
             self._values[key] = value
         self._changed.add(key)
+        if len(self._changed) >= MAX_CHANGED:
+            self.snapshot()
 
     def snapshot(self) -> ShardedMap[K, V]:
         """Return the entries as they are now.

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cache.change_journal import MAX_CHANGES
 from cache.device_objects import PoolId
 from cache.device_slices import DeviceSlices
+from cache.sharded_map import MAX_CHANGED
 from tests.device_builders import DRIVER, resource_slice
 
 if TYPE_CHECKING:
@@ -103,6 +104,16 @@ def test_what_is_gone_leaves_nothing_behind(kept: str) -> None:
     assert not getattr(slices.view(), kept)
     tables = (slices._slices, slices._names_of_node, slices._names_of_pool)
     assert not any(tables)
+
+
+def test_pools_that_come_and_go_do_not_pile_up_without_views() -> None:
+    slices = known(resource_slice("kept"))
+    for i in range(MAX_CHANGED):
+        short_lived = resource_slice("s", pool=f"pool-{i}").build()
+        slices.changed(None, short_lived)
+        slices.changed(short_lived, None)
+    assert len(slices._stale_pools) < MAX_CHANGED
+    assert list(slices.view().by_pool) == [POOL]
 
 
 SLICES = st.builds(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cache.sharded_map import ShardedMap, SnapshotDict
+from cache.sharded_map import MAX_CHANGED, ShardedMap, SnapshotDict
 
 KEYS = st.integers(0, 6)
 CHANGES = st.lists(st.dictionaries(KEYS, st.none() | st.integers(0, 3), max_size=4), max_size=6)
@@ -50,3 +50,13 @@ def test_a_snapshot_of_nothing_new_is_the_same_object() -> None:
     assert values.snapshot() is first
     values.put("a", None)
     assert (dict(first), dict(values.snapshot()), values.get("a")) == ({"a": 1}, {}, None)
+
+
+def test_keys_that_come_and_go_do_not_pile_up_without_snapshots() -> None:
+    values: SnapshotDict[int, int] = SnapshotDict()
+    values.put(-1, 1)
+    for key in range(2 * MAX_CHANGED):
+        values.put(key, 1)
+        values.put(key, None)
+    assert len(values._changed) < MAX_CHANGED
+    assert dict(values.snapshot()) == {-1: 1}
