@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from plugins import names
 from plugins.registry import PLUGINS
 from scheduler.client.api import Permission
 from scheduler.client.errors import ApiError
@@ -54,6 +55,9 @@ OPTIONAL_PERMISSIONS: Final = tuple(
 )
 """Without one of these berth schedules, and does not watch what it is about."""
 
+_EVICTS_NOBODY: Final = frozenset({names.DYNAMIC_RESOURCES})
+"""Plugins that run where a pod fits on no node, and delete no pod. Others may preempt."""
+
 
 class PermissionsError(Exception):
     """Permissions are missing without which berth cannot start; the message names them."""
@@ -92,7 +96,10 @@ def required_permissions(
         The plugins that exist, by name.
     """
     required = [*REQUIRED_PERMISSIONS]
-    if any(profile.points["postFilter"] for profile in running_profiles(config, plugins)):
+    if any(
+        not _EVICTS_NOBODY.issuperset(profile.points["postFilter"])
+        for profile in running_profiles(config, plugins)
+    ):
         required.append(Permission("delete", "pods"))
     if config.leader_election.leader_elect:
         lease = lease_of(config)

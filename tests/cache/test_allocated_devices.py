@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cache.allocated_devices import NO_USE, AllocatedDevices, AllocatedState, claim_user, device_use
@@ -130,6 +130,7 @@ CLAIMS = st.builds(
 )
 
 
+@settings(max_examples=60)
 @given(st.lists(CLAIMS, max_size=12))
 def test_the_incremental_state_is_the_rebuilt_one(history: list[ResourceClaim]) -> None:
     used, uses = AllocatedDevices(), {}

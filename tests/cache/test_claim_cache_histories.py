@@ -201,4 +201,4 @@ def is_about(name: str, event: tuple[ResourceClaim | None, ResourceClaim | None]
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestHistories.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cache.change_journal import MAX_CHANGES
@@ -130,6 +130,7 @@ def shaped(builder: ResourceSliceBuilder, node: str, counted: bool) -> ResourceS
     return (placed.counters("set", memory="1") if counted else placed).build()
 
 
+@settings(max_examples=60)
 @given(st.lists(st.tuples(SLICES, st.booleans(), st.booleans()), max_size=12))
 def test_the_incremental_view_is_the_rebuilt_one(
     history: list[tuple[ResourceSlice, bool, bool]],
