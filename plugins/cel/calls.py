@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeGuard
 
 from plugins.cel.attributes import COST, Constant, Frame, Part, Run
-from plugins.cel.cost import COST_LIMIT, call_cost
+from plugins.cel.cost import COST_LIMIT, Cost, call_cost
 from plugins.cel.declarations import FUNCTIONS, Overload
 from plugins.cel.errors import NO_SUCH_OVERLOAD, CelError, CompileError, LimitExceededError
 from plugins.cel.functions import IMPLEMENTATIONS, SINGLETONS, UNGUARDED, VARIADIC
-from plugins.cel.guards import guard
+from plugins.cel.guards import classes, guard
 from plugins.cel.operators import MAX_LIST, unsupported
 from plugins.cel.regular_expressions import CONSTANT_PATTERNS
 from plugins.cel.syntax import ADD, EQUALS, NOT_STRICTLY_FALSE
@@ -58,8 +58,12 @@ def call(function: str, overloads: tuple[str, ...], parts: list[Part]) -> Run:
     """Return the run of a call of one of the overloads, which the checker found to fit."""
     if function == NOT_STRICTLY_FALSE:
         return _not_strictly_false(parts[0].run())
-    if function in (EQUALS, NOT_EQUALS) and _is_text(parts[1]):
-        return _equals_text(parts[0].run(), parts[1].value, function == EQUALS)
+    if function in (EQUALS, NOT_EQUALS) and isinstance(parts[1], Constant):
+        constant = parts[1].value
+        if type(constant) is str:
+            return _equals_text(parts[0].run(), constant, function == EQUALS)
+        if type(constant) in (int, bool):
+            return _equals_scalar(parts[0].run(), constant, function == EQUALS)
     overload = overloads[0] if len(overloads) == 1 else ""
     implementation = _implementation(function, overloads)
     stops_early = len(parts) > 2 or _variadic(function, overloads)
@@ -67,10 +71,14 @@ def call(function: str, overloads: tuple[str, ...], parts: list[Part]) -> Run:
         implementation = CONSTANT_PATTERNS[function](parts[1].value)
         stops_early = True
     cost = call_cost(function, overload)
+    if overload in _PARSERS and isinstance(parts[0], Constant) and len(parts) == 1:
+        return _parsed(parts[0].value, implementation, cost or _ONE)
     runs = tuple(part.run() for part in parts)
     if len(runs) == 2 and not stops_early and cost is None and function != ADD:
         return _cheap_pair(runs[0], runs[1], implementation)
-    return _counted(runs, implementation, cost or (lambda given, result: 1), stops_early)
+    if len(runs) == 2 and not stops_early:
+        return _counted_pair(runs[0], runs[1], implementation, cost or _ONE)
+    return _counted(runs, implementation, cost or _ONE, stops_early)
 
 
 def _is_text(part: Part) -> TypeGuard[Constant]:
@@ -111,6 +119,9 @@ def _guarded(function: str, overload: Overload) -> Callable[..., Value]:
     implementation = _implemented(overload.name)
     if function in UNGUARDED:
         return implementation
+    exact = classes(overload.arguments)
+    if exact is not None and len(exact) in (1, 2):
+        return _guarded_by_class(function, implementation, exact)
     fits = guard(overload.arguments)
     if fits is None:
         return implementation
@@ -121,6 +132,25 @@ def _guarded(function: str, overload: Overload) -> Callable[..., Value]:
         return implementation(*given)
 
     return guarded
+
+
+def _guarded_by_class(
+    function: str, implementation: Callable[..., Value], exact: tuple[type, ...]
+) -> Callable[..., Value]:
+    """Return the implementation behind the test of the classes of one argument or two."""
+    first, last = exact[0], exact[-1]
+
+    def unary(value: Value) -> Value:
+        if type(value) is first:
+            return implementation(value)
+        raise _no_such_overload(function, (value,))
+
+    def binary(value: Value, other: Value) -> Value:
+        if type(value) is first and type(other) is last:
+            return implementation(value, other)
+        raise _no_such_overload(function, (value, other))
+
+    return unary if len(exact) == 1 else binary
 
 
 def _implemented(name: str) -> Callable[..., Value]:
@@ -186,8 +216,52 @@ def _equals_text(run: Run, text: str, wanted: bool) -> Run:
     return compare
 
 
+def _equals_scalar(run: Run, constant: int | bool, wanted: bool) -> Run:
+    """Return the run of a comparison with a constant integer or truth value."""
+    kind = type(constant)
+
+    def compare(frame: Frame) -> bool:
+        try:
+            value = run(frame)
+        except CelError:
+            frame[COST] += 1
+            raise
+        if type(value) is kind:
+            frame[COST] += 1
+            return (value == constant) is wanted
+        given = (value, constant)
+        frame[COST] += _EQUALS_COST(given, None) if wanted else _DIFFERS_COST(given, None)
+        return _equals(value, constant) if wanted else _differs(value, constant)
+
+    return compare
+
+
 _EQUALS_COST = call_cost(EQUALS, "equals") or (lambda given, result: 1)
 _DIFFERS_COST = call_cost(NOT_EQUALS, "not_equals") or (lambda given, result: 1)
+
+
+_PARSERS = frozenset({"string_to_quantity", "string_to_semver", "string_to_ip", "string_to_cidr"})
+"""Calls whose result, for a constant, is computed with the expression; each costs what it costs."""
+
+
+def _parsed(constant: Value, implementation: Callable[..., Value], cost: Cost) -> Run:
+    try:
+        result = implementation(constant)
+    except CelError as error:
+        message, price = str(error), cost((constant,), error)
+
+        def fail(frame: Frame) -> Value:
+            _charge(frame, price, None)
+            raise CelError(message)
+
+        return fail
+    price = cost((constant,), result)
+
+    def run(frame: Frame) -> Value:
+        frame[COST] += price
+        return result
+
+    return run
 
 
 def _not_strictly_false(run: Run) -> Run:
@@ -225,10 +299,56 @@ def _evaluated(run: Run, frame: Frame) -> Value:
         return fault
 
 
+def _one(given: tuple[Value, ...], result: Value) -> int:
+    return 1
+
+
+_ONE: Cost = _one
+
+
+def _charge(frame: Frame, cost: int, result: Value) -> None:
+    """Add the cost of a call.
+
+    Raises
+    ------
+    LimitExceededError
+        That was too much, or the result is too long a list.
+    """
+    frame[COST] += cost
+    if not 0 <= frame[COST] <= COST_LIMIT or (is_list(result) and len(result) > MAX_LIST):
+        raise LimitExceededError
+
+
+def _counted_pair(first: Run, second: Run, implementation: Callable[..., Value], cost: Cost) -> Run:
+    """Return the run of a call with two arguments, both of which are evaluated in any case."""
+
+    def run(frame: Frame) -> Value:
+        try:
+            left = first(frame)
+        except CelError as error:
+            _charge(frame, cost((error, _evaluated(second, frame)), error), None)
+            raise
+        try:
+            right = second(frame)
+        except CelError as error:
+            _charge(frame, cost((left, error), error), None)
+            raise
+        given = (left, right)
+        try:
+            result = implementation(left, right)
+        except CelError as error:
+            _charge(frame, cost(given, error), None)
+            raise
+        _charge(frame, cost(given, result), result)
+        return result
+
+    return run
+
+
 def _counted(
     runs: tuple[Run, ...],
     implementation: Callable[..., Value],
-    cost: Callable[[tuple[Value, ...], Value], int],
+    cost: Cost,
     stops_early: bool,
 ) -> Run:
     """Return the run of a call whose cost depends on its arguments or its result."""
@@ -251,9 +371,7 @@ def _counted(
                 result = implementation(*given)
             except CelError as error:
                 result = fault = error
-        frame[COST] += cost(given, result)
-        if not 0 <= frame[COST] <= COST_LIMIT or (is_list(result) and len(result) > MAX_LIST):
-            raise LimitExceededError
+        _charge(frame, cost(given, result), result)
         if fault is not None:
             raise fault
         return result

@@ -190,7 +190,7 @@ class _Checker:
         result: Type | None = None
         fitting: list[str] = []
         for overload in FUNCTIONS[name]:
-            if overload.method is not method:
+            if overload.method is not method or len(overload.arguments) != len(given):
                 continue
             arguments, returned = self._instance(overload)
             if not self.variables.assignable(given, arguments):

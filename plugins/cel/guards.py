@@ -8,7 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from plugins.cel.values import Value, is_list, is_map, type_name
+from plugins.cel import type_terms as types
+from plugins.cel.addresses import Cidr, Ip
+from plugins.cel.quantity import Quantity
+from plugins.cel.semver import Semver
+from plugins.cel.urls import Url
+from plugins.cel.values import (
+    Duration,
+    Timestamp,
+    Uint,
+    Value,
+    is_list,
+    is_map,
+    type_name,
+)
 
 if TYPE_CHECKING:
     from plugins.cel.type_terms import Type
@@ -20,6 +33,30 @@ _RUNTIME_NAMES = {
     "timestamp": "google.protobuf.Timestamp",
     "null": "null_type",
 }
+
+
+CLASSES: dict[Type, type] = {
+    types.STRING: str,
+    types.INT: int,
+    types.BOOL: bool,
+    types.UINT: Uint,
+    types.DOUBLE: float,
+    types.BYTES: bytes,
+    types.TIMESTAMP: Timestamp,
+    types.DURATION: Duration,
+    types.QUANTITY: Quantity,
+    types.SEMVER: Semver,
+    types.IP: Ip,
+    types.CIDR: Cidr,
+    types.URL: Url,
+}
+"""Types whose values all have one class."""
+
+
+def classes(arguments: tuple[Type, ...]) -> tuple[type, ...] | None:
+    """Return the classes of the arguments, or None where a class does not say it all."""
+    found = tuple(CLASSES[each] for each in arguments if each in CLASSES)
+    return found if len(found) == len(arguments) else None
 
 
 def guard(arguments: tuple[Type, ...]) -> Callable[[tuple[Value, ...]], bool] | None:
@@ -49,6 +86,9 @@ def _fits(type_: Type) -> Fits | None:
         return fits_list
     if type_.kind == "map":
         return _fits_map(_fits(type_.parameters[0]), _fits(type_.parameters[1]))
+    exact = CLASSES.get(type_)
+    if exact is not None:
+        return lambda value: type(value) is exact
     name = _RUNTIME_NAMES.get(type_.name, type_.name)
     return lambda value: type_name(value) == name
 

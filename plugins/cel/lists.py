@@ -107,9 +107,11 @@ def _slice(values: Values, start: int, end: int) -> Values:
     return values[start:end]
 
 
-def _flatten(values: Value, depth: int = 1) -> Values:
-    if not is_list(values) or type(depth) is not int:
-        raise CelError(f"no such overload: {type_name(values)}.flatten()")
+def _flatten(values: Value, depth: Value = None) -> Values:
+    if not is_list(values) or type(depth) not in (int, type(None)):
+        second = "" if depth is None else type_name(depth)
+        raise CelError(f"no such overload: {type_name(values)}.flatten({second})")
+    depth = 1 if depth is None else depth
     if depth < 0:
         raise CelError("level must be non-negative")
     flat: Values = list(values)

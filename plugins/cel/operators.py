@@ -7,7 +7,9 @@ bytes.go, list.go, map.go, overflow.go.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+import operator
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 from plugins.cel.errors import NO_SUCH_OVERLOAD, CelError
 from plugins.cel.values import (
@@ -25,14 +27,14 @@ from plugins.cel.values import (
     Value,
     compare,
     equal,
+    is_comparable,
     is_list,
     is_map,
     size_of,
     type_name,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+Comparison: TypeAlias = Callable[[Value, Value], bool]
 
 MAX_LIST = 1 << 20
 """Longest list that is built.
@@ -205,24 +207,24 @@ def contained(value: Value, container: Value) -> bool:
     raise CelError(NO_SUCH_OVERLOAD)
 
 
-def less(first: Value, second: Value) -> bool:
-    """Report whether ``first`` comes before ``second``."""
-    return compare(first, second) < 0
+def unsupported(function: str, first: Value) -> CelError:
+    """Return the error of a function whose first argument has a type that it does not take."""
+    if type(first) in _RECEIVERS:
+        return CelError(NO_SUCH_OVERLOAD)
+    return CelError(f"{NO_SUCH_OVERLOAD}: {function}")
 
 
-def less_or_equal(first: Value, second: Value) -> bool:
-    """Report whether ``first`` does not come after ``second``."""
-    return compare(first, second) <= 0
+def _ordered(function: str, quick: Callable[..., bool], orders: tuple[int, ...]) -> Comparison:
+    """Return the comparison that is true where the order of the two is one of ``orders``."""
 
+    def holds(first: Value, second: Value) -> bool:
+        if type(first) is int and type(second) is int:
+            return quick(first, second)
+        if not is_comparable(first):
+            raise unsupported(function, first)
+        return compare(first, second) in orders
 
-def greater(first: Value, second: Value) -> bool:
-    """Report whether ``first`` comes after ``second``."""
-    return compare(first, second) > 0
-
-
-def greater_or_equal(first: Value, second: Value) -> bool:
-    """Report whether ``first`` does not come before ``second``."""
-    return compare(first, second) >= 0
+    return holds
 
 
 _NUMBERS = frozenset({int, Uint, float})
@@ -241,8 +243,6 @@ class Singleton(NamedTuple):
     kinds: frozenset[type] | None = None
 
 
-_ORDERED = _NUMBERS | _TIMES | _TEXTS | {bool}
-
 SINGLETONS: dict[str, Singleton] = {
     "!_": Singleton(invert),
     "_+_": Singleton(add, _NUMBERS | _TIMES | _TEXTS | _LISTS),
@@ -251,20 +251,13 @@ SINGLETONS: dict[str, Singleton] = {
     "_/_": Singleton(divide, _NUMBERS),
     "_%_": Singleton(modulo, _WHOLE),
     "-_": Singleton(negate, frozenset({int, float, Duration, bool})),
-    "_<_": Singleton(less, _ORDERED),
-    "_<=_": Singleton(less_or_equal, _ORDERED),
-    "_>_": Singleton(greater, _ORDERED),
-    "_>=_": Singleton(greater_or_equal, _ORDERED),
+    "_<_": Singleton(_ordered("_<_", operator.lt, (-1,))),
+    "_<=_": Singleton(_ordered("_<=_", operator.le, (-1, 0))),
+    "_>_": Singleton(_ordered("_>_", operator.gt, (1,))),
+    "_>=_": Singleton(_ordered("_>=_", operator.ge, (0, 1))),
     "@in": Singleton(contained),
     "size": Singleton(size_of, frozenset({str, bytes, Map, DomainMap, MutableMap}) | _LISTS),
     "type": Singleton(lambda value: TypeValue(type_name(value))),
     "dyn": Singleton(lambda value: value),
 }
 """*Source*: github.com/google/cel-go common/stdlib/standard.go (0.26), singleton bindings."""
-
-
-def unsupported(function: str, first: Value) -> CelError:
-    """Return the error of a function whose first argument has a type that it does not take."""
-    if type(first) in _RECEIVERS:
-        return CelError(NO_SUCH_OVERLOAD)
-    return CelError(f"{NO_SUCH_OVERLOAD}: {function}")

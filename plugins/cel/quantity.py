@@ -199,7 +199,11 @@ def approximate(value: Quantity) -> float:
 
 
 def total(first: Quantity, second: Quantity) -> Quantity:
-    """Return the sum."""
+    """Return the sum.
+
+    # Differs: kube-scheduler changes the first one where it has more than 64 bits, so that the
+    device's own capacity is another one from then on.
+    """
     if not (first.exact or second.exact):
         if second.unscaled == 0:
             return Quantity(first.unscaled, first.scale, False)

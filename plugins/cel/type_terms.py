@@ -117,6 +117,7 @@ class TypeVariables:
 
     def __init__(self) -> None:
         self._bound: dict[Type, Type] = {}
+        self._replaced: list[tuple[Type, Type | None]] = []
         self._count = 0
 
     def fresh(self) -> Type:
@@ -126,11 +127,19 @@ class TypeVariables:
 
     def assignable(self, first: list[Type], second: list[Type]) -> bool:
         """Report whether each type of ``first`` fits ``second``; learn from it if they all do."""
-        before = dict(self._bound)
+        self._replaced.clear()
         if len(first) == len(second) and all(map(self._assignable, first, second)):
             return True
-        self._bound = before
+        for variable, before in reversed(self._replaced):
+            if before is None:
+                del self._bound[variable]
+            else:
+                self._bound[variable] = before
         return False
+
+    def _bind(self, variable: Type, type_: Type) -> None:
+        self._replaced.append((variable, self._bound.get(variable)))
+        self._bound[variable] = type_
 
     def substitute(self, type_: Type, to_dyn: bool = False, depth: int = 0) -> Type:
         """Return the type with its known variables replaced; unknown ones by dyn if asked."""
@@ -173,7 +182,7 @@ class TypeVariables:
         bound = self._bound.get(variable)
         if bound is None:
             if self._unreferenced(variable, type_):
-                self._bound[variable] = type_
+                self._bind(variable, type_)
                 return True, False
             return False, False
         if bound == type_:
@@ -182,7 +191,7 @@ class TypeVariables:
             return False, True
         general = type_ if less_specific(type_, bound) else bound
         if self._unreferenced(variable, general):
-            self._bound[variable] = general
+            self._bind(variable, general)
         return True, True
 
     def _unreferenced(self, variable: Type, within: Type, depth: int = 0) -> bool:
