@@ -291,6 +291,9 @@ def native(held: Optional) -> Optional:
         return native(Optional(True, inner))
     if kind is MutableList:
         return held
+    if kind is CelError:
+        text = f"unsupported conversion to ref.Val: (*errors.errorString){value}"
+        return Optional(True, CelError(text))
     if isinstance(value, Opaque) and value.type_name != "kubernetes.NamedFormat":
         text = f"unsupported conversion to ref.Val: ({value.go_native}){value}"
         return Optional(True, CelError(text))

@@ -66,13 +66,13 @@ def checked_duration(nanos: int) -> Duration:
     """Return the duration, whose nanoseconds have to fit 64 bits."""
     if INT_MIN <= nanos <= INT_MAX:
         return Duration(nanos)
-    raise CelError("duration overflow")
+    raise CelError("integer overflow")
 
 
-def checked_timestamp(nanos: int) -> Timestamp:
+def checked_timestamp(nanos: int, offset: int = 0) -> Timestamp:
     """Return the moment, which has to lie in the years 1 to 9999."""
     if _MIN_UNIX_NANOS <= nanos <= _MAX_UNIX_NANOS:
-        return Timestamp(nanos)
+        return Timestamp(nanos, offset)
     raise CelError("timestamp overflow")
 
 
@@ -90,9 +90,9 @@ def add(first: Value, second: Value) -> Value:
             return second
         return first + second if second else first
     if kind is Timestamp and other is Duration:
-        return checked_timestamp(first.nanos + second.nanos)
+        return checked_timestamp(first.nanos + second.nanos, first.offset)
     if kind is Duration and other is Timestamp:
-        return checked_timestamp(first.nanos + second.nanos)
+        return checked_timestamp(first.nanos + second.nanos, second.offset)
     if kind is not other:
         raise CelError(NO_SUCH_OVERLOAD)
     if kind is int:
@@ -111,7 +111,7 @@ def subtract(first: Value, second: Value) -> Value:
     kind = type(first)
     other = type(second)
     if kind is Timestamp and other is Duration:
-        return checked_timestamp(first.nanos - second.nanos)
+        return checked_timestamp(first.nanos - second.nanos, first.offset)
     if kind is not other:
         raise CelError(NO_SUCH_OVERLOAD)
     if kind is int:

@@ -35,14 +35,14 @@ from plugins.cel.values import INT_MAX, INT_MIN, UINT_MAX, Uint
 if TYPE_CHECKING:
     from plugins.cel.errors import CompileError
 
-MAX_NESTING = 100
+MAX_NESTING = 64
 """Deepest nesting of parentheses, brackets and braces.
 
 # Differs: cel-go stops at 250. A selector of a device needs a handful, and Python's own stack
 has to hold the parser, the checker and the evaluation.
 """
 
-MAX_DEPTH = 180
+MAX_DEPTH = 128
 """Deepest tree, where each operator, call and field is a level; cel-go stops at about 250."""
 
 _RELATIONS = {word: f"_{word}_" for word in ("<", "<=", ">=", ">", "==", "!=")} | {"in": "@in"}

@@ -67,6 +67,7 @@ class Planner:
         self._scopes: list[dict[str, Run]] = []
         self.slots = FIRST_SLOT
         self.patterns = 0
+        self._planned: dict[int, Part] = {}
 
     def compiled(self, node: Node) -> Run:
         """Return the run of the whole expression."""
@@ -76,6 +77,13 @@ class Planner:
         return self._plan(node).run()
 
     def _plan(self, node: Node) -> Part:
+        # A macro that uses its target twice has it evaluated twice, but planned once.
+        part = self._planned.get(id(node))
+        if part is None:
+            part = self._planned[id(node)] = self._new_part(node)
+        return part
+
+    def _new_part(self, node: Node) -> Part:
         if isinstance(node, Literal):
             return Constant(node.value)
         if isinstance(node, Ident):

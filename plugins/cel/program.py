@@ -88,6 +88,8 @@ class Program:
             raise EvaluationError(text) from None
         except (LimitExceededError, BrokenCallError) as end:
             raise EvaluationError(str(end)) from None
+        except RecursionError:
+            raise EvaluationError("expression is nested too deeply") from None
         if frame[0] > COST_LIMIT:
             raise EvaluationError(COST_LIMIT_EXCEEDED)
         if value is True or value is False:
@@ -135,6 +137,13 @@ def compile_expression(text: str) -> Program:
         raise CompileError(f"expression is longer than {MAX_EXPRESSION_BYTES} bytes")
     if any(0xD800 <= ord(char) <= 0xDFFF for char in text if char > "\u0fff"):
         raise failure(text, [Issue(-1, "Syntax error: the text is no valid Unicode")])
+    try:
+        return _compiled(text)
+    except RecursionError:
+        raise CompileError("compilation failed: expression is nested too deeply") from None
+
+
+def _compiled(text: str) -> Program:
     node = parse(text)
     checked, variables = check(text, node)
     validate(text, node, checked, variables)

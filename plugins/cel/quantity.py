@@ -29,6 +29,8 @@ _FORM = re.compile(
 _DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _NANO = -9
+_BINARY_SUFFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL_SUFFIXES = {power: suffix for suffix, power in _DECIMAL.items()}
 
 WRONG_FORM = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -40,18 +42,19 @@ WRONG_SUFFIX = "unable to parse quantity's suffix"
 class Quantity(Opaque):
     """``unscaled * 10**scale``; ``exact`` where kube-scheduler leaves 64 bits for a decimal.
 
-    ``text`` is what it was read from, None for a sum.
+    ``form`` is how it was written: ``binary``, ``decimal`` or ``exponent``; a sum is ``computed``.
     """
 
-    __slots__ = ("exact", "scale", "text", "unscaled")
+    __slots__ = ("computed", "exact", "form", "scale", "unscaled")
     type_name = "kubernetes.Quantity"
     go_native = "*resource.Quantity"
 
-    def __init__(self, unscaled: int, scale: int, exact: bool, text: str | None = None) -> None:
+    def __init__(self, unscaled: int, scale: int, exact: bool, form: str | None = None) -> None:
         self.unscaled = unscaled
         self.scale = scale
         self.exact = exact
-        self.text = text
+        self.form = form or "decimal"
+        self.computed = form is None
 
     def compare(self, other: Quantity) -> int:
         """Return -1, 0 or 1."""
@@ -66,16 +69,29 @@ class Quantity(Opaque):
         *Source*: k8s.io/apiserver pkg/cel/quantity.go, ``Quantity.Equal`` (0.36): sums are
         pointers, which it does not take for quantities.
         """
-        if not isinstance(other, Quantity) or other.text is None:
+        if not isinstance(other, Quantity) or other.computed:
             return None
         return self.compare(other) == 0
 
     def __str__(self) -> str:
-        if self.text is not None:
-            return self.text
-        if self.scale >= 0:
-            return str(self.unscaled * 10**self.scale)
-        return f"{self.unscaled}e{self.scale}"
+        if not self.unscaled:
+            return "0"
+        whole, rest = divmod(self.unscaled * 10 ** max(0, self.scale), 10 ** max(0, -self.scale))
+        if self.form == "binary" and not rest and abs(whole) >= 1024:
+            power = 0
+            while whole % 1024 == 0 and power < 6:
+                whole //= 1024
+                power += 1
+            return f"{whole}{_BINARY_SUFFIXES[power]}"
+        amount, exponent = self.unscaled, self.scale
+        while amount % 10 == 0:
+            amount //= 10
+            exponent += 1
+        amount *= 10 ** (exponent % 3)
+        exponent -= exponent % 3
+        if self.form == "exponent":
+            return f"{amount}e{exponent}" if exponent else str(amount)
+        return f"{amount}{_DECIMAL_SUFFIXES.get(exponent, '')}"
 
 
 def _aligned(first: Quantity, second: Quantity) -> tuple[int, int, int]:
@@ -106,30 +122,32 @@ def parsed(text: str) -> Quantity:
     if len(whole) + len(part) > MAX_DIGITS:
         raise CelError(WRONG_NUMBER)
     if match["part"] is None and whole == "0" and not suffix:
-        return Quantity(0, 0, False, text)
-    exponent, binary = _exponent(suffix)
+        return Quantity(0, 0, False, "decimal")
+    exponent, form = _exponent(suffix)
+    binary = form == "binary"
     digits = whole + part
     unscaled = int(digits)
     if _fits(whole, part, exponent, binary):
         value = unscaled << exponent if binary else unscaled
         scale = (0 if binary else exponent) - len(part)
         if scale >= _NANO and value <= INT_MAX:
-            return Quantity(-value if negative else value, scale, False, text)
+            return Quantity(-value if negative else value, scale, False, form)
     if not (match["whole"] or part):
         raise CelError(WRONG_NUMBER)
     amount = _exact(unscaled, len(part), exponent, binary)
-    return Quantity(-amount[0] if negative else amount[0], amount[1], True, text)
+    return Quantity(-amount[0] if negative else amount[0], amount[1], True, form)
 
 
-def _exponent(suffix: str) -> tuple[int, bool]:
+def _exponent(suffix: str) -> tuple[int, str]:
+    """Return the exponent, of two or of ten, and how the number is written."""
     if suffix in _DECIMAL:
-        return _DECIMAL[suffix], False
+        return _DECIMAL[suffix], "decimal"
     if suffix in _BINARY:
-        return _BINARY[suffix], True
+        return _BINARY[suffix], "binary"
     if len(suffix) > 1 and suffix[0] in "eE":
         number = suffix[1:]
         if re.fullmatch(r"[+-]?[0-9]{1,12}", number) and abs(int(number)) <= MAX_EXPONENT:
-            return int(number), False
+            return int(number), "exponent"
     raise CelError(WRONG_SUFFIX)
 
 

@@ -64,9 +64,7 @@ def string_to_timestamp(text: str) -> Timestamp:
         raise CelError("timestamp overflow")
     seconds = (moment - _EPOCH) // timedelta(seconds=1) - offset
     nanos = int((match[7] or "0")[:9].ljust(9, "0"))
-    made = checked_timestamp(seconds * _SECOND + nanos)
-    made.offset = offset
-    return made
+    return checked_timestamp(seconds * _SECOND + nanos, offset)
 
 
 def string_to_duration(text: str) -> Duration:

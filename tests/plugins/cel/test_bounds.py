@@ -143,6 +143,11 @@ def test_what_grows_without_end_runs_out_of_its_budget(text: str) -> None:
     assert answer(text) == COST_LIMIT_EXCEEDED
 
 
+def test_targets_that_macros_use_twice_are_compiled_once() -> None:
+    text = "optional.of(1)" + ".optMap(x, x)" * 40 + " == optional.of(1)"
+    assert answer(text) == COST_LIMIT_EXCEEDED
+
+
 def test_nothing_absorbs_the_end_of_the_budget() -> None:
     assert answer("lists.range(9000000).size() == 1 || true") == COST_LIMIT_EXCEEDED
     assert answer("true || lists.range(9000000).size() == 1") is True
