@@ -65,6 +65,7 @@ class Allocator:
         self._pools = pools
         self._in_use = DevicesInUse(allocated)
         self._share_ids = share_ids
+        self._common: dict[NodePools, tuple[AllocationResult, ...] | None] = {}
         self._kept = pools.kept.of(
             claims, [classes(name) for name in _class_names(claims)], allocated
         )
@@ -101,6 +102,20 @@ class Allocator:
         microsecond or two: see :mod:`plugins.dynamic_resources.kept_results`.
         """
         pools = self._pools.pools(node)
+        if pools in self._common:
+            results = self._common[pools]
+        else:
+            results = self._find(node, pools, deadline, prune)
+            if pools.is_common:
+                self._common[pools] = results
+        if results is None and pools.has_invalid:
+            raise InvalidPoolsError
+        return results
+
+    def _find(
+        self, node: Node, pools: NodePools, deadline: Deadline, prune: bool
+    ) -> tuple[AllocationResult, ...] | None:
+        """Return what was found for an earlier pod, or search."""
         kept = self._kept if prune else None
         name = node.metadata.name
         is_known, results = (False, None) if kept is None else kept.get(name, pools)
@@ -110,8 +125,6 @@ class Allocator:
             results = self._search(node, pools, deadline, prune)
             if kept is not None:
                 kept.put(name, pools, results)
-        if results is None and pools.has_invalid:
-            raise InvalidPoolsError
         return results
 
     def _search(

@@ -89,13 +89,25 @@ class NodePools:
         Sorted by driver and name, those with binding conditions last.
     has_invalid
         Whether one of the pools is invalid.
+    is_common
+        Whether nothing depends on the node: all nodes with these pools get the same devices and
+        the same allocation.
+
+    Notes
+    -----
+    Nodes that reach the same slices, and no slice of their own, have one object in common.
     """
 
-    __slots__ = ("_ends", "has_invalid", "pools")
+    __slots__ = ("_ends", "has_invalid", "is_common", "pools")
 
     def __init__(self, pools: Sequence[Pool]) -> None:
         self.pools = tuple(pools)
         self.has_invalid = any(pool.is_invalid for pool in pools)
+        self.is_common = not any(
+            each.slice.spec.node_name or each.node_rule is not None or each.device.binds_to_node
+            for pool in pools
+            for each in pool.devices
+        )
         self._ends = tuple(accumulate(len(pool.devices) for pool in pools))
 
     @property
@@ -198,6 +210,7 @@ class PoolIndex:
         self._view = view
         self._shared = SharedSlices(view.shared, view.with_counters)
         self._entries: AgedDict[str, _Entry] = AgedDict()
+        self._common: dict[tuple[int, ...], _Entry] = {}
         self._whole: AgedDict[PoolId, _WholePool] = AgedDict()
         self._devices: AgedDict[str, tuple[ResourceSlice, tuple[PooledDevice, ...]]] = AgedDict()
         self._built: AgedDict[PoolId, tuple[list[ResourceSlice], _Generation | None, Pool]]
@@ -212,6 +225,8 @@ class PoolIndex:
         """Use the slices of another moment from now on."""
         if not self._shared.is_of(view.shared, view.with_counters):
             self._shared = SharedSlices(view.shared, view.with_counters)
+        if view is not self._view:
+            self._common.clear()
         self._view = view
 
     def pools(self, node: Node) -> NodePools:
@@ -246,12 +261,19 @@ class PoolIndex:
     def _gather(self, node: Node) -> _Entry:
         view = self._view
         local = view.by_node.get(node.metadata.name, _NO_SLICES)
+        shared = self._shared.relevant(node)
         entry = _Entry(view.version, node.metadata.labels, local, self._shared)
+        # The view keeps all slices alive: no other slice gets the id of one of them.
+        reached = tuple(map(id, shared))
+        common = None if local else self._common.get(reached)
+        if common is not None:
+            entry.made_from, entry.pools = common.made_from, common.pools
+            return entry
         relevant: dict[PoolId, list[ResourceSlice]] = {}
         for each in local:
             if not each.spec.shared_counters:
                 _add(relevant, each)
-        for each in self._shared.relevant(node):
+        for each in shared:
             _add(relevant, each)
         pools = []
         for pool_id, slices in relevant.items():
@@ -262,6 +284,8 @@ class PoolIndex:
                 pools.append(pool)
         pools.sort(key=lambda pool: (_has_binding_conditions(pool), pool.id))
         entry.pools = NodePools(pools)
+        if not local:
+            self._common[reached] = entry
         return entry
 
     def _pool(

@@ -87,25 +87,39 @@ class World:
             for row, info in enumerate(self.columns.node_infos)
         }
 
-    def searched(self, *claims: ResourceClaim) -> dict[str, bool | None]:
-        """Return by node whether the search finds devices; None for an error."""
-        pools = PoolIndex(self.devices.slices.view())
-        allocator = Allocator(
+    def allocator(self, claims: tuple[ResourceClaim, ...]) -> Allocator:
+        return Allocator(
             claims,
             self.devices.allocated(),
-            pools,
+            PoolIndex(self.devices.slices.view()),
             self.devices.classes.get,
             SELECTORS,
             lambda: "share",
         )
-        found: dict[str, bool | None] = {}
+
+    def found(self, *claims: ResourceClaim, anew: bool = True) -> dict[str, object]:
+        """Return by node what the search finds, or the error; each node with a search of its own.
+
+        Without ``anew`` all nodes are asked for in one cycle.
+        """
+        allocator = self.allocator(claims)
+        found: dict[str, object] = {}
         for info in self.columns.node_infos:
             assert info.node is not None
+            if anew:
+                allocator = self.allocator(claims)
             try:
-                found[info.name] = allocator.allocate(info.node) is not None
-            except AllocationError:
-                found[info.name] = None
+                found[info.name] = allocator.allocate(info.node)
+            except AllocationError as error:
+                found[info.name] = str(error)
         return found
+
+    def searched(self, *claims: ResourceClaim) -> dict[str, bool | None]:
+        """Return by node whether the search finds devices; None for an error."""
+        return {
+            name: None if isinstance(each, str) else each is not None
+            for name, each in self.found(*claims).items()
+        }
 
 
 def local(name: str, *devices: DeviceBuilder | str, on: str = "n1") -> ResourceSlice:
@@ -275,6 +289,31 @@ def test_a_count_that_lives_through_changes_says_what_a_search_finds(data: st.Da
         for name, enough in world.counted(asked).items():
             if enough is not None:
                 assert enough == searched[name], name
+
+
+@settings(max_examples=100)
+@given(data=st.data())
+def test_what_is_found_on_one_node_says_nothing_wrong_of_another(data: st.DataObject) -> None:
+    world = World()
+    for name in NAMES:
+        world.put_node(name, data.draw(st.sampled_from("ab")))
+    for _ in range(data.draw(st.integers(1, 6))):
+        _change(data.draw, world)
+    asked = data.draw(_asked())
+    assert world.found(asked, anew=False) == world.found(asked)
+
+
+def test_nodes_that_reach_the_same_slices_are_searched_once() -> None:
+    world = World()
+    for name in NAMES:
+        world.put_node(name)
+    world.put_slice(resource_slice("s").on_all_nodes().devices("a").build())
+    pools = PoolIndex(world.devices.slices.view())
+    nodes = [info.node for info in world.columns.node_infos if info.node is not None]
+    assert len({id(pools.pools(each)) for each in nodes}) == 1
+    world.put_slice(local("own", "b"))
+    pools.update(world.devices.slices.view())
+    assert len({id(pools.pools(each)) for each in nodes}) == 2
 
 
 def test_most_nodes_are_counted() -> None:
