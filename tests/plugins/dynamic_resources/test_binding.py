@@ -15,7 +15,7 @@ from scheduler.client.errors import ApiError
 from scheduler.kinds import RESOURCE_CLAIMS
 from tests.builders import node, pod
 from tests.device_builders import allocated, device, device_class, resource_claim
-from tests.plugins.dynamic_resources.device_world import NOW_S, STAMP, DeviceWorld
+from tests.plugins.dynamic_resources.device_world import NOW_S, STAMP, DeviceWorld, the_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -372,6 +372,22 @@ def test_a_binding_that_takes_too_long_ends() -> None:
 
     why = cycle.pre_bind(meanwhile=later(later_still))
     assert why == "device binding timeout: claim=c"
+    assert world.handle.device_reports.results == ["timeout"]
+
+
+def test_the_wait_ends_even_if_the_clock_of_the_allocation_stands_still(monkeypatch) -> None:
+    world = slow_device()
+    cycle = world.cycle(WEB)
+    cycle.reserve()
+    real, late_s = the_loop().time, [0.0]
+    monkeypatch.setattr(the_loop(), "time", lambda: real() + late_s[0])
+
+    def later_still() -> None:
+        late_s[0] = 601.0
+        world.change("c", {"metadata": {"labels": {"x": "y"}}})
+
+    why = cycle.pre_bind(meanwhile=later(later_still))
+    assert why == "device binding timeout: context deadline exceeded"
     assert world.handle.device_reports.results == ["timeout"]
 
 
