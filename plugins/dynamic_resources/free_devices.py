@@ -319,5 +319,12 @@ class FreeDevices:
 
 
 def _is_simple(device: PooledDevice) -> bool:
-    """Return whether a device is either in use or free."""
+    """Return whether a device is either in use or free, and its nodes can be written down.
+
+    Of several terms of a node selector, which the API server refuses, no allocation can be made.
+    """
+    spec = device.slice.spec
+    selector = (device.device if spec.per_device_node_selection else spec).node_selector
+    if selector is not None and len(selector.node_selector_terms) > 1:
+        return False
     return not (device.is_shared or device.has_policies or device.device.consumes_counters)

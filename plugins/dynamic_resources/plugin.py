@@ -9,6 +9,7 @@ feature gates as they stand by default.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -29,7 +30,7 @@ from plugins.dynamic_resources.claims_of_pod import (
 from plugins.dynamic_resources.cycle_claims import CycleClaims
 from plugins.dynamic_resources.extended_resources import find_special_claim, new_special_claim
 from plugins.dynamic_resources.hints import ClaimHints
-from plugins.dynamic_resources.node_verdicts import NO_DEVICES, NodeVerdictMaker
+from plugins.dynamic_resources.node_verdicts import NO_DEVICES, NodeVerdictError, NodeVerdictMaker
 from plugins.dynamic_resources.scoring import raw_score
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import (
@@ -293,7 +294,8 @@ class DynamicResources(
     ) -> tuple[tuple[ResourceClaim, AllocationResult], ...]:
         """Return what claims without an allocation would get on a node that passed.
 
-        The claim that stands for extended resources has the requests for this node.
+        The claim that stands for extended resources has the requests for this node. Nothing is
+        returned when the search fails.
 
         Notes
         -----
@@ -302,7 +304,8 @@ class DynamicResources(
         cycle = state.get(_CLAIMS)
         if not cycle or not any(cycle.to_allocate()):
             return ()
-        self._search_counted(cycle, state, info, node_name)
+        with suppress(NodeVerdictError):
+            self._search_counted(cycle, state, info, node_name)
         found = cycle.by_node.get(node_name)
         if found is None:
             return ()

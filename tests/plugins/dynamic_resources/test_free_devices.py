@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cache.columns import Columns
 from cache.devices import Devices
+from cache.objects import NodeSelector
 from plugins.dynamic_resources.allocator import Allocator
 from plugins.dynamic_resources.errors import AllocationError
 from plugins.dynamic_resources.free_devices import FreeDevices, countable
@@ -184,6 +185,15 @@ def test_devices_that_are_not_just_free_or_in_use_are_searched(special: DeviceBu
     world.put_slice(
         resource_slice("c").on_node("n1").counters("counters", slots="1").of_pool(slices=2).build()
     )
+    assert world.counted(ONE.build()) == {"n1": None}
+
+
+def test_devices_whose_nodes_cannot_be_written_down_are_searched() -> None:
+    term = labels_selector("zone", "a").node_selector_terms[0]
+    world = World()
+    world.put_node("n1")
+    nodes = NodeSelector((term, term))
+    world.put_slice(resource_slice("s").on_nodes(nodes).devices(device("a")).build())
     assert world.counted(ONE.build()) == {"n1": None}
 
 
