@@ -54,7 +54,7 @@ class Cluster:
             audit=False,
             disabled_admission=(),
             extra_apiserver_args=(
-                "--authorization-mode=Node,RBAC",
+                "--authorization-mode=Node",
                 "--kubelet-preferred-address-types=InternalIP",
                 _GATES,
                 "--runtime-config=scheduling.k8s.io/v1alpha2=true",
