@@ -7,6 +7,7 @@ status 1 when a test of ``expected.txt`` (those that kube-scheduler passes here)
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import tempfile
 import time
@@ -45,7 +46,7 @@ def main() -> int:
     options = _parser().parse_args()
     focus = options.focus or FOCUS
     contender = _contender(options.contender, options.switch_off)
-    # The cluster's logs, its report and the tests' output lie in one folder.
+    # Left behind when a test fails; the cluster's own logs only with --keep.
     report = Path(tempfile.mkdtemp(prefix="berth-conformance-")) / "report.json"
     log_file = report.with_name("e2e.log")
     try:
@@ -60,14 +61,17 @@ def main() -> int:
     for line in table(results, expected):
         _say(line)
     if options.record:
-        write_expected(_EXPECTED_FILE, results)
+        write_expected(_EXPECTED_FILE, results, focus)
         return 0
     missing = not_passed(expected, results, focus)
     for name in missing:
         _say(f"did not pass, and must: {name}")
     without = f" without {options.switch_off}" if options.switch_off else ""
     _say(f"{contender.name}{without}: {len(missing)} of the expected tests did not pass.")
-    _say(f"The tests' output: {log_file}")
+    if missing or options.keep:
+        _say(f"The tests' output: {log_file}")
+    else:
+        shutil.rmtree(report.parent)
     return 1 if missing else 0
 
 

@@ -101,12 +101,13 @@ def read_expected(path: Path) -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
-def write_expected(path: Path, results: Iterable[TestResult]) -> None:
-    """Replace the names in the list by those that passed; the comments before them stay."""
+def write_expected(path: Path, results: Iterable[TestResult], focus: Sequence[str]) -> None:
+    """Replace the names that `focus` selects by those that passed; all else in the list stays."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     comments = [line for line in lines if line.startswith("#")]
-    names = sorted(result.name for result in results if result.passed)
-    path.write_text("\n".join([*comments, *names]) + "\n", encoding="utf-8")
+    others = {name for name in lines if name not in comments and not _selected(name, focus)}
+    names = sorted(others | {result.name for result in results if result.passed})
+    path.write_text("\n".join([*comments, *filter(None, names)]) + "\n", encoding="utf-8")
 
 
 def not_passed(
@@ -114,8 +115,11 @@ def not_passed(
 ) -> tuple[str, ...]:
     """Return the expected tests that any of `focus` selects and that did not pass."""
     passed = {result.name for result in results if result.passed}
-    selected = (name for name in expected if any(re.search(text, name) for text in focus))
-    return tuple(name for name in selected if name not in passed)
+    return tuple(name for name in expected if _selected(name, focus) and name not in passed)
+
+
+def _selected(name: str, focus: Sequence[str]) -> bool:
+    return any(re.search(text, name) for text in focus)
 
 
 def table(results: Sequence[TestResult], expected: Sequence[str]) -> Iterator[str]:

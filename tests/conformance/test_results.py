@@ -113,11 +113,27 @@ def test_an_expected_test_that_never_ran_did_not_pass() -> None:
     assert not_passed(["a", "b"], [TestResult("a", "passed", 1)], ["b", "a"]) == ("b",)
 
 
-def test_what_is_written_is_read_again_and_comments_stay(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("focus", "names"),
+    [
+        pytest.param(["."], ("b",), id="all-replaced"),
+        pytest.param(["^[bc]$"], ("b", "old"), id="others-stay"),
+    ],
+)
+def test_what_is_written_is_read_again(
+    tmp_path: Path, focus: list[str], names: tuple[str, ...]
+) -> None:
     path = tmp_path / "expected.txt"
-    path.write_text("# comment\nold name\n")
-    write_expected(path, [TestResult("b", "passed", 1), TestResult("c", "failed", 1)])
-    assert (path.read_text(), read_expected(path)) == ("# comment\nb\n", ("b",))
+    path.write_text("# comment\nold\n")
+    write_expected(path, [TestResult("b", "passed", 1), TestResult("c", "failed", 1)], focus)
+    assert read_expected(path) == names
+
+
+def test_comments_stay(tmp_path: Path) -> None:
+    path = tmp_path / "expected.txt"
+    path.write_text("# comment\nold\n")
+    write_expected(path, [], ["."])
+    assert path.read_text() == "# comment\n"
 
 
 def test_the_table_names_each_test_and_sums_up() -> None:
