@@ -34,6 +34,8 @@ _AMOUNTS: Final = {
     "ephemeral-storage": "100Gi",
     "pods": "110",
 }
+# One pod with the names of all three system pods that e2e.test looks for on each node.
+_SYSTEM_POD: Final = "kube-proxy-fluentd-elasticsearch-node-problem-detector"
 _DEADLINE_S: Final = 60.0
 _POLL_S: Final = 0.1
 
@@ -121,7 +123,7 @@ class Cluster:
         )
 
     def _create_system_pod(self, number: int) -> None:
-        """Create a pod of kube-system: e2e.test waits a minute for one before many of its tests."""
+        """Create the pod of kube-system that e2e.test awaits for a minute before many tests."""
         deadline_s = time.monotonic() + _DEADLINE_S
         while True:
             # Refused until a controller has created the namespace's service account.
@@ -182,7 +184,7 @@ def _system_pod(number: int) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": f"kube-proxy-{number}", "labels": {"k8s-app": "kube-proxy"}},
+        "metadata": {"name": f"{_SYSTEM_POD}-{number}"},
         "spec": {
             "nodeName": f"node-{number}",
             "priorityClassName": "system-node-critical",
