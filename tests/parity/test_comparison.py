@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from tests.parity.branches import ENOUGH, REQUIRED, branches_of, too_seldom
-from tests.parity.comparison import differences
+from tests.parity.comparison import TIMED_OUT, differences
 
 ONE = {"victims": ["default/a"], "pdbViolations": 0}
 TWO = {"victims": ["default/b", "default/c"], "pdbViolations": 1}
@@ -76,6 +76,11 @@ def test_the_same_is_preempted_and_one_of_the_best_chosen(
     oracle = {"candidates": CANDIDATES, "best": ["n1", "n2"], "message": ""}
     found = differences({**ANSWER, "preemption": oracle}, {**ANSWER, "preemption": berth})
     assert (not found) is same
+
+
+def test_only_one_of_them_may_run_out_of_time() -> None:
+    slow = {"error": f"node n1: {TIMED_OUT}"}
+    assert differences(slow, ANSWER) == differences(ANSWER, slow) == []
 
 
 def test_errors_are_the_same_whatever_they_say() -> None:
