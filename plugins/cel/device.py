@@ -50,10 +50,11 @@ class DeviceView:
     allow_multiple_allocations : bool or None
         None counts as false.
 
-    *Concurrency*: immutable.
+    *Concurrency*: immutable, but for what is computed with the first evaluation: of many equal
+    devices only one is evaluated.
     """
 
-    __slots__ = ("_hash", "_key", "failure", "value")
+    __slots__ = ("_attributes", "_capacity", "_hash", "_key", "_value")
 
     def __init__(
         self,
@@ -70,10 +71,29 @@ class DeviceView:
             frozenset((name, str(amount)) for name, amount in capacity.items()),
         )
         self._hash = hash(self._key)
-        self.failure: str | None = None
-        self.value: Map | None = None
+        self._attributes, self._capacity = attributes, capacity
+        self._value: Map | str | None = None
+
+    def checked(self) -> Map:
+        """Return the value of the variable ``device``.
+
+        Raises
+        ------
+        EvaluationError
+            An attribute or a capacity has no value.
+        """
+        if self._value is None:
+            self._value = self._build()
+        if isinstance(self._value, str):
+            raise EvaluationError(self._value)
+        return self._value
+
+    def _build(self) -> Map | str:
+        """Return the value, or the text of the error."""
+        driver, shared = self._key[:2]
+        attributes, capacity = self._attributes, self._capacity
         try:
-            self.value = Map(
+            return Map(
                 {
                     "driver": driver,
                     "allowMultipleAllocations": shared,
@@ -86,19 +106,7 @@ class DeviceView:
                 }
             )
         except CelError as fault:
-            self.failure = str(fault)
-
-    def checked(self) -> Map:
-        """Return the value of the variable ``device``.
-
-        Raises
-        ------
-        EvaluationError
-            An attribute or a capacity has no value.
-        """
-        if self.value is None:
-            raise EvaluationError(self.failure or "")
-        return self.value
+            return str(fault)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DeviceView) and self._key == other._key

