@@ -269,6 +269,26 @@ def test_a_search_changes_nothing(cluster, claims):
     assert (dict(state.devices), dict(state.shared), dict(state.consumed)) == before
 
 
+def test_equal_devices_are_tried_before_a_request_for_all_devices():
+    # d2 for the first request lets the second one take d0, and fail at d1 with an error.
+    cluster = world(here(*(device(f"d{i}").attribute("x", x) for i, x in enumerate((1, 2, 1)))))
+    claim = resource_claim("c").request("r", "gpu", f"{X} == 1").all_of("q", "gpu")
+    found = cluster.find(claim.match(f"{DRIVER}/x", "q").build())
+    assert found.error == (
+        f"claim default/c, request q: cannot add device {DRIVER}/pool/d1 because a claim "
+        "constraint would not be satisfied"
+    )
+
+
+def test_equal_devices_are_tried_under_a_constraint_that_forgets():
+    cluster = world(here(*(device(f"d{i}").attribute("x", x) for i, x in enumerate("babbc"))))
+    claim = resource_claim().request("r", "gpu", count=2).request("q", "gpu", count=2)
+    claim = claim.request("p", "gpu", f'{X} == "a"').distinct(f"{DRIVER}/x", "r", "q")
+    assert cluster.find(claim.build()).devices == [
+        ["r=pool/d2", "r=pool/d4", "q=pool/d0", "q=pool/d3", "p=pool/d1"]
+    ]
+
+
 # --- cost -------------------------------------------------------------------------------------
 
 
