@@ -17,6 +17,7 @@ from plugins.cel.operators import MAX_LIST, unsupported
 from plugins.cel.regular_expressions import CONSTANT_PATTERNS
 from plugins.cel.syntax import ADD, EQUALS, NOT_STRICTLY_FALSE
 from plugins.cel.values import Value, equal, is_list, type_name
+from plugins.cel.weights import MAX_WEIGHT, WEIGHED, weight_of_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +75,8 @@ def call(function: str, overloads: tuple[str, ...], parts: list[Part]) -> Run:
     if overload in _PARSERS and isinstance(parts[0], Constant) and len(parts) == 1:
         return _parsed(parts[0].value, implementation, cost or _ONE)
     runs = tuple(part.run() for part in parts)
-    if len(runs) == 2 and not stops_early and cost is None and function != ADD:
+    implementation = _weighed(function, implementation)
+    if len(runs) == 2 and not stops_early and cost is None and function not in _COUNTED:
         return _cheap_pair(runs[0], runs[1], implementation)
     if len(runs) == 2 and not stops_early:
         return _counted_pair(runs[0], runs[1], implementation, cost or _ONE)
@@ -83,6 +85,22 @@ def call(function: str, overloads: tuple[str, ...], parts: list[Part]) -> Run:
 
 def _is_text(part: Part) -> TypeGuard[Constant]:
     return isinstance(part, Constant) and type(part.value) is str
+
+
+_COUNTED = WEIGHED | {ADD}
+
+
+def _weighed(function: str, implementation: Callable[..., Value]) -> Callable[..., Value]:
+    """Return the implementation behind a test of what lies inside its arguments."""
+    if function not in WEIGHED:
+        return implementation
+
+    def weighed(*given: Value) -> Value:
+        if weight_of_call(given) > MAX_WEIGHT:
+            raise LimitExceededError
+        return implementation(*given)
+
+    return weighed
 
 
 def _variadic(function: str, overloads: tuple[str, ...]) -> bool:

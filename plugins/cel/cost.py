@@ -12,6 +12,7 @@ from typing import TypeAlias
 from plugins.cel.errors import BrokenCallError, CelError
 from plugins.cel.go_text import go_type
 from plugins.cel.values import Opaque, Value, actual_size, is_list, is_map
+from plugins.cel.weights import nested_weight
 
 COST_LIMIT = 1_000_000
 """Budget of one evaluation.
@@ -75,6 +76,8 @@ def walk_cost(value: Value) -> int:
 
 
 def _walk(given: tuple[Value, ...], _: Value) -> int:
+    if nested_weight(given[0]) > COST_LIMIT:
+        return COST_LIMIT + 1
     return walk_cost(given[0])
 
 

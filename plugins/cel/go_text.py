@@ -14,6 +14,7 @@ from plugins.cel.values import (
     is_list,
     is_map,
 )
+from plugins.cel.weights import nested_weight
 
 _GO_TYPES: dict[str, str] = {
     "int": "types.Int",
@@ -52,6 +53,8 @@ def go_type(value: Value) -> str:
 
 def shown_value(value: Value) -> str:
     """Return the value as ``%v`` prints it, shortened where it is very long."""
+    if nested_weight(value) > MAX_SHOWN:
+        return "..."
     text = _shown(value, 0)
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
 
