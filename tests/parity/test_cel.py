@@ -22,7 +22,6 @@ ENOUGH_FOR_EVERY_DAY = 3000
 @pytest.fixture(scope="module")
 def cel(request: pytest.FixtureRequest) -> Iterator[Cel]:
     """Both sides; the first build of the program is shown as it goes."""
-    pytest.importorskip("plugins.cel")
     capture = request.config.pluginmanager.getplugin("capturemanager")
     assert capture is not None
     with capture.global_and_fixture_disabled():
