@@ -316,6 +316,13 @@ class DynamicResources(
 
     # --- scoring ------------------------------------------------------------------------------
 
+    def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
+        """Score all nodes. *Cost*: none for claims that were counted, which score 0 everywhere."""
+        cycle = state.get(_CLAIMS)
+        if not cycle or not cycle.by_node:
+            return np.zeros(len(nodes), dtype=np.int64)
+        return super().score(state, info, nodes)
+
     def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
         """Return how early in their lists the alternatives stand that were found on the node."""
         cycle = state.get(_CLAIMS)

@@ -120,6 +120,20 @@ def user_of_devices(name: str) -> dict[str, Any]:
     return pod
 
 
+def claimant(name: str) -> list[dict[str, Any]]:
+    """Return a claim on a device, and a pod that uses it."""
+    pod = make_pod(name, cpu="10m")
+    pod["spec"]["resourceClaims"] = [{"name": "device", "resourceClaimName": name}]
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"devices": {"requests": [request]}},
+    }
+    return [claim, pod]
+
+
 def electing_config() -> SchedulerConfig:
     """Return a configuration with an election where the shipped rights allow one."""
     config = default_config("berth")
@@ -137,8 +151,15 @@ def live() -> Life:
         return live_on(plane)
 
 
-def live_on(plane: ControlPlane) -> Life:
-    """Let berth elect itself, place, refuse and evict pods, allocate volumes and a device."""
+def live_on(plane: ControlPlane, *, by_claim: bool = False) -> Life:
+    """Let berth elect itself, place, refuse and evict pods, allocate volumes and a device.
+
+    Parameters
+    ----------
+    by_claim
+        Whether a pod gets its device by a claim, and not by an extended resource, which API servers
+        before 1.36 and without beta features do not let a class provide.
+    """
     with BlockingApi(plane.admin_kubeconfig) as api:
         with RunningBerth(plane.berth_kubeconfig(), config=electing_config()) as berth:
             api.create_many([storage_class("local", "kubernetes.io/no-provisioner")])
@@ -155,7 +176,7 @@ def live_on(plane: ControlPlane) -> Life:
             api.wait_until(lambda: devices.classes.get("gpu") is not None, "the class is known")
             api.create_many(
                 [
-                    user_of_devices("gpu"),
+                    *(claimant("gpu") if by_claim else [user_of_devices("gpu")]),
                     user_of("kept"),
                     user_of("made"),
                     make_pod("huge", cpu="100"),

@@ -70,6 +70,13 @@ class IdlePreemption(Nobody):
         return False
 
 
+class IdleClaimWriter(Nobody):
+    """Writes nothing; all new claims and shares have the same id."""
+
+    def new_uid(self) -> str:
+        return "uid"
+
+
 class RecordingHandle:
     """The services that a plugin is lent: notes what is bound and answers Success."""
 
@@ -87,6 +94,7 @@ class RecordingHandle:
         self.workloads = Workloads() if workloads is None else workloads
         self.storage = Storage() if storage is None else storage
         self.devices = Devices()
+        self.claim_writer = IdleClaimWriter()
         self.cached_nodes: dict[str, NodeInfo] = {}
 
     def cached_node(self, name: str) -> NodeInfo | None:
