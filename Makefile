@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # Measurements use the content of the image: no development dependencies, compiled bytecode.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: help install demo test parity hints schedules lint types imports house worlds bench bench-quick bench-report bench-gpu hostile waking soak e2e failovers image manifests pins test-trixie code-map
+.PHONY: help install demo test parity cel hints schedules lint types imports house worlds bench bench-quick bench-report bench-gpu hostile waking soak e2e conformance failovers image manifests pins test-trixie code-map
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,14 +20,18 @@ demo: install ## Run berth against a real etcd and kube-apiserver and watch it p
 	@$(RUN) python -m tests.demo $(ARGS)
 
 test: install ## Run all tests, including those against a real control plane
-	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle hints \
+	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle hints cel \
 	  kubectl helm >/dev/null
 	@$(RUN) pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-parity: install ## Compare N (20000) verdicts, volumes or preemption (KIND) with kube-scheduler's plugins
+parity: install ## Compare N (20000) verdicts, volumes, preemption or devices (KIND) with kube-scheduler's plugins
 	@$(RUN) python -m tests.controlplane.binaries oracle >/dev/null
 	@$(RUN) python -m tests.parity --kind $(or $(KIND),verdicts) --cases $(or $(N),20000) \
 	  $(if $(SEED),--seed $(SEED))
+
+cel: install ## Compare N (100000) CEL selectors on random devices with kube-scheduler's CEL; SEED=... repeats
+	@$(RUN) python -m tests.controlplane.binaries cel >/dev/null
+	@$(RUN) python -m tests.parity.cel --cases $(or $(N),100000) $(if $(SEED),--seed $(SEED))
 
 hints: install ## Compare the pods that N random changes (20000) wake with kube-scheduler's hints; SEED=... repeats
 	@$(RUN) python -m tests.controlplane.binaries hints >/dev/null
@@ -91,6 +95,10 @@ waking: $(UV) ## Measure the loop's lag while pods start and 10 000 wait (CONTEN
 soak: $(UV) ## Run berth for MINUTES (60) with new identities in all objects and record its table sizes
 	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null
 	@$(BENCH_RUN) python -m tests.bench soak --minutes $(or $(MINUTES),60) $(ARGS)
+
+conformance: install ## Run Kubernetes' e2e tests of scheduling with berth (CONTENDER, FOCUS, SWITCH_OFF=plugin)
+	@$(RUN) python -m tests.conformance $(if $(CONTENDER),--contender $(CONTENDER)) \
+	  $(if $(FOCUS),--focus '$(FOCUS)') $(if $(SWITCH_OFF),--switch-off $(SWITCH_OFF)) $(ARGS)
 
 e2e: install ## Deploy image and chart on a cluster with real nodes, and inject faults (root; Debian)
 	@$(RUN) python -m tests.e2e $(ARGS)

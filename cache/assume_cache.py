@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     from cache.locks import MakeLock
-    from cache.objects import ObjectMeta
+    from cache.objects import PodMeta
 
 
 class HasMeta(Protocol):
     """An object of the API."""
 
     @property
-    def metadata(self) -> ObjectMeta:
+    def metadata(self) -> PodMeta:
         """The metadata that identifies the object."""
 
 

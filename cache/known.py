@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cache.device_classes import DeviceClasses
+from cache.devices import Devices
 from cache.disruption_budgets import DisruptionBudgets
 from cache.namespaces import Namespaces
 from cache.scheduler_cache import DEFAULT_TTL_S, SchedulerCache
@@ -27,7 +27,7 @@ class Known:
     ----------
     cache
         Nodes, and the pods that use them.
-    namespaces, workloads, storage, device_classes, disruption_budgets
+    namespaces, workloads, storage, devices, disruption_budgets
         The other objects on which decisions depend.
 
     Notes
@@ -39,7 +39,7 @@ class Known:
     namespaces: Namespaces
     workloads: Workloads
     storage: Storage
-    device_classes: DeviceClasses
+    devices: Devices
     disruption_budgets: DisruptionBudgets
 
     @classmethod
@@ -58,6 +58,6 @@ class Known:
             Namespaces(make_lock),
             Workloads(make_lock),
             Storage(make_lock),
-            DeviceClasses(make_lock),
+            Devices(make_lock),
             DisruptionBudgets(make_lock),
         )

@@ -428,6 +428,28 @@ class ContainerStatus(ApiStruct, frozen=True):
     resources: ResourceRequirements | None = None
 
 
+class PodResourceClaimStatus(ApiStruct, frozen=True):
+    """The claim that was created for a claim of the spec; without a name none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ContainerExtendedResourceRequest(ApiStruct, frozen=True):
+    """The request of a claim that provides an extended resource of a container."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(ApiStruct, frozen=True):
+    """The claim that provides the pod's extended resources."""
+
+    request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
+    resource_claim_name: str = ""
+
+
 class PodStatus(ApiStruct, frozen=True):
     """The status of a pod."""
 
@@ -440,6 +462,8 @@ class PodStatus(ApiStruct, frozen=True):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     allocated_resources: Mapping[str, Quantity] = EMPTY_QUANTITIES
     resources: ResourceRequirements | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
 class Pod(ApiStruct, frozen=True):

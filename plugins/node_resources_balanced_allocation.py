@@ -4,6 +4,9 @@ The balance of a node is 100 minus the standard deviation (in percent) of the us
 its resources. The score says how much the pod would improve it: 75 for no change, up to 100 for an
 improvement, down to 50 for a deterioration.
 
+# Differs: upstream also counts devices of a DeviceClass that provides an extended resource; here
+# such a resource counts only where the node reports it in ``status.allocatable``.
+
 *Source*: kube-scheduler 1.36, plugins/noderesources/balanced_allocation.go, and for the arguments
 pkg/scheduler/apis/config/{v1/defaults.go, validation/validation_pluginargs.go}.
 """

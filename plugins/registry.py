@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from plugins.default_binder import DefaultBinder
 from plugins.default_preemption import DefaultPreemption
+from plugins.dynamic_resources import DynamicResources
 from plugins.image_locality import ImageLocality
 from plugins.inter_pod_affinity import InterPodAffinity
 from plugins.namespace_fair_sort import NamespaceFairSort
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _CLASSES: Final[tuple[type[Plugin], ...]] = (
     DefaultBinder,
     DefaultPreemption,
+    DynamicResources,
     ImageLocality,
     InterPodAffinity,
     NamespaceFairSort,

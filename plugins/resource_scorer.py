@@ -10,15 +10,13 @@ scores that must not accumulate pods without requests, the use that is assumed f
 
 # Differs: upstream computes in int64, which overflows, so a node with more than 2**63 / 100
 units of a resource gets a meaningless score or fails the pod. Here sums saturate at 2**63 - 1
-and ratios are exact. Upstream also counts devices of DeviceClasses that stand for an extended
-resource (gate DRAExtendedResource, on by default); here such a resource counts only where the
-node reports it in ``status.allocatable``.
+and ratios are exact.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cache.node_info import NodeInfo
+    from cache.objects import Node
     from plugins.framework.results import IntArray
 
 _BASIC = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
@@ -70,6 +69,17 @@ def widened(nodes: NodesView) -> NodesView:
     if nodes.rows is None or len(nodes.rows) < _TAKE_BELOW * len(nodes.columns):
         return nodes
     return NodesView(nodes.columns)
+
+
+class DeviceCounts(Protocol):
+    """The devices that provide an extended resource."""
+
+    def of(self, node: Node) -> tuple[int, int]:
+        """Return how many devices a node can reach, and how many of them are in use."""
+        ...
+
+
+NO_DEVICES: Mapping[str, DeviceCounts] = {}
 
 
 class NodeAmounts(NamedTuple):
@@ -147,6 +157,7 @@ class ResourceScorer:
         nodes: NodesView,
         pod: tuple[int, ...],
         formula: Callable[[Amounts], IntArray],
+        devices: Mapping[str, DeviceCounts] = NO_DEVICES,
     ) -> IntArray:
         """Return the scores of the nodes by a formula that reads each node by itself.
 
@@ -158,6 +169,8 @@ class ResourceScorer:
             From :meth:`pod_requests`.
         formula
             Returns int64 of shape (n_nodes,) for amounts of at least one node.
+        devices
+            The configured resources that are devices on nodes that do not report them.
 
         Returns
         -------
@@ -166,7 +179,10 @@ class ResourceScorer:
         if len(nodes) == 0:
             return np.zeros(0, dtype=np.int64)
         view = widened(nodes)
-        scores = formula(self._amounts(view, pod))
+        amounts = self._amounts(view, pod)
+        if devices:
+            amounts = self._with_devices(amounts, view, pod, devices)
+        scores = formula(amounts)
         return scores if view is nodes else nodes.take(scores)
 
     def _amounts(self, nodes: NodesView, pod: tuple[int, ...]) -> Amounts:
@@ -212,16 +228,61 @@ class ResourceScorer:
             nodes.take(columns.allocatable[chosen]),
         )
 
-    def node_amounts(self, node_info: NodeInfo, pod: tuple[int, ...]) -> list[NodeAmounts]:
+    def _with_devices(
+        self,
+        amounts: Amounts,
+        nodes: NodesView,
+        pod: tuple[int, ...],
+        devices: Mapping[str, DeviceCounts],
+    ) -> Amounts:
+        """Return the amounts, with devices where a node does not report the resource.
+
+        *Cost*: a loop over the nodes for each such resource.
+        """
+        row_of = nodes.columns.resource_row
+        weights, asked = list(amounts.weights), amounts.pod.ravel().tolist()
+        allocated, allocatable = list(amounts.allocated), list(amounts.allocatable)
+        for name, weight, amount in zip(self._names, self._weights, pod, strict=True):
+            if not amount or name not in devices:
+                continue
+            # Where the node reports the resource, the columns have it already.
+            everywhere = np.ones(len(nodes), dtype=np.bool_)
+            unreported = nodes.allocatable(name) == 0 if name in row_of else everywhere
+            capacity, used = (np.zeros(len(nodes), dtype=np.int64) for _ in range(2))
+            for index in np.flatnonzero(unreported).tolist():
+                node = nodes.node_info(index).node
+                if node is not None:
+                    capacity[index], used[index] = devices[name].of(node)
+            weights.append(weight)
+            asked.append(amount)
+            allocated.append(used)
+            allocatable.append(capacity)
+        return Amounts(
+            tuple(weights),
+            np.array(asked, dtype=np.int64).reshape(-1, 1),
+            np.array(allocated, dtype=np.int64).reshape(len(weights), len(nodes)),
+            np.array(allocatable, dtype=np.int64).reshape(len(weights), len(nodes)),
+        )
+
+    def node_amounts(
+        self,
+        node_info: NodeInfo,
+        pod: tuple[int, ...],
+        devices: Mapping[str, DeviceCounts] = NO_DEVICES,
+    ) -> list[NodeAmounts]:
         """Return the compared amounts of one node: the scalar twin of :meth:`score`'s amounts."""
         found = []
         for name, weight, amount in zip(self._names, self._weights, pod, strict=True):
             if name not in _BASIC and (amount == 0 or not is_scalar_resource_name(name)):
                 continue
-            allocatable = node_info.allocatable.get(name, 0)
+            allocatable, in_use = node_info.allocatable.get(name, 0), None
+            if allocatable <= 0 and name in devices and node_info.node is not None:
+                allocatable, in_use = devices[name].of(node_info.node)
             if allocatable <= 0:
                 continue
-            if self._use_requested or name not in (CPU, MEMORY):
+            if in_use is not None:
+                allocated = in_use
+            elif self._use_requested or name not in (CPU, MEMORY):
                 allocated = node_info.requested.get(name, 0)
             elif name == CPU:
                 allocated = node_info.nonzero_milli_cpu

@@ -7,11 +7,9 @@ its entry.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from cache.device_classes import may_be_devices
 from plugins import names
-from plugins.framework.cluster_events import Action, EventRegistration, Hint, Resource
 from plugins.framework.interfaces import PreFilterPlugin
 from plugins.framework.results import PROCEED, PreFilterResult
 from plugins.framework.status import unresolvable
@@ -20,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from cache.columns import NodesView
-    from cache.device_classes import DeviceClasses
-    from cache.objects import Node, Pod
     from cache.pod_info import PodInfo
+    from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.cycle_state import CycleState
 
 
@@ -42,7 +39,7 @@ class UnsupportedRequest:
 
     feature: str
     needs: tuple[str, ...]
-    asked_by: Callable[[Asked], bool]
+    asked_by: Callable[[PodInfo], bool]
 
     @property
     def reason(self) -> str:
@@ -50,45 +47,11 @@ class UnsupportedRequest:
         return f"pod asks for {self.feature}, which this scheduler does not support yet"
 
 
-class Asked(NamedTuple):
-    """A pod, and the nodes on which it could be placed."""
-
-    info: PodInfo
-    nodes: NodesView
-    device_classes: DeviceClasses
-
-
-def _asks_for_resource_claims(asked: Asked) -> bool:
-    return bool(asked.info.pod.spec.resource_claims)
-
-
-def _belongs_to_a_group(asked: Asked) -> bool:
-    return asked.info.pod.spec.scheduling_group is not None
-
-
-def _asks_for_devices(asked: Asked) -> bool:
-    """Return whether a DeviceClass stands for an extended resource that no node reports.
-
-    Where a node reports it, the pod is an ordinary one there.
-    """
-    return any(
-        asked.device_classes.class_of(resource) is not None
-        and not asked.nodes.allocatable(resource).any()
-        for resource in _extended_resources(asked.info)
-    )
-
-
-def _extended_resources(info: PodInfo) -> list[str]:
-    return [name for name, amount in info.requests.items() if amount and may_be_devices(name)]
+def _belongs_to_a_group(info: PodInfo) -> bool:
+    return info.pod.spec.scheduling_group is not None
 
 
 UNSUPPORTED: Final[tuple[UnsupportedRequest, ...]] = (
-    UnsupportedRequest("resource claims", (names.DYNAMIC_RESOURCES,), _asks_for_resource_claims),
-    UnsupportedRequest(
-        "devices by an extended resource of a DeviceClass",
-        (names.DYNAMIC_RESOURCES,),
-        _asks_for_devices,
-    ),
     UnsupportedRequest("a scheduling group", (names.GANG_SCHEDULING,), _belongs_to_a_group),
 )
 """All requests of pods that Berth does not support yet."""
@@ -101,37 +64,13 @@ class UnsupportedRequests(PreFilterPlugin):
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
         """Return Success, or a rejection with one reason for each such request."""
-        asked = Asked(info, nodes, self.handle.device_classes)
-        reasons = tuple(request.reason for request in UNSUPPORTED if request.asked_by(asked))
+        reasons = tuple(request.reason for request in UNSUPPORTED if request.asked_by(info))
         return PreFilterResult(unresolvable(*reasons)) if reasons else PROCEED
 
-    def signature(self, info: PodInfo) -> Hashable | None:
-        """Return the unsupported requests, as far as they depend on the pod alone.
-
-        None for a pod with extended resources: they depend on classes and nodes as well.
-        """
-        spec = info.pod.spec
-        if any(map(may_be_devices, info.requests)):
-            return None
-        return bool(spec.resource_claims), spec.scheduling_group is not None
+    def signature(self, info: PodInfo) -> Hashable:
+        """Return the unsupported requests, which depend on the pod alone."""
+        return tuple(request.feature for request in UNSUPPORTED if request.asked_by(info))
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return the events: a node that may report a resource.
-
-        No other event in the cluster changes what this scheduler supports.
-        """
-        nodes = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE
-        return (EventRegistration.on(Resource.NODE, nodes, _after_node),)
-
-
-def _after_node(pod: Pod, old: Node | None, new: Node | None) -> Hint:
-    """Return the hint for a node: Queue if it reports an extended resource of the pod."""
-    if new is None:
-        return Hint.QUEUE
-    wanted = {
-        name
-        for container in (*pod.spec.containers, *pod.spec.init_containers)
-        for name in container.resources.requests
-        if may_be_devices(name)
-    }
-    return Hint.SKIP if wanted.isdisjoint(new.status.allocatable) else Hint.QUEUE
+        """Return no events: nothing in the cluster changes what this scheduler supports."""
+        return ()

@@ -21,11 +21,14 @@ from cache.known import Known
 from cache.snapshot import Snapshot
 from scheduler.api_writes.binder import Binder, BindingApi
 from scheduler.api_writes.binding_slots import BindingSlots
+from scheduler.api_writes.claim_patcher import ClaimApi
+from scheduler.api_writes.claim_writer import ClaimWriter
 from scheduler.api_writes.event_recorder import EventApi, EventRecorder
 from scheduler.api_writes.eviction import EvictionApi, Evictor
 from scheduler.api_writes.pod_status_writer import PodStatusApi, PodStatusWriter
-from scheduler.api_writes.volume_writer import ObjectApi, StorageWriter
+from scheduler.api_writes.volume_writer import StorageWriter
 from scheduler.cycle.binding_cycle import MAX_BINDING, BindingCycles
+from scheduler.cycle.device_reports import BindingDeviceReports
 from scheduler.cycle.failure_handler import FailureHandler
 from scheduler.cycle.host_selection import HostSelector
 from scheduler.cycle.kubelet_rejections import KubeletRejections
@@ -70,7 +73,7 @@ GET_POD_S: Final = 60.0
 """How long the reaper waits for an answer."""
 
 
-class SchedulerApi(BindingApi, EvictionApi, EventApi, PodStatusApi, ObjectApi, Protocol):
+class SchedulerApi(BindingApi, EvictionApi, EventApi, PodStatusApi, ClaimApi, Protocol):
     """All calls to the API server that the parts need."""
 
 
@@ -121,8 +124,8 @@ class Acting:
         Events, conditions, metrics.
     slots
         How many bindings may press on the API server.
-    binder, storage_writer
-        Bind pods, and write volumes and claims.
+    binder, storage_writer, claim_writer
+        Bind pods, write volumes and their claims, and write claims of devices.
     failures, bindings
         What becomes of decisions.
     preemptions
@@ -134,6 +137,7 @@ class Acting:
     reports: Reports
     binder: Binder
     storage_writer: StorageWriter
+    claim_writer: ClaimWriter
     failures: FailureHandler
     bindings: BindingCycles
     preemptions: PreemptionExecutor
@@ -266,6 +270,9 @@ def _act(
     pods, live_pod, metrics = known.pods, known.watched.pods.get, setting.metrics
     binder = Binder(ports, slots, metrics.binding_abandoned)
     storage_writer = StorageWriter(ports)
+    claim_writer = ClaimWriter(
+        ports, known.cluster.devices.claims.stored, metrics.device_bindings.claim_created
+    )
     failures = FailureHandler(
         pods.queue, live_pod, reports.events, reports.statuses, metrics, clock.monotonic
     )
@@ -282,7 +289,9 @@ def _act(
         lambda: known.watched.pods.staleness_s(clock.monotonic()) > setting.options.stale_watch_s,
         metrics,
     )
-    return Acting(reports, binder, storage_writer, failures, bindings, preemptions, reaper)
+    return Acting(
+        reports, binder, storage_writer, claim_writer, failures, bindings, preemptions, reaper
+    )
 
 
 def _get_pod(ports: Ports[BindingApi], namespace: str, name: str) -> Pod | None:
@@ -300,7 +309,13 @@ def _decide(
         known.cluster,
         known.watched,
         known.pods,
-        PluginActions(acting.binder, acting.storage_writer, acting.preemptions),
+        PluginActions(
+            acting.binder,
+            acting.storage_writer,
+            acting.preemptions,
+            acting.claim_writer,
+            BindingDeviceReports(acting.reports),
+        ),
         setting.node_metrics,
     )
     swap = ProfileSwap(

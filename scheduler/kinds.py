@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
-from cache.device_classes import DeviceClass
+from cache.device_amounts import claim_amounts, slice_amounts
+from cache.device_objects import DeviceClass, ResourceClaim, ResourceSlice
 from cache.objects import Namespace, Node, Pod
+from cache.quantity import exact_value
 from cache.storage_objects import (
     CSIDriver,
     CSINode,
@@ -90,6 +92,10 @@ class WatchedKind(ResourceKind[T]):
         same for each, and :mod:`scheduler.event_handlers.pods_and_nodes` finds out.
     event
         What plugins register for to hear of changes; None where a change makes no pod schedulable.
+    announced_by
+        Returns the method that subscribes to changes of what is known, where our own writes change
+        that as well: they are events before the watch brings them. None where each change that the
+        watch brings is one event.
     amounts
         Returns the quantities of an object that scheduling compares. An object with one that
         cannot be read is not taken over.
@@ -99,13 +105,20 @@ class WatchedKind(ResourceKind[T]):
     without
         What follows where the kind is not watched. Empty for a kind that berth cannot do without;
         any other is watched where the cluster serves it and berth has the rights.
+    writes
+        Verbs and resources besides list and watch, without which an optional kind is not watched:
+        it is of no use then.
     """
 
     goes_to: Callable[[Known], Callable[..., object]] | None
     event: Resource | None = None
+    announced_by: Callable[[Known], Callable[[Callable[[T | None, T | None], object]], object]] | (
+        None
+    ) = None
     amounts: Callable[[T], Iterable[Quantity | None]] = _no_amounts
     is_assumed: bool = False
     without: str = ""
+    writes: tuple[tuple[str, str], ...] = ()
 
     @property
     def kind(self) -> str:
@@ -116,6 +129,23 @@ class WatchedKind(ResourceKind[T]):
     def is_optional(self) -> bool:
         """Whether berth can do without it."""
         return bool(self.without)
+
+    def check_amounts(self, changed: T) -> None:
+        """Check the quantities of an object that scheduling compares.
+
+        Raises
+        ------
+        QuantityError
+            When one of them cannot be read.
+        """
+        for amount in self.amounts(changed):
+            if amount is not None:
+                exact_value(amount)
+
+    @property
+    def rights(self) -> tuple[tuple[str, str], ...]:
+        """Verbs and resources that berth needs for it."""
+        return ("list", self.name), ("watch", self.name), *self.writes
 
 
 # --- nodes, pods, and what decisions depend on besides ----------------------------------------
@@ -146,15 +176,6 @@ POD_DISRUPTION_BUDGETS: Final = WatchedKind(
     PodDisruptionBudget,
     goes_to=lambda known: known.disruption_budgets.budget_changed,
 )
-DEVICE_CLASSES: Final = WatchedKind(
-    "deviceclasses",
-    "/apis/resource.k8s.io/v1/deviceclasses",
-    DeviceClass,
-    goes_to=lambda known: known.device_classes.changed,
-    # Roles that were written for an earlier version lack the rights.
-    without="devices count as ordinary extended resources",
-)
-
 # --- what pods spread with by default ---------------------------------------------------------
 
 SERVICES: Final = WatchedKind(
@@ -239,6 +260,48 @@ VOLUME_ATTACHMENTS: Final = WatchedKind(
     event=Resource.VOLUME_ATTACHMENT,
 )
 
+# --- the devices that pods can use ------------------------------------------------------------
+
+# All of them are optional: dynamic resource allocation can be switched off in the cluster, and
+# roles that were written for an earlier version lack the rights.
+DEVICE_CLASSES: Final = WatchedKind(
+    "deviceclasses",
+    "/apis/resource.k8s.io/v1/deviceclasses",
+    DeviceClass,
+    goes_to=lambda known: known.devices.classes.changed,
+    event=Resource.DEVICE_CLASS,
+    without="devices count as ordinary extended resources",
+)
+RESOURCE_SLICES: Final = WatchedKind(
+    "resourceslices",
+    "/apis/resource.k8s.io/v1/resourceslices",
+    ResourceSlice,
+    goes_to=lambda known: known.devices.slices.changed,
+    event=Resource.RESOURCE_SLICE,
+    amounts=slice_amounts,
+    without="no devices can be allocated",
+)
+RESOURCE_CLAIMS: Final = WatchedKind(
+    "resourceclaims",
+    "/apis/resource.k8s.io/v1/resourceclaims",
+    ResourceClaim,
+    goes_to=lambda known: known.devices.claims.changed,
+    event=Resource.RESOURCE_CLAIM,
+    announced_by=lambda known: known.devices.claims.subscribe,
+    amounts=claim_amounts,
+    is_assumed=True,
+    without="pods with resource claims cannot be scheduled",
+    writes=(
+        ("get", "resourceclaims"),
+        ("patch", "resourceclaims"),
+        ("create", "resourceclaims"),
+        ("delete", "resourceclaims"),
+        ("patch", "resourceclaims/status"),
+        # No resource of the API: who may write allocations and reservations.
+        ("patch", "resourceclaims/binding"),
+    ),
+)
+
 WATCHED: Final[tuple[WatchedKind[Any], ...]] = (
     NAMESPACES,
     NODES,
@@ -256,6 +319,8 @@ WATCHED: Final[tuple[WatchedKind[Any], ...]] = (
     CSI_STORAGE_CAPACITIES,
     VOLUME_ATTACHMENTS,
     DEVICE_CLASSES,
+    RESOURCE_SLICES,
+    RESOURCE_CLAIMS,
 )
 """All kinds that are watched, in the order in which ``berth explain`` lists them: nodes before the
 pods on them."""

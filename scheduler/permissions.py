@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from plugins import names
 from plugins.registry import PLUGINS
 from scheduler.client.api import Permission
 from scheduler.client.errors import ApiError
@@ -28,10 +29,10 @@ log = structlog.get_logger(__name__)
 
 REQUIRED_PERMISSIONS: Final = (
     *(
-        Permission(verb, kind.name, group=kind.group)
-        for verb in ("list", "watch")
+        Permission(verb, resource, group=kind.group)
         for kind in WATCHED
         if not kind.is_optional
+        for verb, resource in kind.rights
     ),
     Permission("get", "pods"),
     *(
@@ -47,12 +48,15 @@ REQUIRED_PERMISSIONS: Final = (
 """Without one of these berth would start and then fail pod by pod, whatever its configuration."""
 
 OPTIONAL_PERMISSIONS: Final = tuple(
-    Permission(verb, kind.name, group=kind.group)
+    Permission(verb, resource, group=kind.group)
     for kind in WATCHED
-    for verb in ("list", "watch")
     if kind.is_optional
+    for verb, resource in kind.rights
 )
 """Without one of these berth schedules, and does not watch what it is about."""
+
+_EVICTS_NOBODY: Final = frozenset({names.DYNAMIC_RESOURCES})
+"""Plugins that run where a pod fits on no node, and delete no pod. Others may preempt."""
 
 
 class PermissionsError(Exception):
@@ -92,7 +96,10 @@ def required_permissions(
         The plugins that exist, by name.
     """
     required = [*REQUIRED_PERMISSIONS]
-    if any(profile.points["postFilter"] for profile in running_profiles(config, plugins)):
+    if any(
+        not _EVICTS_NOBODY.issuperset(profile.points["postFilter"])
+        for profile in running_profiles(config, plugins)
+    ):
         required.append(Permission("delete", "pods"))
     if config.leader_election.leader_elect:
         lease = lease_of(config)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from cache.device_counts import DeviceCounts
 from scheduler.informers import relists, restores, staleness_s
 from scheduler.metrics import declarations
 from scheduler.metrics.instruments import Pulled
@@ -54,6 +55,7 @@ def watch_state(
     ):
         metrics.watch_each(state, read_each)
     metrics.pull(Pulled(*declarations.UNSCHEDULABLE_PODS, queue.refusals))
+    metrics.pull(Pulled(*declarations.DEVICES, DeviceCounts(parts.known.cluster.devices).read))
     events, statuses = acting.reports.events.statistics, acting.reports.statuses.statistics
     for state, read in (
         (declarations.WAKE_UP_BACKLOG, queue.backlog),

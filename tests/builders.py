@@ -37,6 +37,7 @@ from cache.objects import (
     PodCondition,
     PodMeta,
     PodResourceClaim,
+    PodResourceClaimStatus,
     PodSchedulingGate,
     PodSchedulingGroup,
     PodSpec,
@@ -206,10 +207,19 @@ class PodBuilder:
         """Add a volume whose claim is made with the pod."""
         return self.volume(Volume(volume_name, ephemeral=EphemeralVolumeSource()))
 
-    def resource_claim(self, name: str) -> Self:
-        """Add a claim of dynamic resources."""
-        claims = (*self._pod.spec.resource_claims, PodResourceClaim(name))
-        return self._spec(resource_claims=claims)
+    def resource_claim(
+        self, name: str, claim_name: str | None = None, *, template: str | None = None
+    ) -> Self:
+        """Add a claim of dynamic resources: one that exists, or one that a template makes."""
+        entry = PodResourceClaim(name, claim_name, template)
+        return self._spec(resource_claims=(*self._pod.spec.resource_claims, entry))
+
+    def generated_claim(self, name: str, claim_name: str | None) -> Self:
+        """Let a claim have been made for an entry, or none be needed."""
+        status = PodResourceClaimStatus(name, claim_name)
+        return self._status(
+            resource_claim_statuses=(*self._pod.status.resource_claim_statuses, status)
+        )
 
     def scheduling_group(self, name: str) -> Self:
         """Let it belong to a group of pods."""

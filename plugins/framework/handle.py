@@ -8,11 +8,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from cache.columns import NodesView
-    from cache.device_classes import DeviceClasses
+    from cache.device_objects import AllocationResult, ResourceClaim
+    from cache.devices import Devices
     from cache.disruption_budgets import DisruptionBudgets
     from cache.namespaces import Namespaces
     from cache.node_info import NodeInfo
-    from cache.objects import Node, Pod
+    from cache.objects import Node, Pod, PodExtendedResourceClaimStatus
     from cache.pod_info import PodInfo
     from cache.storage import Storage
     from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
@@ -133,6 +134,74 @@ class StorageWriter(Protocol):
         ...
 
 
+class ClaimWriter(Protocol):
+    """Writes claims of devices through the API; what a write returns is in the claim cache then.
+
+    I/O loop, but for the first two methods and those that end in ``_soon``: these never wait, never
+    raise, and may be called on any thread. The others raise when a write fails.
+    """
+
+    def now_s(self) -> float:
+        """Return the time in seconds since the epoch, by the clock that stamps allocations."""
+        ...
+
+    def new_uid(self) -> str:
+        """Return a random UID."""
+        ...
+
+    async def reserve(
+        self, claim: ResourceClaim, pod: Pod, allocation: AllocationResult | None
+    ) -> ResourceClaim:
+        """Reserve a claim for a pod, after allocating it if there is an allocation to write."""
+        ...
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        """Create a special claim under a new name."""
+        ...
+
+    async def show_special_claim(self, pod: Pod, shown: PodExtendedResourceClaimStatus) -> None:
+        """Write into the status of a pod which claim provides its extended resources."""
+        ...
+
+    async def deallocate(self, claim: ResourceClaim, pod_uid: str) -> None:
+        """Deallocate a claim that no other pod uses."""
+        ...
+
+    async def settled(self, uid: str) -> None:
+        """Wait until nothing is left to be written soon of the claim with a UID."""
+        ...
+
+    def release_soon(self, claim: ResourceClaim, pod_uid: str) -> None:
+        """Remove the reservation of a pod; the allocation stays."""
+        ...
+
+    def deallocate_soon(self, claim: ResourceClaim) -> None:
+        """Deallocate a claim that nobody else changed meanwhile."""
+        ...
+
+    def delete_soon(self, claim: ResourceClaim) -> None:
+        """Delete a special claim."""
+        ...
+
+
+class DeviceReports(Protocol):
+    """Reports what happens to devices while their pods are bound. I/O loop; never raises."""
+
+    def waiting(self, pod: Pod, node_name: str) -> None:
+        """Report that a pod waits for the binding conditions of its devices."""
+        ...
+
+    def waited(
+        self, pod: Pod, claims: Sequence[ResourceClaim], result: str, seconds: float
+    ) -> None:
+        """Report how the wait ended: ``success``, ``failure``, ``timeout`` or ``error``."""
+        ...
+
+    def collision(self, driver: str) -> None:
+        """Report that another scheduler had allocated a device of a driver as well."""
+        ...
+
+
 class WaitingPod(Protocol):
     """A pod that Permit plugins hold between its decision and its binding. Any thread."""
 
@@ -173,12 +242,20 @@ class Services(Protocol):
         """Volumes, claims, classes and drivers."""
 
     @property
-    def device_classes(self) -> DeviceClasses:
-        """The DeviceClasses that stand for extended resources."""
+    def devices(self) -> Devices:
+        """Claims, slices and classes of devices, and the devices in use."""
 
     @property
     def storage_writer(self) -> StorageWriter:
         """The writer of volumes and claims."""
+
+    @property
+    def claim_writer(self) -> ClaimWriter:
+        """The writer of claims of devices."""
+
+    @property
+    def device_reports(self) -> DeviceReports:
+        """The reports about devices."""
 
     @property
     def disruption_budgets(self) -> DisruptionBudgets:

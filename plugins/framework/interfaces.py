@@ -182,6 +182,10 @@ class FilterPlugin(Plugin):
     asks such filters about all nodes at once, and remembers what they said for the next pod. They
     do not look at the names of claims, so that pods that differ in these alone are alike."""
 
+    judges_survivors: ClassVar[bool] = False
+    """Whether the vector form is only asked about the nodes that every filter before it passed:
+    for filters that look at one node after the other. Their failures elsewhere do not count."""
+
     is_eased_by_removals: ClassVar[bool] = False
     """Whether a node that passes still passes when any pods leave it. Preemption asks such a
     filter about the nodes as they are, and not again in each dry run on a node that passed."""
@@ -242,6 +246,10 @@ class PreScorePlugin(Plugin):
 
 class ScorePlugin(Plugin):
     """Scores the feasible nodes for the pod."""
+
+    scores_only_what_it_filters: ClassVar[bool] = False
+    """Whether every node gets the score 0 for a pod that the plugin's PreFilter skipped: it is
+    passed over then, which has the same result."""
 
     def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
         """Return raw scores, int64 of shape (len(nodes),)."""

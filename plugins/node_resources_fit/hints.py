@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from cache.device_classes import IMPLICIT_PREFIX, may_be_devices
 from cache.node_info import NodeInfo
 from cache.pod_info import PodInfo
 from cache.resources import PODS, MalformedObjectError
@@ -20,11 +21,12 @@ from plugins.framework.queueing_hints import (
     Likeness,
     Question,
 )
-from plugins.node_resources_fit.needs import filter_needs, find_shortfalls
+from plugins.node_resources_fit.needs import device_resources, filter_needs, find_shortfalls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from cache.device_objects import DeviceClass
     from cache.objects import Node, Pod
     from plugins.framework.handle import Handle
     from plugins.node_resources_fit.needs import IgnoredResources, Needs
@@ -79,6 +81,11 @@ class FitHints:
                 Action.ADD | Action.UPDATE_NODE_ALLOCATABLE,
                 GroupHint(self._wanted, self._about_node),
             ),
+            EventRegistration.on(
+                Resource.DEVICE_CLASS,
+                Action.ADD | Action.UPDATE,
+                GroupHint(self._wanted, _about_class),
+            ),
         )
 
     def _about_pod(self, old: Pod, new: Pod | None) -> Question[Wanted]:
@@ -104,21 +111,23 @@ class FitHints:
             return NO
         try:
             empty = _empty(new)
-            grown = None if old is None else _grown(_empty(old).allocatable, empty.allocatable)
+            before = None if old is None else _empty(old).allocatable
         except MalformedObjectError:
             return YES
-        if grown is None:
-            return Question(lambda wanted: not find_shortfalls(wanted.needs, empty))
+        if before is None:
+            return Question(lambda wanted: not self._lacks(wanted, empty))
         has_room = self._room_on(new.metadata.name)
+        grown = _grown(before, empty.allocatable)
+        # Devices may provide what the node reports no longer.
+        gone = (name for name in before if may_be_devices(name) and not empty.allocatable.get(name))
+        changed = grown.union(gone)
         more_pods = PODS in grown
-        return Question(
-            lambda wanted: (
-                (more_pods or any(name in grown for name, _ in wanted.needs))
-                and not find_shortfalls(wanted.needs, empty)
-                and has_room(wanted)
-            ),
-            None if more_pods else grown,
-        )
+
+        def helps(wanted: Wanted) -> bool:
+            may_help = more_pods or any(name in changed for name, _ in wanted.needs)
+            return may_help and not self._lacks(wanted, empty) and has_room(wanted)
+
+        return Question(helps, None if more_pods else changed)
 
     def _room_on(self, node_name: str) -> Callable[[Wanted], bool]:
         """Return a function that says whether a pod fits on a node, with preemption if needed."""
@@ -128,14 +137,37 @@ class FitHints:
         without: dict[int, NodeInfo] = {}
 
         def has_room(wanted: Wanted) -> bool:
-            if not find_shortfalls(wanted.needs, info):
+            if not self._lacks(wanted, info):
                 return True
             rest = without.get(wanted.priority)
             if rest is None:
                 rest = without[wanted.priority] = _without_lower(info, wanted.priority)
-            return rest is not info and not find_shortfalls(wanted.needs, rest)
+            return rest is not info and not self._lacks(wanted, rest)
 
         return has_room
+
+    def _lacks(self, wanted: Wanted, node_info: NodeInfo) -> bool:
+        """Return whether a pod does not fit; what devices provide now is not looked at."""
+        devices: frozenset[str] = frozenset()
+        if any(may_be_devices(name) for name, _ in wanted.needs):
+            devices = device_resources(wanted.needs, self._handle.devices.classes)
+        return bool(find_shortfalls(wanted.needs, node_info, devices))
+
+
+def _about_class(old: DeviceClass | None, new: DeviceClass | None) -> Question[Wanted]:
+    """Return the question whether a pod requests a resource that a DeviceClass provides now.
+
+    The name of a class provides a resource from the start; the other may change.
+    """
+    if new is None:
+        return NO
+    resource = new.spec.extended_resource_name
+    provided = {resource} if resource else set()
+    if old is None:
+        provided.add(IMPLICIT_PREFIX + new.metadata.name)
+    elif old.spec.extended_resource_name == resource:
+        return NO
+    return Question(lambda wanted: any(name in provided for name, _ in wanted.needs), provided)
 
 
 def _without_lower(info: NodeInfo, priority: int) -> NodeInfo:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
+from cache.device_classes import may_be_devices
 from cache.objects import PodStatus
 from cache.quantity import INT64_MAX
 from cache.resources import (
@@ -22,8 +23,9 @@ from cache.resources import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
+    from cache.device_classes import DeviceClasses
     from cache.node_info import NodeInfo
     from cache.objects import Pod
     from cache.pod_info import PodInfo
@@ -95,9 +97,7 @@ def filter_needs(info: PodInfo, ignored: IgnoredResources = NOTHING_IGNORED) -> 
 
     # Differs: upstream gives the reasons of the others in a random order.
 
-    Upstream skips an extended resource that a DeviceClass stands for, on nodes that do
-    not report it (gate DRAExtendedResource, on by default), and lets DynamicResources decide.
-    Here such nodes reject the pod.
+    Of an extended resource that a DeviceClass provides, see :func:`device_resources`.
     """
     amounts = _amounts_by_spec(info)
     others = (
@@ -109,6 +109,18 @@ def filter_needs(info: PodInfo, ignored: IgnoredResources = NOTHING_IGNORED) -> 
         (name, min(amounts[name], INT64_MAX))
         for name in (*_BASIC, *others)
         if amounts.get(name, 0) > 0
+    )
+
+
+def device_resources(needs: Needs, classes: DeviceClasses) -> frozenset[str]:
+    """Return the needed resources that a DeviceClass provides.
+
+    A node that does not report such a resource is left to DynamicResources.
+
+    *Source*: shouldDelegateResourceToDRA; gate DRAExtendedResource, on by default.
+    """
+    return frozenset(
+        name for name, _ in needs if may_be_devices(name) and classes.for_resource(name) is not None
     )
 
 
@@ -144,8 +156,16 @@ def _has_container_status(pod: Pod) -> bool:
     return bool(status.container_statuses or status.init_container_statuses or status.resources)
 
 
-def find_shortfalls(needs: Needs, node_info: NodeInfo) -> list[Shortfall]:
-    """Return all resources that the node has too little of, the number of pods first."""
+def find_shortfalls(
+    needs: Needs, node_info: NodeInfo, devices: Container[str] = ()
+) -> list[Shortfall]:
+    """Return all resources that the node has too little of, the number of pods first.
+
+    Parameters
+    ----------
+    devices
+        The resources that are devices on nodes that do not report them.
+    """
     found = []
     allocatable, requested = node_info.allocatable, node_info.requested
     pods = len(node_info.pods)
@@ -153,6 +173,6 @@ def find_shortfalls(needs: Needs, node_info: NodeInfo) -> list[Shortfall]:
         found.append(Shortfall(PODS, 1, pods, allocatable.get(PODS, 0)))
     for name, amount in needs:
         capacity, used = allocatable.get(name, 0), requested.get(name, 0)
-        if amount > capacity - used:
+        if amount > capacity - used and (capacity or name not in devices):
             found.append(Shortfall(name, amount, used, capacity))
     return found

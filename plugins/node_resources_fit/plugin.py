@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from cache.device_classes import may_be_devices
 from cache.resources import PODS
 from plugins.bit_patterns import distinct_patterns
+from plugins.dynamic_resources.device_totals import DeviceTotals
 from plugins.framework.cycle_state import CycleState, StateKey
 from plugins.framework.interfaces import (
     FilterPlugin,
@@ -26,6 +28,7 @@ from plugins.node_resources_fit.needs import (
     IgnoredResources,
     Needs,
     Shortfall,
+    device_resources,
     filter_needs,
     find_shortfalls,
     reason_for,
@@ -35,7 +38,7 @@ from plugins.node_resources_fit.scoring_strategies import strategy_of
 from plugins.resource_scorer import ResourceScorer, defaulted_resources, widened
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     import msgspec
     import numpy.typing as npt
@@ -46,7 +49,17 @@ if TYPE_CHECKING:
     from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.handle import Handle
 
-_NEEDS: StateKey[Needs] = StateKey("PreFilterNodeResourcesFit")
+
+class _Wanted(NamedTuple):
+    """What the filter checks of a pod, and which of it DynamicResources may provide."""
+
+    needs: Needs
+    devices: frozenset[str]
+
+
+_NEEDS: StateKey[_Wanted] = StateKey("PreFilterNodeResourcesFit")
+_NO_DEVICES: Final[frozenset[str]] = frozenset()
+_DEVICES: StateKey[Mapping[str, DeviceTotals]] = StateKey("NodeResourcesFit.devices")
 _REQUESTS: StateKey[tuple[int, ...]] = StateKey("PreScoreNodeResourcesFit")
 
 
@@ -77,49 +90,68 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         )
         strategy = self.args.scoring_strategy or DEFAULT_STRATEGY
         self._strategy = strategy_of(strategy)
-        self._scorer = ResourceScorer(defaulted_resources(strategy.resources), use_requested=False)
+        resources = defaulted_resources(strategy.resources)
+        self._scored = frozenset(each.name for each in resources)
+        self._totals: dict[str, DeviceTotals] = {}
+        self._scorer = ResourceScorer(resources, use_requested=False)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the events: pods deleted or scaled down, nodes added or with more allocatable."""
         return FitHints(self._ignored, self.handle).registrations()
 
-    def signature(self, info: PodInfo) -> Hashable:
-        """Return the requests, as the filter and the score use them."""
-        return filter_needs(info, self._ignored), self._scorer.pod_requests(scored_amounts(info))
+    def signature(self, info: PodInfo) -> Hashable | None:
+        """Return the requests, as the filter and the score use them.
+
+        None for a pod whose score counts devices.
+        """
+        wanted = self._wanted(info)
+        if not wanted.devices.isdisjoint(self._scored):
+            # The score depends on the devices in use.
+            return None
+        return wanted, self._scorer.pod_requests(scored_amounts(info))
 
     # --- filter -------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> PreFilterResult:
         """Store the requests that the filter checks."""
-        state.write(_NEEDS, filter_needs(info, self._ignored))
+        state.write(_NEEDS, self._wanted(info))
         return PROCEED
 
-    def _needs(self, state: CycleState, info: PodInfo) -> Needs:
-        needs = state.get(_NEEDS)
-        return filter_needs(info, self._ignored) if needs is None else needs
+    def _wanted(self, info: PodInfo) -> _Wanted:
+        needs = filter_needs(info, self._ignored)
+        if not any(may_be_devices(name) for name, _ in needs):
+            return _Wanted(needs, _NO_DEVICES)
+        return _Wanted(needs, device_resources(needs, self.handle.devices.classes))
+
+    def _needs(self, state: CycleState, info: PodInfo) -> _Wanted:
+        wanted = state.get(_NEEDS)
+        return self._wanted(info) if wanted is None else wanted
 
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
         """Judge all nodes of the view.
 
         The reasons are computed from the columns on first use: use them before the columns change.
         """
-        needs = self._needs(state, info)
+        needs, devices = self._needs(state, info)
         resource_row = nodes.columns.resource_row
-        if any(name not in resource_row for name, _ in needs):
+        if any(name not in resource_row and name not in devices for name, _ in needs):
             # No node reports it.
             passed = np.zeros(len(nodes), dtype=np.bool_)
-            return NodeVerdicts(passed, detail=lambda: _reasons(needs, nodes))
+            return NodeVerdicts(passed, detail=lambda: _reasons(needs, devices, nodes))
         view = widened(nodes)
         passed = view.allocatable(PODS) > view.requested(PODS)
         for name, amount in needs:
-            passed &= view.allocatable(name) - view.requested(name) >= amount
+            capacity = view.allocatable(name)
+            enough = capacity - view.requested(name) >= amount
+            passed &= enough | (capacity == 0) if name in devices else enough
         if view is not nodes:
             passed = nodes.take(passed)
-        return NodeVerdicts(passed, detail=lambda: _reasons(needs, nodes))
+        return NodeVerdicts(passed, detail=lambda: _reasons(needs, devices, nodes))
 
     def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
         """Judge one node."""
-        lacks = find_shortfalls(self._needs(state, info), node_info)
+        needs, devices = self._needs(state, info)
+        lacks = find_shortfalls(needs, node_info, devices)
         if not lacks:
             return SUCCESS
         refuse = unresolvable if any(lack.is_unresolvable for lack in lacks) else unschedulable
@@ -127,14 +159,38 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def shortfalls(self, info: PodInfo, node_info: NodeInfo) -> list[Shortfall]:
         """Return the resources that the node has too little of for the pod, with the amounts."""
-        return find_shortfalls(filter_needs(info, self._ignored), node_info)
+        needs, devices = self._wanted(info)
+        return find_shortfalls(needs, node_info, devices)
 
     # --- score --------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
         """Store the requests that the score compares."""
         state.write(_REQUESTS, self._scorer.pod_requests(scored_amounts(info)))
+        state.write(_DEVICES, self._device_totals(state, info))
         return SUCCESS
+
+    def _device_totals(self, state: CycleState, info: PodInfo) -> Mapping[str, DeviceTotals]:
+        """Return the devices of the extended resources that count in the score."""
+        names = self._needs(state, info).devices & self._scored
+        if not names:
+            return {}
+        devices = self.handle.devices
+        view, allocated = devices.slices.view(), devices.allocated()
+        found: dict[str, DeviceTotals] = {}
+        for name in names:
+            known, totals = devices.classes.for_resource(name), self._totals.get(name)
+            if known is None:
+                continue
+            if totals is None or totals.device_class is not known:
+                totals = self._totals[name] = DeviceTotals(known, view, allocated)
+            totals.follow(view, allocated)
+            found[name] = totals
+        return found
+
+    def _devices(self, state: CycleState, info: PodInfo) -> Mapping[str, DeviceTotals]:
+        found = state.get(_DEVICES)
+        return self._device_totals(state, info) if found is None else found
 
     def _requests(self, state: CycleState, info: PodInfo) -> tuple[int, ...]:
         requests = state.get(_REQUESTS)
@@ -142,33 +198,39 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
         """Return scores 0..100, int64 of shape (len(nodes),)."""
-        return self._scorer.score(nodes, self._requests(state, info), self._strategy.score)
+        requests, devices = self._requests(state, info), self._devices(state, info)
+        return self._scorer.score(nodes, requests, self._strategy.score, devices)
 
     def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
         """Return the score of one node."""
-        amounts = self._scorer.node_amounts(node_info, self._requests(state, info))
+        requests, devices = self._requests(state, info), self._devices(state, info)
+        amounts = self._scorer.node_amounts(node_info, requests, devices)
         return self._strategy.score_one(amounts)
 
 
-def _reasons(needs: Needs, nodes: NodesView) -> tuple[npt.NDArray[np.intp], list[Status]]:
+def _reasons(
+    needs: Needs, devices: frozenset[str], nodes: NodesView
+) -> tuple[npt.NDArray[np.intp], list[Status]]:
     """Group the nodes by what they lack: see :class:`NodeVerdicts`.
 
     *Cost*: a few passes over columns for each resource that some node reports. A resource
     that no node reports is lacking on all of them.
     """
     resource_row = nodes.columns.resource_row
+    needs = tuple(each for each in needs if each[0] in resource_row or each[0] not in devices)
     lacks: list[BoolArray] = [nodes.requested(PODS) >= nodes.allocatable(PODS)]
     reported = [(name, amount) for name, amount in needs if name in resource_row]
     too_small = np.full(len(nodes), len(reported) < len(needs))
     for name, amount in reported:
         capacity = nodes.allocatable(name)
-        lacks.append(capacity - nodes.requested(name) < amount)
-        too_small |= capacity < amount
+        is_there = capacity > 0 if name in devices else True
+        lacks.append((capacity - nodes.requested(name) < amount) & is_there)
+        too_small |= (capacity < amount) & is_there
     patterns, which = distinct_patterns(np.array([*lacks, too_small]))
     statuses = []
     for pods, *lacking, hopeless in patterns:
-        is_there = {name for (name, _), lack in zip(reported, lacking, strict=True) if not lack}
-        reasons = [reason_for(name) for name, _ in needs if name not in is_there]
+        enough = {name for (name, _), lack in zip(reported, lacking, strict=True) if not lack}
+        reasons = [reason_for(name) for name, _ in needs if name not in enough]
         refuse = unresolvable if hopeless else unschedulable
         statuses.append(refuse(*([reason_for(PODS)] if pods else ()), *reasons))
     return which, statuses

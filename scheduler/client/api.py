@@ -205,6 +205,9 @@ class Api:
         namespace: str,
         name: str,
         patch: Mapping[str, Any],
+        *,
+        subresource: str = "",
+        strategic: bool = False,
     ) -> T:
         """Change an object by a merge patch, and return what became of it.
 
@@ -215,6 +218,10 @@ class Api:
         ----------
         namespace
             Empty for a cluster-scoped kind.
+        subresource
+            The part to change, ``status`` for example; empty for the rest of the object.
+        strategic
+            Whether it is a strategic merge patch, in which lists are merged by key.
 
         Raises
         ------
@@ -223,13 +230,50 @@ class Api:
         UndecodableObjectError
             The patch was carried out and the answer cannot be understood.
         """
+        path = _object_path(kind, namespace, name)
         answer = await self._transport.request(
             "PATCH",
-            _object_path(kind, namespace, name),
+            f"{path}/{subresource}" if subresource else path,
             body=_encode(patch),
-            content_type=MERGE_PATCH,
+            content_type=STRATEGIC_MERGE_PATCH if strategic else MERGE_PATCH,
         )
         return Decoder(kind.struct).decode(answer.body)
+
+    async def create_object(
+        self, kind: ResourceKind[T], namespace: str, body: Mapping[str, Any]
+    ) -> T:
+        """Create an object and return it as it was stored.
+
+        Raises
+        ------
+        ApiError
+            409: there is one of that name.
+        UndecodableObjectError
+            It was created and the answer cannot be understood.
+        """
+        answer = await self._transport.request(
+            "POST", _list_path(kind, namespace), body=_encode(body)
+        )
+        return Decoder(kind.struct).decode(answer.body)
+
+    async def delete_object(
+        self, kind: ResourceKind[T], namespace: str, name: str, uid: str
+    ) -> None:
+        """Delete an object, if it still has this `uid`.
+
+        Raises
+        ------
+        ApiError
+            404: there is none. 409: another object has the name now.
+        """
+        await self._transport.request(
+            "DELETE",
+            _object_path(kind, namespace, name),
+            body=_encode(
+                {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
+            ),
+            discard_body=True,
+        )
 
     async def create_event(self, namespace: str, body: Mapping[str, Any]) -> str:
         """Create an ``events.k8s.io/v1`` Event and return its name."""
@@ -426,6 +470,11 @@ _VERSION: Final = msgspec.json.Decoder(_Version)
 
 def _pod_path(namespace: str, name: str) -> str:
     return f"/api/v1/namespaces/{segment(namespace)}/pods/{segment(name)}"
+
+
+def _list_path(kind: ResourceKind[Any], namespace: str) -> str:
+    root, _, plural = kind.path.rpartition("/")
+    return f"{root}/namespaces/{segment(namespace)}/{plural}"
 
 
 def _object_path(kind: ResourceKind[Any], namespace: str, name: str) -> str:

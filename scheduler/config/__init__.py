@@ -5,6 +5,7 @@ to
 :mod:`scheduler.profiles`, the plugins' own arguments to :mod:`plugins`.
 """
 
+from plugins.framework.go_duration import GoDuration, parse_go_duration
 from scheduler.config.config_error import ConfigError, Mistake
 from scheduler.config.configuration import ClientConnection, LeaderElection, SchedulerConfig
 from scheduler.config.defaults import default_config
@@ -17,7 +18,6 @@ from scheduler.config.effective_profile import (
 )
 from scheduler.config.extender import Extender, ExtenderTLS, ManagedResource
 from scheduler.config.file_profile import Profile
-from scheduler.config.go_duration import GoDuration, parse_go_duration
 from scheduler.config.ignored_fields import ignored_fields
 from scheduler.config.load import load_config, parse_config, with_election
 from scheduler.config.rendering import render_effective

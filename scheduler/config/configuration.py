@@ -14,9 +14,9 @@ from typing import Annotated, Final
 
 import msgspec
 
+from plugins.framework.go_duration import GoDuration, duration_of_seconds
 from scheduler.config.extender import Extender  # noqa: TC001 - msgspec reads field types
 from scheduler.config.file_profile import FileStruct, Int64, Percentage, Profile
-from scheduler.config.go_duration import GoDuration, duration_of_seconds
 
 GROUP: Final = "kubescheduler.config.k8s.io"
 API_VERSION: Final = f"{GROUP}/v1"

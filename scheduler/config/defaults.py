@@ -23,8 +23,8 @@ from scheduler.config.file_profile import Profile
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from plugins.framework.go_duration import GoDuration
     from scheduler.config.extender import Extender
-    from scheduler.config.go_duration import GoDuration
 
 _FOREIGN_LEASE: Final = ("kube-system", "kube-scheduler")
 """The lease of the cluster's own scheduler: whoever holds it keeps that scheduler from working."""

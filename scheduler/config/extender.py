@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
+from plugins.framework.go_duration import GoDuration, duration_of_seconds
 from scheduler.config.file_profile import FileStruct, Int64
-from scheduler.config.go_duration import GoDuration, duration_of_seconds
 
 DEFAULT_TIMEOUT: Final = duration_of_seconds(5)
 

@@ -6,9 +6,6 @@ kube-scheduler 1.36, pkg/scheduler/apis/config/validation/validation.go (validat
 # Differs: arguments of NodeResourcesFit are checked like all others; upstream looks for them
 # under a name that no plugin has and only finds their mistakes when it makes the plugin.
 
-Arguments of kube-scheduler's plugins that are not among ours are checked all the same: a file that
-kube-scheduler takes must load, and a mistake in it must be found.
-
 *Source*: k8s.io/kube-scheduler config/v1/types_pluginargs.go and types.go (0.36); kube-scheduler
 1.36, pkg/scheduler/apis/config/v1/defaults.go and validation/validation_pluginargs.go, with the
 feature gates as they stand by default: StorageCapacityScoring off, those of dynamic resource
@@ -22,15 +19,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from plugins import names
-from plugins.framework.args import ArgsError, CheckedArgs, PluginArgs
+from plugins.framework.args import ArgsError, CheckedArgs
 from scheduler.config.config_error import Mistake, child, item, shown
 from scheduler.config.configuration import API_VERSION
 from scheduler.config.file_profile import PluginConfig
-from scheduler.config.go_duration import GoDuration, duration_of_seconds
 from scheduler.config.strict_decoding import cleaned, convert_cleaned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import msgspec
 
@@ -44,30 +40,6 @@ REMOVED: Final[Mapping[str, str]] = MappingProxyType(
     )
 )
 """Plugins that version v1 refuses, and what became of them."""
-
-_ONE_SECOND: Final = duration_of_seconds(1)
-
-
-class DynamicResourcesArgs(PluginArgs, frozen=True):
-    """How long one node is searched for devices (0: for ever) and how long binding waits."""
-
-    filter_timeout: GoDuration = duration_of_seconds(10)
-    binding_timeout: GoDuration = duration_of_seconds(600)
-
-    def problems(self) -> Iterator[ArgsError]:
-        """Yield what is wrong."""
-        if self.filter_timeout.ns < 0:
-            yield ArgsError("filterTimeout", f"must be at least 0s, not {self.filter_timeout}")
-        if self.binding_timeout < _ONE_SECOND:
-            yield ArgsError("bindingTimeout", f"must be at least 1s, not {self.binding_timeout}")
-
-
-PLUGIN_ARGS: Final[Mapping[str, type[PluginArgs]]] = MappingProxyType(
-    {
-        names.DYNAMIC_RESOURCES: DynamicResourcesArgs,
-    }
-)
-"""What the arguments of a plugin must be while the plugin does not say so itself."""
 
 
 def check_plugin_config(
@@ -113,7 +85,7 @@ def _checked_args(
     entry: PluginConfig, plugins: Mapping[str, type[Plugin]], path: str
 ) -> tuple[object, list[Mistake]]:
     cls = plugins.get(entry.name)
-    args_type = PLUGIN_ARGS.get(entry.name) if cls is None else cls.args_type
+    args_type = None if cls is None else cls.args_type
     if args_type is None:
         return frozen(entry.args), _superfluous(entry, cls, path)
     args, mistakes = _decoded(entry, args_type, path)

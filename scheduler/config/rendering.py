@@ -15,12 +15,12 @@ import msgspec
 import yaml
 
 from plugins import names
+from plugins.framework.go_duration import GoDuration
 from plugins.registry import PLUGINS
 from scheduler.config.configuration import API_VERSION, KIND
 from scheduler.config.document import resolve_word
 from scheduler.config.effective_profile import effective_profiles
 from scheduler.config.file_profile import ALL_PLUGINS, MULTI_POINT
-from scheduler.config.go_duration import GoDuration
 from scheduler.config.ignored_fields import ignored_fields
 from scheduler.config.plugin_sets import SCORE
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 from msgspec import inspect
 
+from plugins.framework.go_duration import GoDuration, parse_go_duration
 from scheduler.config.config_error import Mistake, child, did_you_mean, item, shown
-from scheduler.config.go_duration import GoDuration, parse_go_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

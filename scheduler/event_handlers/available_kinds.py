@@ -50,8 +50,11 @@ async def kinds_to_watch(
     """
     allowed = []
     for kind in await served_kinds(api, kinds):
-        subject = kind.name, kind.group
-        lacking = [each for each in missing if (each.resource, each.group) == subject]
+        lacking = [
+            each
+            for each in missing
+            if each.group == kind.group and (each.verb, each.resource) in kind.rights
+        ]
         if kind.is_optional and lacking:
             log.warning(
                 "resource is not watched: permission missing",

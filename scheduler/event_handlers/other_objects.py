@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from cache.quantity import QuantityError, exact_value
+from cache.quantity import QuantityError
 from plugins.framework.cluster_events import Action, ClusterEvent
+from scheduler.kinds import WATCHED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +38,10 @@ class OtherObjects:
         self._known = known
         self._queue = queue
         self._metrics = metrics
+        for kind in WATCHED:
+            wake = self._wake(kind.event)
+            if kind.announced_by is not None and wake is not None:
+                kind.announced_by(known)(wake)
 
     def handler(self, kind: WatchedKind[Any]) -> Callable[[Delta[Any]], None]:
         """Return what takes over one change of a kind, but none that leaves an object unreadable.
@@ -48,7 +53,8 @@ class OtherObjects:
         """
         if kind.goes_to is None:
             raise ValueError(f"{kind.name} are for EventHandlers")
-        take, wake = kind.goes_to(self._known), self._wake(kind.event)
+        take = kind.goes_to(self._known)
+        wake = self._wake(kind.event) if kind.announced_by is None else None
 
         def on_delta(delta: Delta[Any]) -> None:
             old, new = delta.old, delta.new
@@ -80,9 +86,7 @@ class OtherObjects:
     def _is_readable(self, kind: WatchedKind[Any], changed: Any) -> bool:
         """Tell whether all amounts that scheduling compares are amounts."""
         try:
-            for amount in kind.amounts(changed):
-                if amount is not None:
-                    exact_value(amount)
+            kind.check_amounts(changed)
         except QuantityError as error:
             self._metrics.malformed(kind.name)
             log.warning(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plugins.default_preemption import DefaultPreemption, DryRunError, decisive_rung, pick_node
+from plugins.dynamic_resources import DynamicResources
 from plugins.framework.cycle_state import CycleState
 from scheduler.runtime.filter_outcome import PluginError
 from scheduler.runtime.judgement import judge
@@ -19,9 +20,11 @@ from scheduler.runtime.node_statuses import SearchStatuses
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cache.device_objects import AllocationResult, ResourceClaim
     from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
     from plugins.default_preemption import Candidate
+    from plugins.dynamic_resources.device_report import DeviceReport
     from plugins.framework.status import Code, Status
     from scheduler.decision.decision import Diagnosis
     from scheduler.runtime.framework_runner import FrameworkRunner
@@ -54,10 +57,18 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class NodeScores:
-    """The weighted score of each scoring plugin that did not skip the pod, and their sum."""
+    """The weighted score of each scoring plugin that did not skip the pod, and their sum.
+
+    Parameters
+    ----------
+    allocations
+        The pod's claims that have no allocation yet, with what they would get on the node. For
+        extended resources that are devices there, this includes a claim that does not exist yet.
+    """
 
     scores: Mapping[str, int]
     total: int
+    allocations: tuple[tuple[ResourceClaim, AllocationResult], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +119,11 @@ class Explanation:
     """The scores by node name, in descending order; nodes with equal scores by name."""
     room_to_make: RoomToMake | None = None
     """None if a node is feasible, and in a profile without DefaultPreemption."""
+    devices: tuple[DeviceReport, ...] = ()
+    """The devices for each request of the claims that have to be allocated, on the nodes that no
+    other filter rejects."""
+    deallocation: str = ""
+    """What DynamicResources would do for a pod with claims if no node is feasible, else empty."""
 
 
 def explain(framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo) -> Explanation:
@@ -128,30 +144,50 @@ def explain(framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo) -> Ex
     search, diagnosis = judged.search, judged.search.diagnosis(len(snapshot))
     if search.outcome is None:
         pre_filter = None if diagnosis.pre_filter is None else Rejection.of(diagnosis.pre_filter)
+        deallocation = _deallocation(framework, snapshot, state, info, search)
         room = _room_to_make(framework, snapshot, state, info, search)
-        return Explanation(info.key, len(snapshot), pre_filter, {}, {}, room)
+        return Explanation(
+            info.key, len(snapshot), pre_filter, {}, {}, room, deallocation=deallocation
+        )
     failure = None if judged.count else diagnosis.failure()
     if failure is not None:
         raise PluginError(failure)
-    ranked = _ranked(judged)
+    ranked = _ranked(framework, judged, state, info)
     rejected = _rejected(snapshot, diagnosis, ranked)
-    room = None if ranked else _room_to_make(framework, snapshot, state, info, search)
-    return Explanation(info.key, len(snapshot), None, rejected, ranked, room)
+    room, deallocation = None, ""
+    if not ranked:
+        deallocation = _deallocation(framework, snapshot, state, info, search)
+        room = _room_to_make(framework, snapshot, state, info, search)
+    devices = _devices(framework, snapshot, state, info, rejected)
+    return Explanation(info.key, len(snapshot), None, rejected, ranked, room, devices, deallocation)
 
 
-def _ranked(judged: Judgement) -> dict[str, NodeScores]:
+def _dynamic_resources(framework: FrameworkRunner) -> DynamicResources | None:
+    return next((each for each in framework.plugins if isinstance(each, DynamicResources)), None)
+
+
+def _ranked(
+    framework: FrameworkRunner, judged: Judgement, state: CycleState, info: PodInfo
+) -> dict[str, NodeScores]:
     """Return the scores of the feasible nodes by name, best first; equal scores by name."""
     found, scores = list(judged.view.node_infos()), judged.scores
     order = sorted(range(len(found)), key=lambda row: found[row].name)
+    plugin = _dynamic_resources(framework)
+    allocations = {
+        node.name: () if plugin is None else plugin.allocations(state, info, node.name)
+        for node in found
+    }
     if scores is None:
-        return {found[row].name: NodeScores({}, 0) for row in order}
+        return {found[row].name: NodeScores({}, 0, allocations[found[row].name]) for row in order}
     total = scores.total.tolist()
     # The sort is stable: equals stay in the order of their names.
     order.sort(key=lambda row: -total[row])
     columns = {plugin: column.tolist() for plugin, column in scores.weighted.items()}
     return {
         found[row].name: NodeScores(
-            {plugin: column[row] for plugin, column in columns.items()}, total[row]
+            {name: column[row] for name, column in columns.items()},
+            total[row],
+            allocations[found[row].name],
         )
         for row in order
     }
@@ -180,6 +216,45 @@ def _room_to_make(
     chosen = pick_node(by_name)
     ordered = dict(sorted(by_name.items(), key=lambda item: item[1].harm))
     return RoomToMake(info.priority, ordered, decisive_rung(by_name, chosen))
+
+
+def _deallocation(
+    framework: FrameworkRunner,
+    snapshot: Snapshot,
+    state: CycleState,
+    info: PodInfo,
+    search: Search,
+) -> str:
+    """Return what PostFilter says of the pod's claims; nothing is written offline."""
+    plugin = _dynamic_resources(framework)
+    if plugin is None or plugin not in framework.points.get("postFilter", ()):
+        return ""
+    if not plugin.has_claims(state):
+        return ""
+    nodes = snapshot.all_nodes()
+    verdicts = SearchStatuses(nodes, search.pre, search.outcome)
+    _, status = plugin.post_filter(state, info, nodes, verdicts)
+    return status.message
+
+
+def _devices(
+    framework: FrameworkRunner,
+    snapshot: Snapshot,
+    state: CycleState,
+    info: PodInfo,
+    rejected: Mapping[str, Rejection],
+) -> tuple[DeviceReport, ...]:
+    """Return the devices on the nodes that no other filter rejects."""
+    plugin = _dynamic_resources(framework)
+    if plugin is None:
+        return ()
+    by_others = {name for name, each in rejected.items() if each.plugin != plugin.name}
+    nodes = [
+        each.node
+        for each in snapshot.all_nodes().node_infos()
+        if each.node is not None and each.name not in by_others
+    ]
+    return plugin.device_reports(state, info, nodes)
 
 
 def _rejected(

@@ -5,14 +5,22 @@ The form is::
     {"pod": "ns/name",
      "prefilter": null | {"rejected": plugin, "code": c, "reasons": [...]},
      "nodes": {name: {"rejected": plugin, "code": c, "reasons": [...]}
-                   | {"scores": {plugin: weighted score}, "total": n}},
+                   | {"scores": {plugin: weighted score}, "total": n,
+                      "allocations": [{"claim": name, "allocation": {...}}]}},
+     "deallocation": message,
      "preemption": {"candidates": {name: {"victims": ["ns/name", ...], "pdbViolations": n}},
-                    "chosen": name | null}}
+                    "chosen": name | null},
+     "devices": [{"claim": "ns/name", "request": name, "matching": n, "free": n, ...}, ...]}
 
 The code is kube-scheduler's number: 2 Unschedulable, 3 UnschedulableAndUnresolvable.
+``allocations`` is present if the pod has claims without an allocation. A claim that does not exist
+yet, which stands for extended resources, also has ``requests``. ``deallocation`` is present if no
+node is feasible and the pod has claims.
 ``preemption`` is present only if no node is feasible and the pod may preempt. Its candidates are
 all nodes on which preemption would help, the least harm first, with the most important victims
-first; if there are none, ``message`` contains the reason.
+first; if there are none, ``message`` contains the reason. ``devices`` is present only for a pod
+whose claims have to be allocated; its fields are those of
+:class:`plugins.dynamic_resources.device_report.DeviceReport`.
 """
 
 from __future__ import annotations
@@ -21,13 +29,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from plugins.dynamic_resources import is_in_memory
+
 if TYPE_CHECKING:
-    from scheduler.explain.explanation import Explanation, Rejection, RoomToMake
+    from cache.device_objects import AllocationResult, ResourceClaim
+    from scheduler.explain.explanation import Explanation, NodeScores, Rejection, RoomToMake
 
 
 def as_json(explanation: Explanation) -> bytes:
     """Return one line of JSON without a newline. Feasible nodes come first, in order of rank."""
-    nodes: dict[str, Any] = dict(explanation.ranked)
+    nodes: dict[str, Any] = {name: _ranking(its) for name, its in explanation.ranked.items()}
     for name in sorted(explanation.rejected):
         nodes[name] = _rejection(explanation.rejected[name])
     pre_filter = explanation.pre_filter
@@ -36,10 +47,28 @@ def as_json(explanation: Explanation) -> bytes:
         "prefilter": None if pre_filter is None else _rejection(pre_filter),
         "nodes": nodes,
     }
+    if explanation.deallocation:
+        answer["deallocation"] = explanation.deallocation
     room = explanation.room_to_make
     if room is not None and not room.refusal:
         answer["preemption"] = _preemption(room)
+    if explanation.devices:
+        answer["devices"] = explanation.devices
     return msgspec.json.encode(answer)
+
+
+def _ranking(ranking: NodeScores) -> dict[str, Any]:
+    answer: dict[str, Any] = {"scores": ranking.scores, "total": ranking.total}
+    if ranking.allocations:
+        answer["allocations"] = [_allocation(*each) for each in ranking.allocations]
+    return answer
+
+
+def _allocation(claim: ResourceClaim, allocation: AllocationResult) -> dict[str, Any]:
+    answer: dict[str, Any] = {"claim": claim.metadata.name, "allocation": allocation}
+    if is_in_memory(claim):
+        answer["requests"] = claim.spec.devices.requests
+    return answer
 
 
 def _preemption(room: RoomToMake) -> dict[str, Any]:

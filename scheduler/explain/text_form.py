@@ -11,6 +11,7 @@ from cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from plugins import names as plugin_names
 from plugins.framework.status import Code
 from scheduler.decision.decision import NO_NODES_AVAILABLE
+from scheduler.explain.device_text import device_lines
 from scheduler.explain.preemption_text import preemption_lines
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def as_text(explanation: Explanation, lacks: Callable[[str], Sequence[Shortfall]
         lines += ["", *_refusals(explanation, lacks)]
     if explanation.ranked:
         lines += ["", *_ranking(explanation)]
+    if explanation.devices:
+        lines += ["", *device_lines(explanation.devices)]
     if explanation.room_to_make is not None:
         lines += ["", *preemption_lines(explanation.room_to_make)]
     return "".join(f"{line}\n" for line in lines)

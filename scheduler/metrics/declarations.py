@@ -267,6 +267,13 @@ STATUSES_FAILED: Final[State] = (
     "Statuses of pods that could not be written.",
     (),
 )
+DEVICES: Final[State] = (
+    "gauge",
+    "berth_devices",
+    "Devices of resource pools, by state: free, tainted, or allocated to a claim. The pools of "
+    "single nodes are added up, with an empty pool label.",
+    ("driver", "pool", "state"),
+)
 UNSCHEDULABLE_PODS: Final[State] = (
     "gauge",
     "scheduler_unschedulable_pods",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from scheduler.metrics import declarations as declared
 from scheduler.metrics.client_metrics import ClientMetrics
 from scheduler.metrics.cycle_metrics import CycleMetrics
+from scheduler.metrics.device_binding_metrics import DeviceBindingMetrics
 from scheduler.metrics.exposition import exposition
 from scheduler.metrics.instruments import Pulled, Registry, Samples
 from scheduler.metrics.process import add_process_metrics
@@ -52,6 +53,8 @@ class Metrics:
         What is told of scheduling cycles and extension points.
     client
         What is told of requests to the API server.
+    device_bindings
+        What is told of devices whose pods are bound.
     loop_lag
         Told by how many seconds the I/O loop fell behind.
     incoming
@@ -103,6 +106,7 @@ class Metrics:
         self.loop_lag = histogram(*declared.LOOP_LAG).of().observe
         self.cycles = CycleMetrics(registry)
         self.client = ClientMetrics(registry)
+        self.device_bindings = DeviceBindingMetrics(registry)
         add_process_metrics(registry)
         self._observe_algorithm = self._algorithm_duration.of().observe
         self._observe_changed = self._changed_nodes.of().observe

@@ -20,11 +20,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from plugins.framework.go_duration import GoDuration, duration_of_seconds
 from scheduler.config.config_error import ConfigError, Mistake, child, item, shown
 from scheduler.config.document import read_document, read_text
 from scheduler.config.extender import ExtenderTLS  # noqa: TC001 - msgspec reads it
 from scheduler.config.file_profile import FileStruct
-from scheduler.config.go_duration import GoDuration, duration_of_seconds
 from scheduler.config.strict_decoding import decode
 
 if TYPE_CHECKING:

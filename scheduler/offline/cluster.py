@@ -9,6 +9,7 @@ import msgspec
 
 from cache.known import Known
 from cache.pod_info import PodInfo, is_terminal
+from cache.quantity import QuantityError
 from cache.resources import MalformedObjectError
 from cache.snapshot import Snapshot
 from scheduler.client.codec import Decoder, identity_of
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from cache.objects import Node, Pod
+    from scheduler.kinds import WatchedKind
 
 _DECODERS: Final = {kind.kind: Decoder(kind.struct) for kind in WATCHED}
 
@@ -113,7 +115,7 @@ class Cluster:
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         self._takers: dict[str, Callable[[Any], object]] = {
-            kind.kind: partial(kind.goes_to(known), None)
+            kind.kind: partial(_take, kind, kind.goes_to(known))
             for kind in WATCHED
             if kind.goes_to is not None
         }
@@ -134,7 +136,7 @@ class Cluster:
             return  # of a kind that no plugin reads
         try:
             take(_DECODERS[kind].decode(raw))
-        except MalformedObjectError as error:
+        except (MalformedObjectError, QuantityError) as error:
             raise ClusterObjectError(_sentence(kind, raw, error)) from error
 
     def add_node(self, node: Node) -> None:
@@ -195,7 +197,12 @@ def read_pod(raw: msgspec.Raw) -> PodInfo:
         raise ClusterObjectError(_sentence(PODS.kind, raw, error)) from error
 
 
-def _sentence(kind: str, raw: msgspec.Raw, error: MalformedObjectError) -> str:
+def _take(kind: WatchedKind[Any], take: Callable[..., object], added: Any) -> None:
+    kind.check_amounts(added)
+    take(None, added)
+
+
+def _sentence(kind: str, raw: msgspec.Raw, error: Exception) -> str:
     text = str(error)
     name = str(identity_of(bytes(raw)))
     return f"{kind} {text}" if text.startswith(name) else f"{kind} {name}: {text}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from plugins.framework.node_metrics import NoMetrics
 from plugins.framework.status import Code, Status
@@ -13,8 +15,9 @@ from scheduler.runtime.profile_builder import build_framework
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from cache.device_objects import AllocationResult, ResourceClaim
     from cache.node_info import NodeInfo
-    from cache.objects import Node, Pod
+    from cache.objects import Node, Pod, PodExtendedResourceClaimStatus
     from cache.pod_info import PodInfo
     from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
     from plugins.framework.handle import Preemption, WaitingPod
@@ -62,6 +65,63 @@ class NoStorageWriter:
         raise ReadOnlyError("no claim is written while explaining")
 
 
+class NoClaimWriter:
+    """Writes nothing. See :class:`plugins.framework.handle.ClaimWriter`."""
+
+    def now_s(self) -> float:
+        """Return the time in seconds since the epoch."""
+        return time.time()
+
+    def new_uid(self) -> str:
+        """Return a random UID."""
+        return str(uuid4())
+
+    async def reserve(
+        self, claim: ResourceClaim, pod: Pod, allocation: AllocationResult | None
+    ) -> ResourceClaim:
+        """Raise ReadOnlyError: no claim is written offline."""
+        raise ReadOnlyError("no claim is written while explaining")
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        """Raise ReadOnlyError: no claim is created offline."""
+        raise ReadOnlyError("no claim is created while explaining")
+
+    async def show_special_claim(self, pod: Pod, shown: PodExtendedResourceClaimStatus) -> None:
+        """Raise ReadOnlyError: no pod is written offline."""
+        raise ReadOnlyError("no pod is written while explaining")
+
+    async def deallocate(self, claim: ResourceClaim, pod_uid: str) -> None:
+        """Raise ReadOnlyError: no claim is written offline."""
+        raise ReadOnlyError("no claim is written while explaining")
+
+    async def settled(self, uid: str) -> None:
+        """Return: nothing is left to be written offline."""
+
+    def release_soon(self, claim: ResourceClaim, pod_uid: str) -> None:
+        """Do nothing: no claim is written offline."""
+
+    def deallocate_soon(self, claim: ResourceClaim) -> None:
+        """Do nothing: no claim is written offline."""
+
+    def delete_soon(self, claim: ResourceClaim) -> None:
+        """Do nothing: no claim is deleted offline."""
+
+
+class NoDeviceReports:
+    """Reports nothing. See :class:`plugins.framework.handle.DeviceReports`."""
+
+    def waiting(self, pod: Pod, node_name: str) -> None:
+        """Do nothing: no pod waits offline."""
+
+    def waited(
+        self, pod: Pod, claims: Sequence[ResourceClaim], result: str, seconds: float
+    ) -> None:
+        """Do nothing: no pod waits offline."""
+
+    def collision(self, driver: str) -> None:
+        """Do nothing: no device is allocated offline."""
+
+
 class OfflineServices:
     """The services of plugins in a read-only cluster.
 
@@ -76,8 +136,10 @@ class OfflineServices:
         self.namespaces = known.namespaces
         self.workloads = known.workloads
         self.storage = known.storage
-        self.device_classes = known.device_classes
+        self.devices = known.devices
         self.storage_writer = NoStorageWriter()
+        self.claim_writer = NoClaimWriter()
+        self.device_reports = NoDeviceReports()
         self.disruption_budgets = known.disruption_budgets
         self.preemption: Preemption = NoPreemption()
         self.node_metrics: NodeMetrics = NoMetrics()

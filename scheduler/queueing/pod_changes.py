@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def pod_changes(before: PodInfo, after: PodInfo) -> Action:
-    """Return the changes; none for an update of the status alone.
+    """Return the changes; none for an update of the status alone, but for generated claims.
 
     ``UPDATE_OTHER`` stands for a change without a specific action; it only reaches plugins that
     register for every update.
@@ -34,6 +34,8 @@ def pod_changes(before: PodInfo, after: PodInfo) -> Action:
         after.requests.get(name, -1) < amount for name, amount in before.requests.items()
     ):
         action |= Action.UPDATE_POD_SCALE_DOWN
+    if _generated_claims(old) != _generated_claims(new):
+        action |= Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM
     if old.spec != new.spec:
         if old.spec.scheduling_gates and not new.spec.scheduling_gates:
             action |= Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
@@ -47,6 +49,11 @@ def pod_changes(before: PodInfo, after: PodInfo) -> Action:
     ):
         return Action.UPDATE_OTHER
     return action
+
+
+def _generated_claims(pod: Pod) -> tuple[object, object]:
+    """Return the claims that were created for a pod."""
+    return pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status
 
 
 def is_older(pod: Pod, than: Pod) -> bool:

@@ -76,6 +76,10 @@ class FilterOutcome:
         """Return the nodes that are still feasible: what later filters say of others is lost."""
         return self.feasible
 
+    def surviving(self) -> BoolArray | None:
+        """Return the nodes that are still feasible."""
+        return self.feasible
+
     def rejected(self) -> tuple[RejectedNodes, ...]:
         """Return the rejected nodes grouped by status.
 
@@ -116,6 +120,7 @@ def run_vector_filter(
     info: PodInfo,
     nodes: NodesView,
     counting: Callable[[], BoolArray | None],
+    surviving: Callable[[], BoolArray | None] = lambda: None,
 ) -> NodeVerdicts:
     """Let one filter judge all nodes of a view.
 
@@ -126,12 +131,19 @@ def run_vector_filter(
     counting
         Returns the nodes whose verdicts count, bool of shape (n_nodes,); None for all of them. A
         filter that fails is asked about these alone.
+    surviving
+        Returns the nodes that no filter has rejected, in the same form. A filter that judges
+        survivors is asked about these alone.
 
     Raises
     ------
     PluginError
         When it fails for nodes that count.
     """
+    if plugin.judges_survivors:
+        survivors = surviving()
+        if survivors is not None and not survivors.all():
+            return _judge_some(plugin, ask, state, info, nodes, survivors)
     try:
         return ask(state, info, nodes)
     except Exception as error:

@@ -268,8 +268,7 @@ class FrameworkRunner:
             if status.is_success or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return nominated, status.by(plugin.name)
             if not status.is_rejection:
-                why = f'running "{plugin.name}" post filter: {status.message}'
-                return None, Status(Code.ERROR, (why,), plugin.name, status.error)
+                return None, Status(Code.ERROR, status.reasons, plugin.name, status.error)
             found = found if nominated is None else nominated
             reasons += status.reasons
         first = self._post_filters[0][0].name if self._post_filters else ""

@@ -102,6 +102,10 @@ class CrowdedFilter:
             counting[crowd.at] = alive
         return counting
 
+    def surviving(self) -> BoolArray:
+        """Return the nodes that are alive."""
+        return self.counting()
+
     def _judge(
         self, plugin: FilterPlugin, as_is: NodeVerdicts, crowd: CrowdedNodes, alive: BoolArray
     ) -> None:

@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from cache.node_info import NodeInfo
     from cache.objects import Node, Pod
     from cache.pod_info import PodInfo
-    from plugins.framework.handle import Preemption, Services, StorageWriter, WhatIf
+    from plugins.framework.handle import (
+        ClaimWriter,
+        DeviceReports,
+        Preemption,
+        Services,
+        StorageWriter,
+        WhatIf,
+    )
     from plugins.framework.node_metrics import NodeMetrics
     from plugins.framework.status import Status
     from plugins.framework.victims import Victims
@@ -50,11 +57,17 @@ class PluginActions:
         Writes volumes and claims, on the I/O loop.
     preemption
         Executes preemptions.
+    claim_writer
+        Writes claims of devices, on the I/O loop.
+    device_reports
+        Reports what happens to devices.
     """
 
     binder: PodBinder
     storage_writer: StorageWriter
     preemption: Preemption
+    claim_writer: ClaimWriter
+    device_reports: DeviceReports
 
 
 class PluginServices:
@@ -90,9 +103,11 @@ class PluginServices:
         self.workloads = known.workloads
         self.disruption_budgets = known.disruption_budgets
         self.storage = known.storage
-        self.device_classes = known.device_classes
+        self.devices = known.devices
         self.cached_node = known.cache.node_info
         self.storage_writer = actions.storage_writer
+        self.claim_writer = actions.claim_writer
+        self.device_reports = actions.device_reports
         self.preemption = actions.preemption
         self.bind_pod = actions.binder.bind_pod
         self.waiting_pod = pods.waiting.get
@@ -150,8 +165,10 @@ class ProfileHandle:
         self.workloads = services.workloads
         self.disruption_budgets = services.disruption_budgets
         self.storage = services.storage
-        self.device_classes = services.device_classes
+        self.devices = services.devices
         self.storage_writer = services.storage_writer
+        self.claim_writer = services.claim_writer
+        self.device_reports = services.device_reports
         self.node_metrics = services.node_metrics
         self.cached_node = services.cached_node
         self.live_pod = services.live_pod

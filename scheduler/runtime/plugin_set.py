@@ -73,6 +73,10 @@ class Verdicts(Protocol):
         """
         ...
 
+    def surviving(self) -> BoolArray | None:
+        """Return the nodes that no filter has rejected, or None for all of them."""
+        ...
+
 
 class Mask:
     """The nodes that filters accept, without the reasons for the rejection of the others.
@@ -97,6 +101,10 @@ class Mask:
     def counting(self) -> BoolArray | None:
         """Return None: a filter may not fail on any node."""
         return None
+
+    def surviving(self) -> BoolArray | None:
+        """Return the nodes that are accepted so far."""
+        return self.feasible
 
 
 class Scorer:
@@ -175,6 +183,7 @@ class PluginSet:
         "_pre_scorers",
         "_remove_pod",
         "_scalar_filters",
+        "_score_filtered",
         "_weights",
         "filters",
         "scorer_names",
@@ -207,6 +216,9 @@ class PluginSet:
             (p, wrap("PreScore", p, p.pre_score)) for p in at("preScore", PreScorePlugin)
         )
         self.scorers = tuple(Scorer(p, weights[p.name], wrap) for p in at("score", ScorePlugin))
+        self._score_filtered = frozenset(
+            scorer.name for scorer in self.scorers if scorer.plugin.scores_only_what_it_filters
+        )
         self.scorer_names = frozenset(scorer.name for scorer in self.scorers)
 
     def where(self, belongs: Callable[[Plugin], bool], wrap: Wrap = unmeasured) -> PluginSet:
@@ -271,12 +283,13 @@ class PluginSet:
         PluginError
             When one fails for nodes that count.
         """
-        skipped, check, counting = state.skip_filter, state.budget.check, verdicts.counting
+        skipped, check = state.skip_filter, state.budget.check
+        counting, surviving = verdicts.counting, verdicts.surviving
         for name, plugin, ask in self._filters:
             if name in skipped:
                 continue
             check()
-            found = run_vector_filter(plugin, ask, state, info, nodes, counting)
+            found = run_vector_filter(plugin, ask, state, info, nodes, counting, surviving)
             if not verdicts.add(name, found):
                 break
 
@@ -314,7 +327,7 @@ class PluginSet:
 
     def run_pre_scores(self, state: CycleState, info: PodInfo, nodes: NodesView) -> None:
         """Run all PreScores; raises PluginError when one fails."""
-        skipped: set[str] = set()
+        skipped = set(self._score_filtered & state.skip_filter)
         state.skip_score = skipped
         check = state.budget.check
         for plugin, pre_score in self._pre_scorers:

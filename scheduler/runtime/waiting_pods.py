@@ -10,8 +10,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from plugins.framework.go_duration import GoDuration
 from plugins.framework.status import SUCCESS, Code, Status, unschedulable
-from scheduler.config.go_duration import GoDuration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from scheduler.config.go_duration import parse_go_duration
+from plugins.framework.go_duration import parse_go_duration
 from scheduler.serving.options import ServingOptions
 
 _DEFAULTS: Final = ServingOptions()

@@ -13,7 +13,7 @@ from tests.controlplane.peer import start_kube_scheduler
 from tests.controlplane.server_process import ServerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tests.controlplane.control_plane import ControlPlane
 
@@ -110,6 +110,8 @@ class KubeScheduler:
 
     Parameters
     ----------
+    config
+        Laid over its configuration file.
     all_nodes
         Score all of them.
     scheduler_name
@@ -120,6 +122,7 @@ class KubeScheduler:
 
     def __init__(
         self,
+        config: Mapping[str, Any] | None = None,
         *,
         all_nodes: bool = False,
         scheduler_name: str = "default-scheduler",
@@ -131,6 +134,7 @@ class KubeScheduler:
         self._config: dict[str, Any] = {"percentageOfNodesToScore": 100} if all_nodes else {}
         if scheduler_name != "default-scheduler":
             self._config["profiles"] = [{"schedulerName": scheduler_name}]
+        self._config |= config or {}
 
     def start(self, control_plane: ControlPlane) -> ServerProcess:
         return start_kube_scheduler(control_plane, self._config, https_port=self._https_port)

@@ -96,5 +96,5 @@ def _services() -> PluginServices:
     nobody, known = Nobody(), Known.nothing()
     rules = QueueRules(nobody, nobody, nobody)
     pods = KnownPods(known.cache, SchedulingQueue(rules, time.monotonic), WaitingPods())
-    actions = PluginActions(nobody, nobody, nobody)
+    actions = PluginActions(nobody, nobody, nobody, nobody, nobody)
     return PluginServices(known, FakeWatched(), pods, actions)

@@ -22,12 +22,14 @@ from cache.workloads import Workloads
 from plugins import names
 from plugins.registry import PLUGINS
 from tests.builders import cache_of, names_term, node, pod, requirement, term
+from tests.device_builders import device_class, resource_claim, resource_slice
 from tests.plugins.conformance import Recipe, RecordingHandle
 from tests.storage_builders import claim, csi_node, storage_class, storage_of, volume
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cache.devices import Devices
     from cache.objects import Node, Pod
     from cache.scheduler_cache import SchedulerCache
     from tests.builders import PodBuilder
@@ -79,7 +81,18 @@ def told_handle(num_nodes: int) -> RecordingHandle:
     meta = WorkloadMeta("web", "default", "uid-web")
     workloads.service_changed(None, Service(meta, ServiceSpec({"app": "app-1"})))
     namespace = Namespace(ObjectMeta(name="default", labels={"team": "a"}))
-    return RecordingHandle([namespace], workloads, storage_of(*_storage(num_nodes)))
+    handle = RecordingHandle([namespace], workloads, storage_of(*_storage(num_nodes)))
+    _publish_devices(handle.devices, num_nodes)
+    return handle
+
+
+def _publish_devices(devices: Devices, num_nodes: int) -> None:
+    """Publish two devices on each node, of which a claim that is not allocated asks for one."""
+    devices.classes.changed(None, device_class("gpu").build())
+    devices.claims.changed(None, resource_claim("gpu").request("r", "gpu").build())
+    for name in map(node_name, range(num_nodes)):
+        local = resource_slice(name, pool=name).on_node(name).devices("gpu-0", "gpu-1")
+        devices.slices.changed(None, local.build())
 
 
 def _storage(num_nodes: int) -> Iterator[StorageObject]:
@@ -211,4 +224,5 @@ def cases() -> Iterator[Case]:
     yield Case("VolumeBinding, bound", names.VOLUME_BINDING, plain.claim("in-zone"))
     yield Case("VolumeBinding, waiting", names.VOLUME_BINDING, plain.claim("waiting"))
     yield Case("VolumeZone", names.VOLUME_ZONE, plain.claim("in-zone"))
+    yield Case("DynamicResources", names.DYNAMIC_RESOURCES, plain.resource_claim("r", "gpu"))
     yield Case("UnsupportedRequests", names.UNSUPPORTED_REQUESTS, plain)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tests.bench.device_templates import CLASSES, extended_resource
 from tests.controlplane.objects import HOSTNAME_LABEL, ZONE_LABEL
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ VARIED = tuple(
     for memory in (64, 128, 200, 256, 320, 512, 640, 768)
 )
 """Forty different requests, 115 milli-CPU and 361 MiB on average."""
+OF_DEVICES = tuple(PodTemplate({}, {}, {extended_resource(index): "1"}) for index in range(CLASSES))
+"""One device each, of a class of its own, by an extended resource."""
 IN_ZONES = _on_nodes(
     "matchExpressions", {"key": ZONE_LABEL, "operator": "In", "values": ["zone1", "zone2"]}
 )

@@ -179,3 +179,45 @@ class TestChoosing:
     def test_an_unknown_one_is_named(self) -> None:
         with pytest.raises(ValueError, match="'Bsic'"):
             chosen("Bsic")
+
+
+WITH_CLAIMS = [each for each in WORKLOADS if each.device_claim is not None]
+
+
+class TestDevices:
+    @pytest.mark.parametrize("workload", [pytest.param(each, id=each.name) for each in WITH_CLAIMS])
+    def test_each_pod_uses_a_claim_that_is_created_before_it(self, workload: Workload) -> None:
+        claims: set[str] = set()
+        for each in workload.pods_to_place(30):
+            if each["kind"] == "ResourceClaim":
+                claims.add(each["metadata"]["name"])
+            else:
+                (use,) = each["spec"]["resourceClaims"]
+                assert use["resourceClaimName"] in claims
+        assert workload.device_claim is not None
+        assert len(claims) == 30 // workload.device_claim.shared_by
+
+    @pytest.mark.parametrize(
+        ("name", "devices"),
+        [("ResourceClaim", 10), ("ConsumableCapacity", 20), ("Partitionable", 20 * 6)],
+    )
+    def test_there_are_devices_for_all_pods(self, name: str, devices: int) -> None:
+        workload = BY_NAME[name]
+        published = sum(
+            len(each["spec"].get("devices", ()))
+            for each in workload.ground.objects(NODES)
+            if each["kind"] == "ResourceSlice"
+        )
+        assert published == devices * NODES
+        assert published >= workload.counts(NODES)[1]
+
+    def test_every_extended_resource_that_is_requested_has_a_class(self) -> None:
+        workload = BY_NAME["ExtendedResource"]
+        provided = {
+            each["spec"].get("extendedResourceName")
+            for each in workload.ground.objects(1)
+            if each["kind"] == "DeviceClass"
+        }
+        requested = {name for each in workload.pods for name in each.requests}
+        assert len(requested) == 25
+        assert requested <= provided

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tests.bench import device_templates
 from tests.bench import pod_templates as templates
+from tests.bench.device_templates import NODE_LABEL, SLICES, ClaimTemplate, device_classes
 from tests.bench.pod_templates import BEFORE, MEASURED, SINGLE_NODE, PodTemplate
 from tests.controlplane.objects import make_namespace, make_node
 
@@ -38,12 +40,15 @@ class Ground:
         ``"besides"``: there is one more node, with room for 90 000 pods; ``"alone"``: no other.
     csi
         Whether the nodes attach volumes of a CSI driver.
+    devices
+        What devices there are, by their name in :data:`tests.bench.device_templates.SLICES`.
     """
 
     zones: tuple[str, ...] = ()
     tainted: float = 0.0
     single: str = ""
     csi: bool = False
+    devices: str = ""
 
     def objects(self, count: int) -> Iterator[Json]:
         """Yield the nodes and what belongs to them."""
@@ -59,9 +64,13 @@ class Ground:
                 zone=self.zones[index % len(self.zones)] if self.zones else None,
                 taints=[taint] if index < round(count * self.tainted) else [],
                 extra={key: str(templates.CSI_VOLUMES_PER_NODE)} if self.csi else None,
+                labels={NODE_LABEL: "true"} if self.devices else None,
             )
             if self.csi:
                 yield templates.csi_node(node_name(index))
+        if self.devices:
+            yield from device_classes()
+            yield from SLICES[self.devices]([node_name(index) for index in range(count)])
 
 
 @dataclass(frozen=True)
@@ -127,6 +136,8 @@ class Workload:
         How many pods wait at a gate, for each node.
     claims
         Whether each pod has a volume.
+    device_claim
+        What each of the pods that count asks for besides.
     objects
         What else there is.
     churn
@@ -144,6 +155,7 @@ class Workload:
     fills_nodes: bool = False
     gated: float = 0.0
     claims: bool = False
+    device_claim: ClaimTemplate | None = None
     objects: tuple[Json, ...] = ()
     churn: Churn | None = None
     goals: Mapping[int, float] = field(default_factory=lambda: {5000: 2.0})
@@ -168,7 +180,10 @@ class Workload:
     def pods_to_place(self, count: int) -> Iterator[Json]:
         """Yield the pods that count, each after what it needs."""
         for index in range(count):
-            yield from self._pod(self.pods, "pod", index, MEASURED)
+            for made in self._pod(self.pods, "pod", index, MEASURED):
+                if self.device_claim is not None and made["kind"] == "Pod":
+                    yield from self.device_claim.claims_of(made, "claim", index)
+                yield made
 
     def _pod(
         self,
@@ -192,6 +207,8 @@ def node_name(index: int) -> str:
 _ONE_ZONE = Ground(zones=("zone1",))
 _THREE_ZONES = Ground(zones=("moon-1", "moon-2", "moon-3"))
 _FIVE = {5000: 5.0}
+_TEN_DEVICES = Ground(devices="ten for each node")
+_DEVICES = {500: 3.0, 5000: 3.0}
 
 WORKLOADS = (
     Workload("Basic", (templates.PLAIN,), (0.2, 2), goals={5000: 3.0, 15000: 4.0}),
@@ -305,6 +322,49 @@ WORKLOADS = (
         (0, 2),
         objects=(templates.priority_class(),),
         churn=Churn(1.0, templates.TOO_LARGE, node=True, service=True, recreates=True),
+    ),
+    Workload(
+        "ResourceClaim",
+        (templates.PLAIN,),
+        (0, 10),
+        ground=_TEN_DEVICES,
+        device_claim=device_templates.ONE_DEVICE,
+        goals=_DEVICES,
+    ),
+    Workload(
+        "SharedResourceClaim",
+        (templates.PLAIN,),
+        (0, 10),
+        ground=_TEN_DEVICES,
+        device_claim=device_templates.SHARED_BY_FIVE,
+        goals=_DEVICES,
+    ),
+    Workload(
+        "FirstAvailable",
+        (templates.PLAIN,),
+        (0, 10),
+        ground=_TEN_DEVICES,
+        device_claim=device_templates.SECOND_CHOICE,
+        goals=_DEVICES,
+    ),
+    Workload(
+        "ExtendedResource", templates.OF_DEVICES, (0, 10), ground=_TEN_DEVICES, goals=_DEVICES
+    ),
+    Workload(
+        "ConsumableCapacity",
+        (templates.PLAIN,),
+        (0, 20),
+        ground=Ground(devices="shared"),
+        device_claim=device_templates.TWO_SHARES,
+        goals=_DEVICES,
+    ),
+    Workload(
+        "Partitionable",
+        (templates.PLAIN,),
+        (0, 20),
+        ground=Ground(devices="partitioned"),
+        device_claim=device_templates.TWO_OF_ONE_POOL,
+        goals=_DEVICES,
     ),
     Workload("Startup", (templates.PLAIN,), (4, 0.2), goals={}),
 )

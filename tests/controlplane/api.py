@@ -43,6 +43,11 @@ _COLLECTIONS: Final[Mapping[str, str]] = {
     "CSIDriver": "/apis/storage.k8s.io/v1/csidrivers",
     "CSIStorageCapacity": "/apis/storage.k8s.io/v1/namespaces/{namespace}/csistoragecapacities",
     "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
+    "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims",
+    "ResourceClaimTemplate": (
+        "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaimtemplates"
+    ),
+    "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "PodDisruptionBudget": "/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets",
     "Lease": "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases",

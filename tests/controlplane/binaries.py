@@ -1,8 +1,9 @@
 """Where the control plane's programs come from: found, or built once and kept.
 
 For each program, in this order: ``$KUBEBUILDER_ASSETS``, ``$PATH``, the cache folder
-(``$XDG_CACHE_HOME/berth/controlplane``), and at last a build from the Go module in this folder
-(helm's is in ``tests/helm``: it does not resolve beside this one), which fills the cache folder.
+(``$XDG_CACHE_HOME/berth/controlplane``), and at last a build from the Go module in this folder,
+which fills the cache folder. Helm, kwok and Kubernetes' ``e2e.test`` have modules of their own:
+the first two do not resolve beside this one, and the last needs what no program needs.
 A program from the first two is taken whatever its version, and said so; the cache is kept by
 version. The oracle, whose source is in this folder, comes only from the cache or a build, and is
 kept by what its source says.
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 MODULE_FOLDER = Path(__file__).resolve().parent
 HELM_FOLDER = MODULE_FOLDER.parent / "helm"
+KWOK_FOLDER = MODULE_FOLDER.parent / "conformance" / "kwok"
+E2E_FOLDER = MODULE_FOLDER.parent / "conformance" / "e2e"
 
 # Go package of each program; the module that brings it decides the program's version.
 PACKAGES: Mapping[str, str] = {
@@ -46,12 +49,25 @@ PACKAGES: Mapping[str, str] = {
     "kubelet": "k8s.io/kubernetes/cmd/kubelet",
     "kubectl": "k8s.io/kubernetes/cmd/kubectl",
     "helm": "helm.sh/helm/v3/cmd/helm",
+    "kwok": "sigs.k8s.io/kwok/cmd/kwok",
+    "e2e.test": "k8s.io/kubernetes/test/e2e",
+}
+
+# Folder of the module that builds it, where that is not this one.
+_FOLDERS: Mapping[str, Path] = {"helm": HELM_FOLDER, "kwok": KWOK_FOLDER, "e2e.test": E2E_FOLDER}
+
+# The Go module of a package, by what the package's name begins with.
+_MODULES: Mapping[str, str] = {
+    "go.etcd.io/": "go.etcd.io/etcd/server/v3",
+    "helm.sh/": "helm.sh/helm/v3",
+    "sigs.k8s.io/kwok/": "sigs.k8s.io/kwok",
 }
 
 # Programs of our own: the package, and the folder of its source.
 OWN_PACKAGES: Mapping[str, str] = {
     "oracle": "berth/tests/controlplane/oracle",
     "hints": "berth/tests/controlplane/hints",
+    "cel": "berth/tests/controlplane/cel",
 }
 
 _HEARTBEAT_S = 15.0
@@ -70,7 +86,8 @@ def cache_folder() -> Path:
 
 def module_version(module: str) -> str:
     """Return the version that go.mod requires of `module`, for example ``v1.36.3``."""
-    folder = HELM_FOLDER if module.startswith("helm.sh/") else MODULE_FOLDER
+    folders = {"helm.sh/helm/v3": HELM_FOLDER, "sigs.k8s.io/kwok": KWOK_FOLDER}
+    folder = folders.get(module, MODULE_FOLDER)
     return _from_go_mod(rf"^\s*(?:require )?{re.escape(module)} (v\S+)", folder)
 
 
@@ -91,9 +108,8 @@ def _package(name: str) -> str:
 
 def _module(name: str) -> str:
     package = _package(name)
-    if package.startswith("go.etcd.io/"):
-        return package
-    return "helm.sh/helm/v3" if package.startswith("helm.sh/") else "k8s.io/kubernetes"
+    modules = (module for prefix, module in _MODULES.items() if package.startswith(prefix))
+    return next(modules, "k8s.io/kubernetes")
 
 
 def _source_digest(name: str) -> str:
@@ -120,7 +136,7 @@ def find_or_build(names: Sequence[str]) -> dict[str, Path]:
     Cost
     ----
     Microseconds when found; a first build takes about 4 minutes on two cores and downloads
-    some 300 MB of modules.
+    some 300 MB of modules. ``e2e.test`` takes 10 minutes and more.
     """
     known = {*PACKAGES, *OWN_PACKAGES}
     unknown = [name for name in names if name not in known]
@@ -250,10 +266,11 @@ def _build_lock() -> Iterator[None]:
 
 def _build(names: Sequence[str]) -> None:
     go = find_go()
-    for folder, stamps in ((MODULE_FOLDER, _kubernetes_stamps), (HELM_FOLDER, _helm_stamps)):
-        here = [name for name in names if (folder == HELM_FOLDER) == (name == "helm")]
+    stamps = {HELM_FOLDER: _helm_stamps, KWOK_FOLDER: dict[str, str]}  # kwok knows its version
+    for folder in (MODULE_FOLDER, *_FOLDERS.values()):
+        here = [name for name in names if _FOLDERS.get(name, MODULE_FOLDER) == folder]
         if here:
-            _build_in(folder, here, go, stamps())
+            _build_in(folder, here, go, stamps.get(folder, _kubernetes_stamps)())
 
 
 def _kubernetes_stamps() -> dict[str, str]:
@@ -288,7 +305,7 @@ def _build_in(folder: Path, names: Sequence[str], go: Path, stamps: Mapping[str,
         # Downloads all modules, and says what the build will have to compile.
         stale = "{{if .Stale}}{{.ImportPath}}{{end}}"
         listed = _run_go([str(go), "list", *flags, "-deps", "-f", stale, *packages], folder, log)
-        build = [str(go), "build", "-v", *flags, "-o", f"{binaries}/", *packages]
+        build = [str(go), *_build_verb(folder), *flags, "-o", f"{binaries}/", *packages]
         _run_go(build, folder, log, count=len(listed.split()))
         _say(f"built in {time.monotonic() - started:.0f} s")
         for name in names:
@@ -297,6 +314,12 @@ def _build_in(folder: Path, names: Sequence[str], go: Path, stamps: Mapping[str,
             kept = cached_path(name)
             kept.parent.mkdir(parents=True, exist_ok=True)
             built.replace(kept)
+
+
+def _build_verb(folder: Path) -> list[str]:
+    # Without -vet=off, vet runs over every package that the test program depends on.
+    test = ["test", "-c", "-vet=off"]
+    return test if folder == E2E_FOLDER else ["build", "-v"]
 
 
 def _versioned(name: str) -> str:

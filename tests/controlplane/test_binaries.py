@@ -25,6 +25,7 @@ while [ $# -gt 0 ]; do
   case "$1" in
     -o) shift; out="$1" ;;
     go.etcd.io/*) name=server ;;
+    */test/e2e) name=e2e.test ;;
     *.io/*|*.sh/*|berth/*) name="${{1##*/}}" ;;
     *) shift; continue ;;
   esac
@@ -100,7 +101,7 @@ def test_a_file_that_cannot_be_executed_is_passed_over(places: dict[str, Path]) 
 def test_one_build_of_each_module_brings_all_that_is_missing(places: dict[str, Path]) -> None:
     found = find_or_build(list(binaries.PACKAGES))
     assert found == {name: cached_path(name) for name in binaries.PACKAGES}
-    assert places["go_log"].read_text() == "build\n" * 2
+    assert places["go_log"].read_text() == "build\n" * 4
 
 
 def test_two_processes_build_once(places: dict[str, Path]) -> None:
@@ -118,9 +119,14 @@ def test_a_failed_build_shows_the_end_of_its_output(places: dict[str, Path]) -> 
         find_or_build(["etcd"])
 
 
-def test_helm_is_kept_by_its_own_version(places: dict[str, Path]) -> None:
-    find_or_build(["helm"])
-    assert cached_path("helm").parent.name.startswith(binaries.module_version("helm.sh/helm/v3"))
+@pytest.mark.parametrize(
+    ("name", "module"), [("helm", "helm.sh/helm/v3"), ("kwok", "sigs.k8s.io/kwok")]
+)
+def test_a_program_is_kept_by_its_modules_version(
+    places: dict[str, Path], name: str, module: str
+) -> None:
+    find_or_build([name])
+    assert cached_path(name).parent.name.startswith(binaries.module_version(module))
     assert places["go_log"].read_text() == "build\n"
 
 

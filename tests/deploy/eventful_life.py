@@ -44,6 +44,25 @@ VOLUME = {
         "hostPath": {"path": "/disk"},
     },
 }
+DEVICES = "gpu.example.com"
+GPU = "example.com/gpu"
+DEVICE_CLASS = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "DeviceClass",
+    "metadata": {"name": "gpu"},
+    "spec": {"extendedResourceName": GPU},
+}
+RESOURCE_SLICE = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceSlice",
+    "metadata": {"name": "gpus"},
+    "spec": {
+        "driver": DEVICES,
+        "allNodes": True,
+        "pool": {"name": "gpus", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "gpu-0"}],
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -93,6 +112,28 @@ def user_of(claim_name: str) -> dict[str, Any]:
     return make_pod(f"pod-{claim_name}", cpu="10m", volumes=[volume])
 
 
+def user_of_devices(name: str) -> dict[str, Any]:
+    """Return a pod for which a claim has to be created, by an extended resource."""
+    pod = make_pod(name, cpu="10m")
+    amounts = {"cpu": "10m", GPU: "1"}
+    pod["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": {GPU: "1"}}
+    return pod
+
+
+def claimant(name: str) -> list[dict[str, Any]]:
+    """Return a claim on a device, and a pod that uses it."""
+    pod = make_pod(name, cpu="10m")
+    pod["spec"]["resourceClaims"] = [{"name": "device", "resourceClaimName": name}]
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"devices": {"requests": [request]}},
+    }
+    return [claim, pod]
+
+
 def electing_config() -> SchedulerConfig:
     """Return a configuration with an election where the shipped rights allow one."""
     config = default_config("berth")
@@ -110,8 +151,15 @@ def live() -> Life:
         return live_on(plane)
 
 
-def live_on(plane: ControlPlane) -> Life:
-    """Let berth elect itself, place, refuse and evict pods, keep a volume and ask for one."""
+def live_on(plane: ControlPlane, *, by_claim: bool = False) -> Life:
+    """Let berth elect itself, place, refuse and evict pods, allocate volumes and a device.
+
+    Parameters
+    ----------
+    by_claim
+        Whether a pod gets its device by a claim, and not by an extended resource, which API servers
+        before 1.36 and without beta features do not let a class provide.
+    """
     with BlockingApi(plane.admin_kubeconfig) as api:
         with RunningBerth(plane.berth_kubeconfig(), config=electing_config()) as berth:
             api.create_many([storage_class("local", "kubernetes.io/no-provisioner")])
@@ -119,13 +167,16 @@ def live_on(plane: ControlPlane) -> Life:
             api.create_many([PRIORITY, VOLUME, claim("kept", "local"), claim("made", "dynamic")])
             # There is no controller that would say so.
             api.patch("/api/v1/persistentvolumes/disk/status", {"status": {"phase": "Available"}})
-            api.create_many([make_node("n1"), make_node("n2")])
+            api.create_many([make_node("n1"), make_node("n2"), DEVICE_CLASS, RESOURCE_SLICE])
             api.create_many(
                 [make_pod(f"low-{i}", cpu="3", terminationGracePeriodSeconds=0) for i in range(2)]
             )
             api.wait_bound(2)
+            devices = berth.app.known.cluster.devices
+            api.wait_until(lambda: devices.classes.get("gpu") is not None, "the class is known")
             api.create_many(
                 [
+                    *(claimant("gpu") if by_claim else [user_of_devices("gpu")]),
                     user_of("kept"),
                     user_of("made"),
                     make_pod("huge", cpu="100"),
@@ -136,6 +187,7 @@ def live_on(plane: ControlPlane) -> Life:
             api.wait_until(lambda: _reserved(api) == "kept", "the volume is kept for a claim")
             api.wait_until(lambda: _has_node(api, "made"), "a volume was asked for, for a node")
             api.wait_until(lambda: _node_of(api, "high") != "", "the preemptor is bound")
+            api.wait_until(lambda: _node_of(api, "gpu") != "", "a pod with a device is bound")
             api.wait_until(lambda: bool(_events_of(api, "lonely")), "it was said why it waits")
             # A friend wakes it in vain, nodes having no zone: the same Event once more is a patch.
             api.create_many([make_pod("friend", cpu="10m", labels={"app": "friend"})])

@@ -217,7 +217,7 @@ def test_the_lease_is_the_one_that_there_is_a_right_to(tmp_path: Path) -> None:
 def test_without_the_right_to_delete_pods_no_profile_preempts(tmp_path: Path) -> None:
     manifests = rendered(files=[Path(__file__).parent / "values" / "no-preemption.yaml"])
     profiles = running_profiles(load_config(configuration(manifests, tmp_path)))
-    assert [each.points["postFilter"] for each in profiles] == [(), ()]
+    assert [each.points["postFilter"] for each in profiles] == [("DynamicResources",)] * 2
 
 
 def test_a_new_configuration_rolls_the_deployment() -> None:

@@ -31,6 +31,8 @@ STATUS: Final = f"{POD}/status"
 VOLUME: Final = "/api/v1/persistentvolumes/volume"
 TAKEN: Final = "/api/v1/persistentvolumes/taken"
 CLAIM: Final = "/api/v1/namespaces/default/persistentvolumeclaims/claim"
+RESOURCE_CLAIMS: Final = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+RESOURCE_CLAIM: Final = f"{RESOURCE_CLAIMS}/devices"
 PROFILE: Final = f"{PATH}/policy"
 LABELLED: Final[dict[str, Any]] = {"metadata": {"labels": {"a": "b"}}}
 STRATEGIC: Final = "application/strategic-merge-patch+json"
@@ -60,6 +62,28 @@ CLAIM_OBJECT: Final = {
         "resources": {"requests": {"storage": "1Gi"}},
         "storageClassName": "",
     },
+}
+
+
+GPU: Final = "example.com/gpu"
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+
+
+def resource_claim(**metadata: Any) -> dict[str, Any]:
+    exactly = {"deviceClassName": "gpu"}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"namespace": "default", **metadata},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}},
+    }
+
+
+OF_A_POD: Final = {
+    "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+    "ownerReferences": [
+        {"apiVersion": "v1", "kind": "Pod", "name": "waits", "uid": "u", "controller": True}
+    ],
 }
 
 
@@ -96,11 +120,17 @@ def world(controlplane_binaries: None) -> Iterator[World]:
         kubectl(
             "apply", "--server-side", "--force-conflicts", "-f", "-", kubeconfig=admin, given=text
         )
-        api.create_many([make_node("n1"), make_pod("waits"), make_pod("bound")])
+        wants = make_pod("wants")
+        (container,) = wants["spec"]["containers"]
+        amounts = {GPU: "1"}
+        container |= {"name": "main", "resources": {"requests": amounts, "limits": amounts}}
+        api.create_many([make_node("n1"), make_pod("waits"), make_pod("bound"), wants])
         claim_ref = {"namespace": "default", "name": "other", "uid": "u-1"}
         for each in (volume("volume"), volume("taken", claimRef=claim_ref)):
             plane.call("POST", "/api/v1/persistentvolumes", each)
         plane.call("POST", CLAIM.rpartition("/")[0], copy.deepcopy(CLAIM_OBJECT))
+        plane.call("POST", RESOURCE_CLAIMS, resource_claim(name="devices"))
+        plane.call("POST", RESOURCE_CLAIMS, resource_claim(name="special", **OF_A_POD))
         SchedulingProfiles(plane).create("policy", {"schedulerName": "policy"})
         token = kubectl("create", "token", RELEASE, "-n", NAMESPACE, kubeconfig=admin)[0].strip()
         world = World(plane, token)
@@ -126,8 +156,13 @@ def annotated(**annotations: Any) -> dict[str, Any]:
 
 
 REFUSED: Final[dict[str, tuple[str, dict[str, Any], str, str]]] = {
-    "the-phase-of-a-pod": (STATUS, status(phase="Succeeded"), STRATEGIC, "nominatedNodeName only"),
-    "the-address-of-a-pod": (STATUS, status(podIP="10.0.0.1"), STRATEGIC, "nominatedNodeName only"),
+    "the-phase-of-a-pod": (STATUS, status(phase="Succeeded"), STRATEGIC, "berth writes conditions"),
+    "the-address-of-a-pod": (
+        STATUS,
+        status(podIP="10.0.0.1"),
+        STRATEGIC,
+        "berth writes conditions",
+    ),
     "that-a-pod-is-ready": (STATUS, condition("Ready"), STRATEGIC, "PodScheduled and"),
     "a-label-of-a-pod": (
         STATUS,
@@ -170,6 +205,13 @@ REFUSED: Final[dict[str, tuple[str, dict[str, Any], str, str]]] = {
         "metadata of claims",
     ),
     "an-annotation-of-a-claim": (CLAIM, annotated(a="b"), MERGE, "selected-node only"),
+    "a-label-of-a-resource-claim": (RESOURCE_CLAIM, LABELLED, MERGE, "writes finalizers only"),
+    "a-finalizer-of-a-resource-claim": (
+        RESOURCE_CLAIM,
+        {"metadata": {"finalizers": [FINALIZER, "a.example/b"]}},
+        MERGE,
+        "delete-protection only",
+    ),
     "the-spec-of-a-profile": (PROFILE, {"spec": {"mode": "Shadow"}}, MERGE, "specs of Scheduling"),
     "a-label-of-a-profile": (PROFILE, LABELLED, MERGE, "metadata of"),
     "an-annotation-of-a-profile": (PROFILE, annotated(a="b"), MERGE, "good-generations only"),
@@ -205,6 +247,31 @@ def test_what_berth_never_writes_its_token_cannot(world: World, case: str) -> No
             id="where-a-volume-is-made",
         ),
         pytest.param(
+            RESOURCE_CLAIM,
+            {"metadata": {"finalizers": [FINALIZER]}},
+            MERGE,
+            id="the-finalizer-of-a-resource-claim",
+        ),
+        pytest.param(
+            f"{RESOURCE_CLAIM}/status",
+            status(allocation={"devices": {}}),
+            MERGE,
+            id="an-allocation",
+        ),
+        pytest.param(
+            "/api/v1/namespaces/default/pods/wants/status",
+            status(
+                extendedResourceClaimStatus={
+                    "resourceClaimName": "special",
+                    "requestMappings": [
+                        {"containerName": "main", "resourceName": GPU, "requestName": "r"}
+                    ],
+                }
+            ),
+            STRATEGIC,
+            id="the-claim-for-extended-resources",
+        ),
+        pytest.param(
             PROFILE, {"metadata": {"annotations": {GOOD: "1:a"}}}, MERGE, id="a-good-generation"
         ),
     ],
@@ -234,5 +301,24 @@ def test_a_binding_says_where_and_nothing_else(
     }
     path = "/api/v1/namespaces/default/pods/bound/binding"
     said = world.refusal("POST", path, binding, "application/json", dry_run=False)
+    assert why in said
+    assert bool(why) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "why"),
+    [
+        pytest.param("POST", RESOURCE_CLAIMS, resource_claim(name="new"), "creates", id="a-claim"),
+        pytest.param(
+            "POST", RESOURCE_CLAIMS, resource_claim(name="new", **OF_A_POD), "", id="as-berth-does"
+        ),
+        pytest.param("DELETE", RESOURCE_CLAIM, {}, "deletes", id="somebody-elses"),
+        pytest.param("DELETE", f"{RESOURCE_CLAIMS}/special", {}, "", id="one-of-berths"),
+    ],
+)
+def test_berth_makes_and_deletes_claims_for_extended_resources_only(
+    world: World, method: str, path: str, body: dict[str, Any], why: str
+) -> None:
+    said = world.refusal(method, path, body, "application/json", dry_run=True)
     assert why in said
     assert bool(why) == bool(said)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from scheduler.config.go_duration import GoDuration, duration_of_seconds
+from plugins.framework.go_duration import GoDuration, duration_of_seconds
 from scheduler.config.load import load_config
 from scheduler.node_metrics import NodeMetricsConfig
 from scheduler.profiles.available_plugins import PluginSupply, SupplyOptions

@@ -34,6 +34,8 @@ class FakeObjectApi:
         an error and True for one that is carried out all the same; or None.
     patches
         Kind, namespace, name and body of every PATCH.
+    requests
+        Verb, kind (with the subresource) and name of every write.
     patched
         Set at each PATCH that was carried out.
     """
@@ -42,6 +44,8 @@ class FakeObjectApi:
         self.faults: deque[ApiError | tuple[ApiError, bool] | None] = deque()
         self.patches: list[tuple[str, str, str, Mapping[str, Any]]] = []
         self.patched = asyncio.Event()
+        self.requests: list[tuple[str, str, str]] = []
+        self.pod_statuses: list[tuple[str, Mapping[str, Any]]] = []
         self._objects: dict[tuple[str, str, str], dict[str, Any]] = {}
         self._version = 100
         self._watches: dict[str, tuple[ResourceKind[Any], Callable[[Any, Any], None]]] = {}
@@ -115,13 +119,17 @@ class FakeObjectApi:
         return None if raw is None else Decoder(kind.struct).decode(msgspec.json.encode(raw))
 
     async def patch_object(
-        self, kind: ResourceKind[T], namespace: str, name: str, patch: Mapping[str, Any]
+        self,
+        kind: ResourceKind[T],
+        namespace: str,
+        name: str,
+        patch: Mapping[str, Any],
+        *,
+        subresource: str = "",
+        strategic: bool = False,
     ) -> T:
-        await asyncio.sleep(0)
         self.patches.append((kind.name, namespace, name, patch))
-        fault = self.faults.popleft() if self.faults else None
-        if isinstance(fault, ApiError):
-            raise fault
+        fault = await self._begun("PATCH", kind, subresource, name)
         key = (kind.name, namespace, name)
         raw = self._objects.get(key)
         if raw is None:
@@ -129,13 +137,76 @@ class FakeObjectApi:
         wanted = patch["metadata"].get("resourceVersion", raw["metadata"]["resourceVersion"])
         if wanted != raw["metadata"]["resourceVersion"]:
             raise ApiError(409, "Conflict", "the object has been modified")
-        merged = _merged(raw, patch)
+        if kind.name == "resourceclaims":
+            kept = {"metadata", "status"} if subresource else patch.keys() - {"status"}
+            patch = {part: value for part, value in patch.items() if part in kept}
+        merged = _merged(raw, _without_directives(raw, patch) if strategic else patch)
         if merged != raw:
             self.put(kind, namespace, name, merged)
         self.patched.set()
         if fault is not None:
             raise fault[0]
         return Decoder(kind.struct).decode(msgspec.json.encode(self._objects[key]))
+
+    async def create_object(
+        self, kind: ResourceKind[T], namespace: str, body: Mapping[str, Any]
+    ) -> T:
+        name = body["metadata"]["name"]
+        fault = await self._begun("POST", kind, "", name)
+        key = (kind.name, namespace, name)
+        if key in self._objects:
+            raise ApiError(409, "AlreadyExists", f'{kind.name} "{name}" already exists')
+        self.put(kind, namespace, name, dict(body))
+        if fault is not None:
+            raise fault[0]
+        return Decoder(kind.struct).decode(msgspec.json.encode(self._objects[key]))
+
+    async def delete_object(
+        self, kind: ResourceKind[T], namespace: str, name: str, uid: str
+    ) -> None:
+        fault = await self._begun("DELETE", kind, "", name)
+        raw = self._objects.get((kind.name, namespace, name))
+        if raw is None:
+            raise ApiError(404, "NotFound", f'{kind.name} "{name}" not found')
+        if raw["metadata"]["uid"] != uid:
+            raise ApiError(409, "Conflict", "the UID in the precondition differs")
+        self.delete(kind, namespace, name)
+        if fault is not None:
+            raise fault[0]
+
+    async def patch_pod_status(
+        self, namespace: str, name: str, uid: str, patch: Mapping[str, Any]
+    ) -> None:
+        await asyncio.sleep(0)
+        self.requests.append(("PATCH", "pods/status", name))
+        self.pod_statuses.append((uid, patch))
+
+    async def _begun(
+        self, verb: str, kind: ResourceKind[T], subresource: str, name: str
+    ) -> tuple[ApiError, bool] | None:
+        """Note a write; raise its error if it is not carried out, else return its fault."""
+        await asyncio.sleep(0)
+        path = f"{kind.name}/{subresource}" if subresource else kind.name
+        self.requests.append((verb, path, name))
+        fault = self.faults.popleft() if self.faults else None
+        if isinstance(fault, ApiError):
+            raise fault
+        return fault
+
+
+def _without_directives(raw: Any, patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a merge patch that does what a strategic one does: delete items of lists by UID."""
+    plain: dict[str, Any] = {}
+    for key, value in patch.items():
+        held = raw.get(key) if isinstance(raw, dict) else None
+        if isinstance(value, dict):
+            plain[key] = _without_directives(held or {}, value)
+        elif isinstance(value, list):
+            gone = {item["uid"] for item in value if item.get("$patch") == "delete"}
+            plain[key] = [item for item in held or () if item["uid"] not in gone] or None
+        else:
+            plain[key] = value
+    return plain
 
 
 def _merged(target: Any, patch: Any) -> Any:

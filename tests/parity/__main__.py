@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tests.parity.branches import CASES_FOR_ENOUGH, too_seldom
 from tests.parity.campaign import Report
-from tests.parity.cases import QUESTIONS_OF
+from tests.parity.cases import DEVICES, QUESTIONS_OF
 from tests.parity.comparing import CASES, compare
 from tests.parity.processes import Pair
 
@@ -25,7 +25,7 @@ STEP = 2500
 def main() -> int:
     """Compare, report, and return the exit status: 1 when anything differs or is not reached."""
     parser = argparse.ArgumentParser(prog="python -m tests.parity", description=__doc__)
-    parser.add_argument("--kind", choices=QUESTIONS_OF, default="verdicts")
+    parser.add_argument("--kind", choices=[*QUESTIONS_OF, DEVICES], default="verdicts")
 
     def all_cases(
         options: argparse.Namespace, first_seed: int, progress: Callable[[int], None]

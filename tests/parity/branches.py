@@ -6,6 +6,7 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from tests.parity.device_branches import DEVICES, device_branches
 from tests.parity.preemption_branches import PREEMPTION, preemption_branches
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 Branch: TypeAlias = str
 
 ENOUGH = 20
+ENOUGH_OF: Final[Mapping[str, int]] = MappingProxyType({"devices": 50})
+"""Where it is not that many."""
 CASES_FOR_ENOUGH = 20_000
 
 _FIT = ["cpu", "memory", "ephemeral-storage", "example.com/gpu", "hugepages-2Mi"]
@@ -87,17 +90,18 @@ _VOLUMES: frozenset[Branch] = frozenset(
 """Every reason of the plugins that look at volumes."""
 
 REQUIRED: Final[Mapping[str, frozenset[Branch]]] = MappingProxyType(
-    {"verdicts": _VERDICTS, "volumes": _VOLUMES, "preemption": PREEMPTION}
+    {"verdicts": _VERDICTS, "volumes": _VOLUMES, "preemption": PREEMPTION, "devices": DEVICES}
 )
 """What cases of each kind must have reached."""
 
 
 def branches_of(question: Json, oracle: Json) -> Iterator[Branch]:
     """Yield what an answer of the oracle shows, each once."""
+    seen: set[Branch] = set(device_branches(question, oracle))
     if "error" in oracle:
         yield "error"
+        yield from seen
         return
-    seen: set[Branch] = set()
     if oracle.get("preemption") is not None:
         seen |= set(preemption_branches(question, oracle["preemption"]))
     pre_filter = oracle["prefilter"]
@@ -119,10 +123,11 @@ def _reasons(rejection: Json) -> Iterator[Branch]:
         yield f"{rejection['rejected']} {rejection['code']}: {_NAMES.sub('_', reason)}"
 
 
-_NAMES: Final = re.compile(r'"[^"]*"|\bdefault/\S+')
+_NAMES: Final = re.compile(r'"[^"]*"|\bdefault/\S+|(?<=\brequest )\S+|(?<=device class )\S+')
 """What differs from case to case in a reason."""
 
 
 def too_seldom(counts: Counter[Branch], kind: str) -> dict[Branch, int]:
     """Return the branches required of a kind that were not reached often enough."""
-    return {each: counts[each] for each in sorted(REQUIRED[kind]) if counts[each] < ENOUGH}
+    enough = ENOUGH_OF.get(kind, ENOUGH)
+    return {each: counts[each] for each in sorted(REQUIRED[kind]) if counts[each] < enough}

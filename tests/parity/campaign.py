@@ -11,9 +11,11 @@ import random
 import time
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tests.parity.dice import Dice, smallest
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -87,6 +89,53 @@ class Campaign:
                     raise DifferenceError(f"seed {chunk_seed}\n  {lines}\n{json.dumps(case)}")
 
         same_answers()
+
+
+_ASKED_AGAIN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SeededCampaign:
+    """As :class:`Campaign`, for cases that are drawn from dice.
+
+    Parameters
+    ----------
+    draws
+        Returns the cases of one draw.
+    counted, judge
+        As of a campaign.
+    """
+
+    draws: Callable[[Dice], list[Json]]
+    counted: str
+    judge: Callable[[Json, Counter[Any]], list[str]]
+
+    def run(
+        self, count: int, first_seed: int, progress: Callable[[int], None] = lambda done: None
+    ) -> Counter[Any]:
+        """As :meth:`Campaign.run`; a draw has a seed of its own."""
+        counts: Counter[Any] = Counter()
+        draw_seed = first_seed
+        while counts[self.counted] < count:
+            for case in self.draws(Dice(draw_seed)):
+                if found := self.judge(case, counts):
+                    self._tell(draw_seed, case, found)
+            draw_seed += 1
+            progress(counts[self.counted])
+        return counts
+
+    def _tell(self, draw_seed: int, case: Json, found: list[str]) -> NoReturn:
+        """Raise the difference, with as small a case as can be found."""
+
+        def differs(smaller: Json) -> bool:
+            """Report whether a case differs always, not by chance."""
+            return all(self.judge(smaller, Counter()) for _ in range(_ASKED_AGAIN))
+
+        if differs(case):
+            case = smallest(case, differs)
+            found = self.judge(case, Counter())
+        lines = "\n  ".join(found)
+        raise DifferenceError(f"seed {draw_seed}\n  {lines}\n{json.dumps(case)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,3 +174,6 @@ QUESTIONS_OF: Final[Mapping[str, Questions]] = MappingProxyType(
     }
 )
 """Questions about one cluster, as the oracle and ``berth explain --batch`` read them, by kind."""
+
+DEVICES: Final = "devices"
+"""The kind of questions that :mod:`tests.parity.device_pods` draws."""

@@ -6,9 +6,10 @@ import json
 from typing import TYPE_CHECKING
 
 from tests.parity.branches import branches_of
-from tests.parity.campaign import Campaign
-from tests.parity.cases import QUESTIONS_OF
+from tests.parity.campaign import Campaign, SeededCampaign
+from tests.parity.cases import DEVICES, QUESTIONS_OF
 from tests.parity.comparison import GUARD, differences
+from tests.parity.device_pods import about_devices
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -44,12 +45,14 @@ def compare(
     def judge(question: Json, counts: Counter[Branch]) -> list[str]:
         return _differences(pair, question, counts)
 
+    if kind == DEVICES:
+        return SeededCampaign(about_devices, CASES, judge).run(count, first_seed, progress)
     return Campaign(QUESTIONS_OF[kind], CHUNK, CASES, judge).run(count, first_seed, progress)
 
 
 def _has_nominated_pods(question: Json) -> bool:
     return any(
-        each["kind"] == "Pod" and "nominatedNodeName" in each["status"]
+        each["kind"] == "Pod" and "nominatedNodeName" in each.get("status", ())
         for each in question["objects"]
     )
 

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from tests.parity.branches import ENOUGH, REQUIRED, branches_of, too_seldom
-from tests.parity.comparison import differences
+from tests.parity.comparison import TIMED_OUT, differences
 
 ONE = {"victims": ["default/a"], "pdbViolations": 0}
 TWO = {"victims": ["default/b", "default/c"], "pdbViolations": 1}
@@ -78,14 +78,72 @@ def test_the_same_is_preempted_and_one_of_the_best_chosen(
     assert (not found) is same
 
 
+def test_only_one_of_them_may_run_out_of_time() -> None:
+    slow = {"error": f"node n1: {TIMED_OUT}"}
+    assert differences(slow, ANSWER) == differences(ANSWER, slow) == []
+
+
 def test_errors_are_the_same_whatever_they_say() -> None:
     assert differences({"error": "this"}, {"error": "that"}) == []
 
 
-def test_a_plugin_that_is_left_out_must_not_score() -> None:
-    scoring = with_node("n2", {"scores": {"DynamicResources": 5}, "total": 5})
-    with pytest.raises(AssertionError, match="DynamicResources is left out"):
-        differences(scoring, scoring)
+ALLOCATION = {
+    "claim": "gpus",
+    "allocation": {
+        "devices": {
+            "results": [
+                {"device": "dev-0", "shareID": "a", "consumedCapacity": {"memory": "1Gi"}},
+            ]
+        }
+    },
+}
+
+
+def allocated(**changes: object) -> dict[str, object]:
+    """An answer with an allocation on n2, of whose result some fields are changed."""
+    [result] = ALLOCATION["allocation"]["devices"]["results"]  # type: ignore[index]
+    results = [{**result, **changes}]
+    allocation = {**ALLOCATION, "allocation": {"devices": {"results": results}}}
+    return with_node("n2", {**RANKED, "allocations": [allocation]})
+
+
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        pytest.param({}, True, id="itself"),
+        pytest.param({"shareID": "b"}, True, id="another share"),
+        pytest.param({"shareID": ""}, False, id="no share"),
+        pytest.param({"consumedCapacity": {"memory": "1024Mi"}}, True, id="same amount"),
+        pytest.param({"consumedCapacity": {"memory": "2Gi"}}, False, id="another amount"),
+        pytest.param({"adminAccess": False, "tolerations": []}, True, id="empty fields"),
+        pytest.param({"device": "dev-1"}, False, id="another device"),
+    ],
+)
+def test_allocations_are_the_same_but_for_the_ids_of_shares(
+    changes: dict[str, object], same: bool
+) -> None:
+    assert (differences(allocated(), allocated(**changes)) == []) is same
+
+
+def test_a_score_of_devices_may_be_missing_only_if_it_is_0() -> None:
+    scoring = with_node("n2", {"scores": {"Fit": 3, "DynamicResources": 5}, "total": 8})
+    silent = with_node("n2", {"scores": {"Fit": 3}, "total": 8})
+    assert differences(scoring, silent)
+    assert not differences(ANSWER, with_node("n2", {"scores": {"Fit": 3}, "total": 3}))
+
+
+@pytest.mark.parametrize(
+    ("error", "same"),
+    [
+        pytest.param('running "DynamicResources" filter plugin: no', True, id="of one node"),
+        pytest.param('running "DynamicResources" filter plugin: x', True, id="of another"),
+        pytest.param('running "DynamicResources" filter plugin: y', False, id="of none"),
+    ],
+)
+def test_an_error_of_devices_is_one_of_the_nodes_errors(error: str, same: bool) -> None:
+    running = 'running "DynamicResources" filter plugin: '
+    oracle = {"error": f"{running}no", "errors": {"n1": f"{running}no", "n2": f"{running}x"}}
+    assert (differences(oracle, {"error": error}) == []) is same
 
 
 def test_branches_are_reasons_with_their_codes_and_scores_above_0() -> None:

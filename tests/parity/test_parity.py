@@ -33,6 +33,7 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
         pytest.param("verdicts", 600, id="verdicts"),
         pytest.param("volumes", 300, id="volumes"),
         pytest.param("preemption", 300, id="preemption"),
+        pytest.param("devices", 500, id="devices"),
     ],
 )
 def test_random_cases_are_answered_as_by_kube_scheduler(pair: Pair, kind: str, count: int) -> None:

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from hypothesis import strategies as st
 
-from cache.device_classes import DeviceClasses
+from cache.devices import Devices
 from cache.namespaces import Namespaces
 from cache.pod_info import PodInfo
 from cache.scheduler_cache import SchedulerCache
@@ -70,6 +70,13 @@ class IdlePreemption(Nobody):
         return False
 
 
+class IdleClaimWriter(Nobody):
+    """Writes nothing; all new claims and shares have the same id."""
+
+    def new_uid(self) -> str:
+        return "uid"
+
+
 class RecordingHandle:
     """The services that a plugin is lent: notes what is bound and answers Success."""
 
@@ -86,7 +93,8 @@ class RecordingHandle:
             self.namespaces.changed(None, namespace)
         self.workloads = Workloads() if workloads is None else workloads
         self.storage = Storage() if storage is None else storage
-        self.device_classes = DeviceClasses()
+        self.devices = Devices()
+        self.claim_writer = IdleClaimWriter()
         self.cached_nodes: dict[str, NodeInfo] = {}
 
     def cached_node(self, name: str) -> NodeInfo | None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from plugins.framework.go_duration import GoDuration, duration_of_seconds
 from scheduler.config import with_election
-from scheduler.config.go_duration import GoDuration, duration_of_seconds
 from scheduler.config.load import parse_config
 from scheduler.node_metrics import MetricQuery, MetricSource, NodeMetricsConfig
 from scheduler.profiles.available_plugins import PluginSupply, SupplyOptions

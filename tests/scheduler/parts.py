@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cache.device_classes import DeviceClasses
+from cache.devices import Devices
 from cache.disruption_budgets import DisruptionBudgets
 from cache.namespaces import Namespaces
 from cache.scheduler_cache import SchedulerCache
@@ -37,7 +37,7 @@ class NoBinding(Nobody):
         self.preemption = IdlePreemption()
         self.storage = Storage()
         self.disruption_budgets = DisruptionBudgets()
-        self.device_classes = DeviceClasses()
+        self.devices = Devices()
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:
         raise AssertionError("nothing is bound here")

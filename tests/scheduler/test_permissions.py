@@ -27,6 +27,11 @@ def config_with(plugins: str) -> SchedulerConfig:
         pytest.param(
             "{postFilter: {disabled: [{name: DefaultPreemption}]}}", False, id="not-this-one"
         ),
+        pytest.param(
+            "{postFilter: {disabled: [{name: '*'}], enabled: [{name: DynamicResources}]}}",
+            False,
+            id="one-that-gives-devices-back",
+        ),
         pytest.param("{score: {disabled: [{name: '*'}]}}", True, id="another-point"),
     ],
 )

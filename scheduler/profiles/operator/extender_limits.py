@@ -11,9 +11,9 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from plugins.framework.go_duration import duration_of_seconds
 from scheduler.config import Mistake
 from scheduler.config.config_error import child, item, shown
-from scheduler.config.go_duration import duration_of_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,11 +7,18 @@
 // and writes one a line to standard output,
 //
 //	{"prefilter": null | {"rejected", "code", "reasons"},
-//	 "nodes": {name: {"rejected", "code", "reasons"} | {"scores": {plugin: weighted}, "total"}},
+//	 "nodes": {name: {"rejected", "code", "reasons"}
+//	                 | {"scores": {plugin: weighted}, "total",
+//	                    "allocations": [{"claim", "requests", "allocation"}]}},
+//	 "deallocation": {"message", "claims": [name]},
 //	 "preemption": null | {"candidates": {name: {"victims": ["ns/name"], "pdbViolations"}},
 //	                       "best": [name], "message"}}
 //
-// or {"error": "..."} for a line that cannot be answered. "objects" are API objects with their
+// or {"error": "...", "errors": {node: "..."}} for a cycle that ends with an error, of which
+// "errors" are those that the nodes' filters report; {"error": "..."} also stands for a line that
+// cannot be answered. "allocations" are those of the pod's claims that have none yet, with their
+// requests for the claim that stands for extended resources. "deallocation" is there when no node
+// can have a pod with claims; its claims are those of which one is deallocated or deleted. "objects" are API objects with their
 // kinds, as an API server would have stored them: nothing is defaulted here. "config" is a
 // KubeSchedulerConfiguration of which the first profile counts; without it the default profile.
 // Pods without a node and with a nominated one are nominated. "preemption" is there when no node
@@ -32,10 +39,12 @@ import (
 
 type answer struct {
 	Error     string             `json:"error,omitempty"`
+	Errors    map[string]string  `json:"errors,omitempty"`
 	PreFilter *rejection         `json:"prefilter"`
 	Nodes     map[string]verdict `json:"nodes"`
 
-	Preemption *preemptionAnswer `json:"preemption"`
+	Deallocation *deallocation     `json:"deallocation,omitempty"`
+	Preemption   *preemptionAnswer `json:"preemption"`
 }
 
 type rejection struct {
@@ -53,6 +62,8 @@ type verdict struct {
 type ranking struct {
 	Scores map[string]int64 `json:"scores"`
 	Total  int64            `json:"total"`
+
+	Allocations []allocation `json:"allocations,omitempty"`
 }
 
 func main() {

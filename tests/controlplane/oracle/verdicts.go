@@ -7,23 +7,18 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
-	resourceslicetracker "k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
-	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 )
 
 func (q *question) answer() (answer, error) {
@@ -35,7 +30,7 @@ func (q *question) answer() (answer, error) {
 	if err != nil {
 		return result, err
 	}
-	profile, preempting, err := q.framework(ctx, snapshot)
+	profile, preempting, known, err := q.framework(ctx, snapshot)
 	if err != nil {
 		return result, err
 	}
@@ -51,6 +46,7 @@ func (q *question) answer() (answer, error) {
 		}
 		result.PreFilter = asRejection(status)
 		statuses.SetAbsentNodesStatus(status)
+		result.Deallocation = known.deallocation(ctx, state, q.pod, statuses)
 		result.Preemption = preempting.answer(ctx, state, q.pod, statuses)
 		return result, nil
 	}
@@ -67,12 +63,17 @@ func (q *question) answer() (answer, error) {
 			continue
 		}
 		if !status.IsRejected() {
-			return result, status.AsError()
+			result.fail(name, status.AsError())
+			continue
 		}
 		result.Nodes[name] = verdict{rejection: asRejection(status)}
 		statuses.Set(name, status)
 	}
+	if result.Error != "" {
+		return result, nil
+	}
 	if len(feasible) == 0 {
+		result.Deallocation = known.deallocation(ctx, state, q.pod, statuses)
 		result.Preemption = preempting.answer(ctx, state, q.pod, statuses)
 		return result, nil
 	}
@@ -88,9 +89,23 @@ func (q *question) answer() (answer, error) {
 		for _, score := range node.Scores {
 			scores[score.Name] = score.Score
 		}
-		result.Nodes[node.Name] = verdict{ranking: &ranking{Scores: scores, Total: node.TotalScore}}
+		allocations, err := known.allocations(ctx, state, q.pod, node.Name)
+		if err != nil {
+			return result, err
+		}
+		result.Nodes[node.Name] = verdict{ranking: &ranking{
+			Scores: scores, Total: node.TotalScore, Allocations: allocations,
+		}}
 	}
 	return result, nil
+}
+
+// fail keeps the error of a node; kube-scheduler reports one of them.
+func (a *answer) fail(node string, err error) {
+	if a.Errors == nil {
+		a.Error, a.Errors = err.Error(), map[string]string{}
+	}
+	a.Errors[node] = err.Error()
 }
 
 func asRejection(status *fwk.Status) *rejection {
@@ -112,30 +127,24 @@ func outside(narrowing sets.Set[string]) *rejection {
 // that have synced.
 func (q *question) framework(
 	ctx context.Context, snapshot *cache.Snapshot,
-) (framework.Framework, *preemptor, error) {
+) (framework.Framework, *preemptor, *devices, error) {
 	client := fake.NewSimpleClientset(q.objects...)
 	factory := informers.NewSharedInformerFactory(client, 0)
 	preempting := &preemptor{snapshot: snapshot}
 	registry := plugins.NewInTreeRegistry()
 	preempting.register(registry)
-	claims := assumecache.NewAssumeCache(
-		klog.FromContext(ctx), factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil)
-	tracker, err := resourceslicetracker.StartTracker(ctx, resourceslicetracker.Options{
-		EnableDeviceTaintRules:   false,
-		EnableConsumableCapacity: utilfeature.DefaultFeatureGate.Enabled(features.DRAConsumableCapacity),
-		SliceInformer:            factory.Resource().V1().ResourceSlices(),
-		KubeClient:               client,
-	})
+	known, err := newDevices(ctx, client, factory)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
+	known.register(registry)
 	profile, err := frameworkruntime.NewFramework(ctx, registry, q.profile,
 		frameworkruntime.WithComponentConfigVersion("kubescheduler.config.k8s.io/v1"),
 		frameworkruntime.WithClientSet(client),
 		frameworkruntime.WithInformerFactory(factory),
 		frameworkruntime.WithPodNominator(q.nominated),
 		frameworkruntime.WithSnapshotSharedLister(snapshot),
-		frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claims, tracker, factory)),
+		frameworkruntime.WithSharedDRAManager(known),
 		frameworkruntime.WithSharedCSIManager(
 			nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())),
 		frameworkruntime.WithMetricsRecorder(metrics.NewMetricsAsyncRecorder(1000, time.Second, ctx.Done())),
@@ -144,12 +153,17 @@ func (q *question) framework(
 		frameworkruntime.WithParallelism(1),
 	)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	preempting.enabled = slices.ContainsFunc(
 		profile.ListPlugins().PostFilter.Enabled,
 		func(each config.Plugin) bool { return each.Name == defaultpreemption.Name })
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	return profile, preempting, nil
+	for _, synced := range known.handlers {
+		for !synced() {
+			time.Sleep(50 * time.Microsecond)
+		}
+	}
+	return profile, preempting, known, nil
 }

@@ -10,22 +10,19 @@ from plugins.framework.args import ArgsError
 from plugins.framework.interfaces import Plugin
 from plugins.registry import PLUGINS
 from scheduler.config.file_profile import PluginConfig
-from scheduler.config.plugin_config import PLUGIN_ARGS, check_plugin_config
+from scheduler.config.plugin_config import check_plugin_config
 from tests.scheduler.config.documents import (
     API_VERSION,
     config_of_profile,
     mistakes_of_profile,
 )
 
-KNOWN_BY_NAME = {name: cls for name, cls in PLUGINS.items() if name not in PLUGIN_ARGS}
-"""The plugins without those whose arguments are checked before they exist."""
-
 ZONE = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
 
 
 def mistakes_of_args(name: str, args: Any) -> list[str]:
     """Return what is wrong with arguments of a plugin, each path from ``args`` on."""
-    _, found = check_plugin_config([PluginConfig(name, args)], KNOWN_BY_NAME, "")
+    _, found = check_plugin_config([PluginConfig(name, args)], PLUGINS, "")
     return [str(each).removeprefix("[0].args").lstrip(".") for each in found]
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from scheduler.config.go_duration import GoDuration
+from plugins.framework.go_duration import GoDuration
 from scheduler.config.strict_decoding import decode
 
 

@@ -92,9 +92,9 @@ DEVICE = asks_for(
             False,
             id="over budget",
         ),
-        pytest.param(["node a cpu=4", CLAIM, "cycle"], False, id="resource claims"),
+        pytest.param(["node a cpu=4", CLAIM, "cycle"], False, id="a claim that does not exist"),
         pytest.param(["node a cpu=4", GROUP, "cycle"], False, id="scheduling group"),
-        pytest.param(["node a cpu=4", DEVICE, "cycle"], False, id="devices"),
+        pytest.param(["node a cpu=4", DEVICE, "cycle"], True, id="devices"),
         pytest.param(
             ["node a cpu=4", "plugin fails next reserve", "pod web cpu=1", "cycle"],
             False,

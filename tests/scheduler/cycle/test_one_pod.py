@@ -36,6 +36,7 @@ from scheduler.runtime.plugin_handle import PluginActions, PluginServices
 from scheduler.runtime.profile_map import Profiles
 from tests.builders import node, pod
 from tests.fakes.binding_api import FakeBindingApi
+from tests.fakes.nobody import Nobody
 from tests.fakes.object_api import FakeObjectApi
 from tests.fakes.ports import FakeExecutor, fake_ports
 from tests.fakes.refusals import refusal
@@ -90,7 +91,7 @@ class Stage:
             replace(Known.nothing(), storage=self.storage),
             FakeWatched((), () if self.live is None else (self.live,)),
             parts.pods,
-            PluginActions(binder, writes, IdlePreemption()),
+            PluginActions(binder, writes, IdlePreemption(), Nobody(), Nobody()),
         )
         built = build_profiles(effective_profiles(default_config("berth")), PLUGINS, handle)
         framework = self._with_more(next(iter(built)))
@@ -180,7 +181,8 @@ def test_a_pod_that_does_not_fit_waits_and_says_why():
     (condition,) = stage.conditions
     assert (condition["reason"], condition["message"]) == (
         "Unschedulable",
-        "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "
+        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+        "preemption: 0/1 nodes are available: "
         "1 Preemption is not helpful for scheduling.",
     )
     assert stage.parts.queue.counts().unschedulable == 1

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from scheduler.client.api import Api, Permission
 from scheduler.event_handlers.available_kinds import kinds_to_watch, served_kinds
-from scheduler.kinds import DEVICE_CLASSES, NODES
+from scheduler.kinds import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS
 from tests.scheduler.client.loopback import Loopback, json_answer, status_answer, transport_to
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
+    from scheduler.kinds import WatchedKind
     from tests.scheduler.client.loopback import Handler
 
 KINDS = (NODES, DEVICE_CLASSES)
@@ -40,13 +41,17 @@ def refusing(status: int) -> Handler:
 
 
 async def named(
-    handler: Handler, missing: Sequence[Permission] = (), *, listed: bool = False
+    handler: Handler,
+    missing: Sequence[Permission] = (),
+    kinds: Sequence[WatchedKind[Any]] = KINDS,
+    *,
+    listed: bool = False,
 ) -> list[str]:
     """Return the names of the kinds to watch, or to list."""
     async with Loopback(handler) as server, transport_to(server.url) as transport:
         api = Api(transport)
-        kinds = await (served_kinds(api, KINDS) if listed else kinds_to_watch(api, missing, KINDS))
-        return [kind.name for kind in kinds]
+        found = await (served_kinds(api, kinds) if listed else kinds_to_watch(api, missing, kinds))
+        return [kind.name for kind in found]
 
 
 @pytest.mark.parametrize(
@@ -91,3 +96,29 @@ def test_without_a_right_it_is_not_watched_and_a_warning_says_what_follows() -> 
 def test_a_right_on_another_resource_changes_nothing() -> None:
     missing = (Permission("watch", "deviceclasses", "example.com"), Permission("list", "nodes"))
     assert asyncio.run(named(serving("deviceclasses"), missing)) == ["nodes", "deviceclasses"]
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        pytest.param(Permission("patch", "resourceclaims", "resource.k8s.io"), id="finalizer"),
+        pytest.param(Permission("patch", "resourceclaims/status", "resource.k8s.io"), id="status"),
+        pytest.param(
+            Permission("patch", "resourceclaims/binding", "resource.k8s.io"), id="allocations"
+        ),
+    ],
+)
+def test_claims_that_we_may_not_write_are_not_watched(missing: Permission) -> None:
+    with capture_logs() as lines:
+        kinds = asyncio.run(named(serving("resourceclaims"), (missing,), (NODES, RESOURCE_CLAIMS)))
+    assert kinds == ["nodes"]
+    assert [line["missing"] for line in lines] == [str(missing)]
+
+
+def test_claims_that_we_may_write_are_watched() -> None:
+    missing = (Permission("patch", "resourceclaims", "example.com"),)
+    kinds = (NODES, RESOURCE_CLAIMS)
+    assert asyncio.run(named(serving("resourceclaims"), missing, kinds)) == [
+        "nodes",
+        "resourceclaims",
+    ]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from cache.device_classes import DeviceClass, DeviceClassSpec
 from cache.known import Known
 from cache.objects import LabelSelector, ObjectMeta
 from cache.storage_objects import CSIStorageCapacity
@@ -22,10 +21,13 @@ from scheduler.kinds import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     WATCHED,
 )
 from scheduler.metrics import Metrics
 from tests.builders import pod
+from tests.device_builders import allocated, device, device_class, resource_claim, resource_slice
 from tests.scheduler.queueing.stage import Stage
 from tests.storage_builders import claim, version_of, volume
 
@@ -40,7 +42,7 @@ OTHERS = [pytest.param(kind, id=kind.name) for kind in WATCHED if kind.goes_to i
 WAKING = [
     pytest.param(kind, kind.event.value, id=kind.name)
     for kind in WATCHED
-    if kind.goes_to is not None and kind.event is not None
+    if kind.goes_to is not None and kind.event is not None and kind.announced_by is None
 ]
 
 
@@ -61,9 +63,18 @@ class Scene:
         change = DeltaKind.ADDED if old is None else DeltaKind.UPDATED
         if new is None:
             change = DeltaKind.DELETED
+        return self.woken_by(lambda: self.others.handler(kind)(Delta(change, old, new)))
+
+    def woken_by(self, happen: Callable[[], object]) -> list[str]:
+        """Let something happen; return the labels of the events that woke the pod."""
         before = len(self.stage.incoming)
-        self.others.handler(kind)(Delta(change, old, new))
+        happen()
         return [event for _, event in self.stage.incoming[before:]]
+
+    def wait_again(self) -> None:
+        """Let the pod be tried and refused once more."""
+        self.stage.queue.delete(pod("web").build().metadata.uid)
+        self.stage.refused(pod("web"), "Volumes")
 
 
 def some(kind: WatchedKind[Any]) -> Any:
@@ -99,14 +110,14 @@ KNOWN_BY: Mapping[str, Callable[[Known], object]] = {
     "replicasets": lambda known: known.workloads.version,
     "statefulsets": lambda known: known.workloads.version,
     "poddisruptionbudgets": lambda known: known.disruption_budgets.version,
-    "deviceclasses": lambda known: known.device_classes.class_of("example.com/gpu"),
+    "deviceclasses": lambda known: known.devices.classes.class_of("example.com/gpu"),
+    "resourceslices": lambda known: len(known.devices.slices.all()),
+    "resourceclaims": lambda known: len(known.devices.claims.all()),
 }
 """By what it shows that a change was taken over; for all others by the version of the storage."""
 
 READABLE: Mapping[str, Any] = {
-    "deviceclasses": DeviceClass(
-        ObjectMeta(name="gpu"), DeviceClassSpec(extended_resource_name="example.com/gpu")
-    ),
+    "deviceclasses": device_class("gpu").extended_resource("example.com/gpu").build(),
     "poddisruptionbudgets": PodDisruptionBudget(
         ObjectMeta(name="web"),
         PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": "web"})),
@@ -146,6 +157,21 @@ def test_pods_and_nodes_are_not_taken(kind: WatchedKind[Any]) -> None:
             id="claim",
         ),
         pytest.param(CSI_STORAGE_CAPACITIES, ROOM, replace(ROOM, capacity="much"), id="capacity"),
+        pytest.param(
+            RESOURCE_SLICES,
+            resource_slice("s").build(),
+            resource_slice("s").devices(device("d").capacity(memory="much")).build(),
+            id="slice",
+        ),
+        pytest.param(
+            RESOURCE_CLAIMS,
+            resource_claim("c").build(),
+            resource_claim("c")
+            .resource_version("2")
+            .request("r", "gpu", capacity={"memory": "much"})
+            .build(),
+            id="resource claim",
+        ),
     ],
 )
 def test_an_amount_that_is_none_costs_only_its_object(
@@ -153,6 +179,54 @@ def test_an_amount_that_is_none_costs_only_its_object(
 ) -> None:
     scene = Scene()
     scene.tell(kind, None, good)
-    version = version_of(scene.storage)
+    before = versions(scene.known)
     assert scene.tell(kind, good, bad) == []
-    assert version_of(scene.storage) == version
+    assert versions(scene.known) == before
+
+
+def versions(known: Known) -> tuple[object, ...]:
+    devices = known.devices
+    return version_of(known.storage), devices.slices.version, devices.claims.version
+
+
+# --- what is announced by the cache: claims ---------------------------------------------------
+
+CLAIM = "resource.k8s.io/ResourceClaim"
+FREE = resource_claim("c").build()
+TAKEN = resource_claim("c").resource_version("2").allocated(allocated("gpu")).build()
+
+
+def test_a_claim_that_the_watch_brings_wakes_once_for_each_version() -> None:
+    scene = Scene(CLAIM)
+    assert scene.tell(RESOURCE_CLAIMS, None, FREE) == [f"{CLAIM}Add"]
+    scene.wait_again()
+    assert scene.tell(RESOURCE_CLAIMS, FREE, TAKEN) == [f"{CLAIM}Update"]
+    scene.wait_again()
+    assert scene.tell(RESOURCE_CLAIMS, TAKEN, TAKEN) == []
+    assert scene.tell(RESOURCE_CLAIMS, TAKEN, None) == [f"{CLAIM}Delete"]
+
+
+def test_a_claim_that_was_written_wakes_before_the_watch_brings_it_and_not_again() -> None:
+    scene = Scene(CLAIM)
+    scene.tell(RESOURCE_CLAIMS, None, FREE)
+    scene.wait_again()
+    claims = scene.known.devices.claims
+    assert scene.woken_by(lambda: claims.stored(TAKEN)) == [f"{CLAIM}Update"]
+    scene.wait_again()
+    assert scene.tell(RESOURCE_CLAIMS, FREE, TAKEN) == []
+
+
+def test_devices_that_are_given_up_wake() -> None:
+    scene = Scene(CLAIM)
+    claims = scene.known.devices.claims
+    scene.tell(RESOURCE_CLAIMS, None, FREE)
+    scene.wait_again()
+    assert scene.woken_by(lambda: claims.begin_flight(TAKEN)) == []
+    assert scene.woken_by(lambda: claims.end_flight(TAKEN.metadata.uid)) == [f"{CLAIM}Update"]
+
+
+def test_a_restored_claim_is_taken_whatever_its_version() -> None:
+    scene = Scene(CLAIM)
+    scene.tell(RESOURCE_CLAIMS, None, TAKEN)
+    scene.others.handler(RESOURCE_CLAIMS)(Delta(DeltaKind.UPDATED, TAKEN, FREE, restored=True))
+    assert scene.known.devices.claims.get("default", "c") == FREE

@@ -70,7 +70,7 @@ def test_a_total_is_the_sum_of_the_weighted_scores() -> None:
 
 
 def test_a_pre_filter_that_rejects_the_pod_speaks_for_all_nodes() -> None:
-    result = explained(pod().resource_claim("gpu"), node("n1"))
+    result = explained(pod().scheduling_group("gang"), node("n1"))
     assert result.pre_filter is not None
     assert result.pre_filter.plugin == "UnsupportedRequests"
     assert not result.rejected

@@ -7,11 +7,11 @@ import zlib
 
 import pytest
 
+from plugins.framework.go_duration import GoDuration
 from plugins.framework.status import Code
 from scheduler.client.errors import ClientConfigError
 from scheduler.client.http_poster import MAX_REDIRECTS
 from scheduler.config import Extender, ExtenderTLS
-from scheduler.config.go_duration import GoDuration
 from scheduler.extenders import extender_client
 from tests.scheduler.client.authority import Authority
 from tests.scheduler.extenders.scripted_extender import Reply, says

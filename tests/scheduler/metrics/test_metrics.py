@@ -73,6 +73,10 @@ def fed() -> Metrics:
     metrics.attempt("berth", "unschedulable", 0.002)
     metrics.incoming("active", "PodAdd")
     metrics.bind_conflict()
+    metrics.device_bindings.collision("d")
+    metrics.device_bindings.claim_created("success")
+    metrics.device_bindings.allocation("default", "d", "success")
+    metrics.device_bindings.waited("default", "d", "success", 0.2)
     metrics.malformed("pods")
     metrics.lost_event_repaired("pods", "add")
     metrics.expired("requeued")
@@ -83,6 +87,7 @@ def fed() -> Metrics:
     for state, numbers in STATES:
         metrics.watch_each(state, lambda numbers=numbers: numbers)
     metrics.pull(Pulled(*declarations.UNSCHEDULABLE_PODS, lambda: {("Fit", "berth"): 2}))
+    metrics.pull(Pulled(*declarations.DEVICES, lambda: {("gpu.example.com", "", "free"): 8}))
     for state, number in NUMBERS:
         metrics.watch(state, lambda number=number: number)
     return metrics
@@ -129,6 +134,7 @@ def test_numbers_are_spelled_as_go_does(number, text):
 # --- the contract with dashboards -------------------------------------------------------------
 
 FAST = "0.001 0.002 0.004 0.008 0.016 0.032 0.064 0.128 0.256 0.512 1.024 2.048 4.096 8.192 16.384"
+CONDITIONS = "0.1 0.2 0.4 0.8 1.6 3.2 6.4 12.8 25.6 51.2 102.4 204.8 409.6 819.2"
 SLOW = (
     "0.01 0.02 0.04 0.08 0.16 0.32 0.64 1.28 2.56 5.12 10.24 20.48 40.96 81.92 163.84 327.68 "
     "655.36 1310.72 2621.44 5242.88"
@@ -152,6 +158,20 @@ SLOW = (
         ("scheduler_pending_pods", "gauge", "queue", ""),
         ("scheduler_cache_size", "gauge", "type", ""),
         ("berth_bind_conflicts_total", "counter", "", ""),
+        ("berth_device_collisions_total", "counter", "driver", ""),
+        ("scheduler_resourceclaim_creates_total", "counter", "status", ""),
+        (
+            "scheduler_dra_bindingconditions_allocations_total",
+            "counter",
+            "driver profile status",
+            "",
+        ),
+        (
+            "scheduler_dra_bindingconditions_wait_duration_seconds",
+            "histogram",
+            "driver profile status",
+            CONDITIONS,
+        ),
         ("berth_assumed_pods_expired_total", "counter", "outcome", ""),
         ("berth_bindings_abandoned_total", "counter", "reason", ""),
         ("berth_kubelet_rejections_total", "counter", "reason", ""),
@@ -169,6 +189,7 @@ SLOW = (
         ("berth_status_patches_sent_total", "counter", "", ""),
         ("berth_status_patches_dropped_total", "counter", "", ""),
         ("berth_status_patches_failed_total", "counter", "", ""),
+        ("berth_devices", "gauge", "driver pool state", ""),
     ],
     ids=lambda value: value if str(value).startswith(("scheduler_", "berth_")) else "",
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from plugins.framework.go_duration import duration_of_seconds
 from scheduler.config import ConfigError
-from scheduler.config.go_duration import duration_of_seconds
 from scheduler.node_metrics import load_node_metrics
 from scheduler.node_metrics.configuration import parse_node_metrics
 

@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-from scheduler.config.go_duration import GoDuration
+from plugins.framework.go_duration import GoDuration
 from scheduler.node_metrics import (
     MetricQuery,
     MetricSource,

@@ -9,9 +9,9 @@ import time
 
 import pytest
 
+from plugins.framework.go_duration import GoDuration
 from scheduler.client.errors import ClientConfigError
 from scheduler.config import ExtenderTLS
-from scheduler.config.go_duration import GoDuration
 from scheduler.node_metrics import (
     MetricQuery,
     MetricSource,

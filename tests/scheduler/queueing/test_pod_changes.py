@@ -54,6 +54,11 @@ def gates_left(*names: str) -> PodInfo:
         pytest.param(BASE.image("other").info(), Action.UPDATE_OTHER, id="image"),
         pytest.param(BASE.terminating().info(), Action.UPDATE_OTHER, id="asked to go"),
         pytest.param(owned(), Action.UPDATE_OTHER, id="owner"),
+        pytest.param(
+            BASE.generated_claim("gpu", "p-gpu-x").info(),
+            Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM,
+            id="generated claim",
+        ),
         pytest.param(annotated(), Action.UPDATE_OTHER, id="annotation that is kept"),
         pytest.param(
             BASE.label("x", "y").toleration("gpu").request(memory="1Mi").info(),

@@ -30,7 +30,7 @@ def handle_over(live, nominator):
         known,
         FakeWatched((), () if live is None else (live,)),
         KnownPods(known.cache, queue, WaitingPods()),
-        PluginActions(NoBinding(), None, IdlePreemption()),
+        PluginActions(NoBinding(), None, IdlePreemption(), None, None),
     )
 
 

@@ -75,7 +75,7 @@ def test_what_is_read_does_not_change_under_the_reader() -> None:
     "name",
     [
         pytest.param("NodeResourcesFit", id="ours"),
-        pytest.param("DynamicResources", id="Kubernetes' alone"),
+        pytest.param("GangScheduling", id="Kubernetes' alone"),
     ],
 )
 def test_a_name_of_kubernetes_is_taken(name: str) -> None:

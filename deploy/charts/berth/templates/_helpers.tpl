@@ -91,7 +91,7 @@ preempts.
 {{- if not .Values.rbac.preemption -}}
 {{- range $config.profiles -}}
 {{- $plugins := default dict .plugins -}}
-{{- $_ := set $plugins "postFilter" (dict "disabled" (list (dict "name" "*"))) -}}
+{{- $_ := set $plugins "postFilter" (dict "disabled" (list (dict "name" "*")) "enabled" (list (dict "name" "DynamicResources"))) -}}
 {{- $_ := set . "plugins" $plugins -}}
 {{- end -}}
 {{- end -}}
@@ -140,6 +140,18 @@ keys. `dyn` turns a typed object into a map, so that any key of any version can 
 {{- /* CEL: the metadata are equal, except for annotations and the fields that every write changes. */ -}}
 {{- define "berth.sameMetadata" -}}
 {{ include "berth.sameBut" (list "object.metadata" "oldObject.metadata" (list "annotations" "managedFields" "resourceVersion" "generation")) }}
+{{- end }}
+
+{{- /* CEL: the finalizers other than the one of an allocated claim. */ -}}
+{{- define "berth.finalizersBut" -}}
+(has({{ . }}.finalizers) ? {{ . }}.finalizers : []).filter(each, each != 'resource.kubernetes.io/delete-protection')
+{{- end }}
+
+{{- /* CEL: the metadata are those of a claim for extended resources of a pod. */ -}}
+{{- define "berth.isExtendedResourceClaim" -}}
+has({{ . }}.annotations) &&
+'resource.kubernetes.io/extended-resource-claim' in {{ . }}.annotations &&
+has({{ . }}.ownerReferences) && {{ . }}.ownerReferences.all(each, each.kind == 'Pod')
 {{- end }}
 
 {{- /* An admission policy for Berth's requests, without its validations. Arguments: root, name, operation, group, versions, resource. */ -}}

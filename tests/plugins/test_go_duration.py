@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.config.go_duration import GoDuration, duration_of_seconds, parse_go_duration
+from plugins.framework.go_duration import GoDuration, duration_of_seconds, parse_go_duration
 
 MAX_NS = 2**63 - 1
 UNITS = {

@@ -9,8 +9,6 @@ from __future__ import annotations
 from functools import total_ordering
 from typing import Final
 
-from scheduler.config.config_error import shown
-
 _MICROSECOND: Final = 1_000
 _MILLISECOND: Final = 1_000_000
 _SECOND: Final = 1_000_000_000
@@ -27,6 +25,9 @@ _UNITS: Final = {
     "m": _MINUTE,
     "h": _HOUR,
 }
+
+_MAX_SHOWN: Final = 80
+"""Characters of a bad value that a message repeats; it may be a megabyte."""
 
 _LIMIT: Final = 1 << 63
 _MAX_NS: Final = _LIMIT - 1
@@ -143,10 +144,10 @@ def _leading_part(rest: str, text: str) -> tuple[int, str]:
     end = next((at for at, char in enumerate(rest) if char == "." or char in _DIGITS), len(rest))
     name, rest = rest[:end], rest[end:]
     if not name:
-        raise ValueError(f"{shown(text)} lacks a unit; a duration is written like '1m30s'")
+        raise ValueError(f"{_shown(text)} lacks a unit; a duration is written like '1m30s'")
     unit = _UNITS.get(name)
     if unit is None:
-        raise ValueError(f"{shown(text)} has the unknown unit {shown(name)}; known are ns to h")
+        raise ValueError(f"{_shown(text)} has the unknown unit {_shown(name)}; known are ns to h")
     # 20 digits exceed 64 bits in any unit; Python refuses to convert thousands of them.
     if len(whole.lstrip("0")) >= 20:
         raise _nonsense(text)
@@ -176,7 +177,7 @@ def _leading_digits(text: str) -> tuple[str, str]:
 
 
 def _nonsense(text: str) -> ValueError:
-    return ValueError(f"{shown(text)} is no duration; one is written like '1m30s'")
+    return ValueError(f"{_shown(text)} is no duration; one is written like '1m30s'")
 
 
 def _below_a_second(ns: int) -> str:
@@ -195,3 +196,7 @@ def _decimal(amount: int, unit: int) -> str:
     if not rest:
         return str(whole)
     return f"{whole}.{rest:0{len(str(unit)) - 1}d}".rstrip("0")
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "...")

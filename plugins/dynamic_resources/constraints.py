@@ -1,0 +1,178 @@
+"""Constraints on the devices of a claim: an attribute is equal in all of them, or differs.
+
+*Source*: k8s.io/dynamic-resource-allocation 0.36, structured/internal/incubating,
+allocator_incubating.go (matchAttributeConstraint, lookupAttribute) and constraint.go
+(distinctAttributeConstraint).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from cache.device_objects import DeviceAttribute, DeviceConstraint
+    from plugins.dynamic_resources.pooled_device import PooledDevice
+
+AttributeKey: TypeAlias = "tuple[str, str | int | bool] | None"
+"""Type and value; None for a value of a type that is not known."""
+
+
+class Constraint(Protocol):
+    """A constraint, with the devices that the search has taken so far."""
+
+    def add(self, request: str, alternative: str, device: PooledDevice) -> bool:
+        """Take a device for a request (or one of its alternatives), and return True if it may.
+
+        A device that may not be taken is not remembered.
+        """
+
+    def remove(self, request: str, alternative: str, device: PooledDevice) -> None:
+        """Undo one :meth:`add` that returned True, with the same arguments."""
+
+    def admits(self, request: str, alternative: str, device: PooledDevice) -> bool:
+        """Return whether :meth:`add` would return True."""
+
+
+def constraint_of(constraint: DeviceConstraint) -> Constraint | None:
+    """Return a constraint without devices, or None for one of an unknown kind."""
+    if constraint.match_attribute is not None:
+        return MatchAttribute(constraint.match_attribute, frozenset(constraint.requests))
+    if constraint.distinct_attribute is not None:
+        return DistinctAttribute(constraint.distinct_attribute, frozenset(constraint.requests))
+    return None
+
+
+class _OnAttribute:
+    """What both kinds share.
+
+    Parameters
+    ----------
+    attribute
+        The name of the attribute with its domain.
+    requests
+        The requests, and alternatives as ``request/alternative``, that it is about; empty for all.
+    """
+
+    def __init__(self, attribute: str, requests: frozenset[str]) -> None:
+        self._attribute = attribute
+        self._domain, _, self._id = attribute.partition("/")
+        self._requests = requests
+
+    def _is_about(self, request: str, alternative: str) -> bool:
+        requests = self._requests
+        return (
+            not requests
+            or request in requests
+            or (bool(alternative) and f"{request}/{alternative}" in requests)
+        )
+
+    def _lookup(self, device: PooledDevice) -> DeviceAttribute | None:
+        """Return the attribute of a device; without a domain it belongs to the driver."""
+        attributes = device.device.attributes
+        known = attributes.get(self._attribute)
+        if known is None and self._id and self._domain == device.id.driver:
+            return attributes.get(self._id)
+        return known
+
+
+class MatchAttribute(_OnAttribute):
+    """All devices have the attribute, with the same type and value."""
+
+    def __init__(self, attribute: str, requests: frozenset[str]) -> None:
+        super().__init__(attribute, requests)
+        self._value: AttributeKey = None
+        self._devices = 0
+
+    def add(self, request: str, alternative: str, device: PooledDevice) -> bool:
+        """Take a device; the first one sets the value."""
+        if not self._is_about(request, alternative):
+            return True
+        attribute = self._lookup(device)
+        if attribute is None:
+            return False
+        value = attribute_key(attribute)
+        if self._devices == 0:
+            self._value = value
+        elif value is None or value != self._value:
+            return False
+        self._devices += 1
+        return True
+
+    def remove(self, request: str, alternative: str, device: PooledDevice) -> None:
+        """Undo one :meth:`add`."""
+        if self._is_about(request, alternative):
+            self._devices -= 1
+
+    def admits(self, request: str, alternative: str, device: PooledDevice) -> bool:
+        """Return whether the device may be taken."""
+        if not self._is_about(request, alternative):
+            return True
+        attribute = self._lookup(device)
+        if attribute is None:
+            return False
+        if self._devices == 0:
+            return True
+        value = attribute_key(attribute)
+        return value is not None and value == self._value
+
+
+class DistinctAttribute(_OnAttribute):
+    """All devices have the attribute, and the values differ.
+
+    As in kube-scheduler one value is remembered for each request, not for each device: of three
+    devices in one request the first and the third may have the same value. When a device is given
+    back, the value of its request is forgotten, whichever device it came from. What the constraint
+    admits therefore depends on what was tried before.
+    """
+
+    def __init__(self, attribute: str, requests: frozenset[str]) -> None:
+        super().__init__(attribute, requests)
+        self._values: dict[str, AttributeKey] = {}
+        self._devices = 0
+
+    def add(self, request: str, alternative: str, device: PooledDevice) -> bool:
+        """Take a device whose value differs from the remembered ones."""
+        if not self._is_about(request, alternative):
+            return True
+        attribute = self._lookup(device)
+        if attribute is None:
+            return False
+        value = attribute_key(attribute)
+        if self._devices and not self._differs(value):
+            return False
+        self._values[request] = value
+        self._devices += 1
+        return True
+
+    def remove(self, request: str, alternative: str, device: PooledDevice) -> None:
+        """Undo one :meth:`add`, and forget the value of the request."""
+        if self._is_about(request, alternative):
+            self._values.pop(request, None)
+            self._devices -= 1
+
+    def admits(self, request: str, alternative: str, device: PooledDevice) -> bool:
+        """Return whether the device may be taken."""
+        if not self._is_about(request, alternative):
+            return True
+        attribute = self._lookup(device)
+        if attribute is None:
+            return False
+        return not self._devices or self._differs(attribute_key(attribute))
+
+    def _differs(self, value: AttributeKey) -> bool:
+        if value is None:
+            return not self._values
+        return value not in self._values.values()
+
+
+def attribute_key(attribute: DeviceAttribute) -> AttributeKey:
+    """Return a value by which attributes are compared; versions are compared as texts."""
+    if attribute.string_value is not None:
+        return "string", attribute.string_value
+    if attribute.int_value is not None:
+        return "int", attribute.int_value
+    if attribute.bool_value is not None:
+        return "bool", attribute.bool_value
+    if attribute.version_value is not None:
+        return "version", attribute.version_value
+    return None

@@ -1,0 +1,167 @@
+"""A device of a slice, with what the search derives from it once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+
+from cache.device_objects import DeviceId, PoolId
+from cache.quantity import exact_value
+from plugins.cel import DeviceView
+from plugins.dynamic_resources.node_rules import device_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+    from cache.device_objects import (
+        Device,
+        DeviceCounterConsumption,
+        DeviceTaint,
+        ResourceSlice,
+    )
+    from plugins.dynamic_resources.node_rules import NodeRule
+
+_V = TypeVar("_V")
+
+CounterKey: TypeAlias = "tuple[str, str]"
+"""Counter set and counter."""
+
+_BLOCKING: Final = frozenset(("NoSchedule", "NoExecute"))
+"""The effects of taints that prevent an allocation; all others are ignored."""
+
+
+class PooledDevice:
+    """A device of a slice.
+
+    Attributes
+    ----------
+    id
+        Its identity in the cluster.
+    device, slice
+        As the API has them.
+    is_shared
+        Whether several requests and claims can have a share of it.
+    has_policies
+        Whether a capacity can be consumed in certain amounts only.
+    taints
+        Those that prevent an allocation unless they are tolerated.
+    node_rule
+        The nodes that can reach it; None where the slice decides.
+
+    Notes
+    -----
+    *Concurrency*: confined to one thread; nothing changes but what is computed when it is needed.
+    """
+
+    __slots__ = (
+        "_consumption",
+        "_look",
+        "_view",
+        "device",
+        "has_policies",
+        "id",
+        "is_shared",
+        "node_rule",
+        "slice",
+        "taints",
+    )
+
+    def __init__(self, known: ResourceSlice, device: Device) -> None:
+        spec = known.spec
+        self.id = DeviceId(spec.driver, spec.pool.name, device.name)
+        self.device = device
+        self.slice = known
+        self.is_shared = bool(device.allow_multiple_allocations)
+        self.has_policies = any(
+            capacity.request_policy is not None for capacity in device.capacity.values()
+        )
+        self.taints: tuple[DeviceTaint, ...] = tuple(
+            taint for taint in device.taints if taint.effect in _BLOCKING
+        )
+        self.node_rule: NodeRule | None = (
+            device_rule(device) if spec.per_device_node_selection else None
+        )
+        self._view: DeviceView | None = None
+        self._consumption: tuple[tuple[CounterKey, int | Fraction], ...] | None = None
+        self._look: object | None = None
+
+    @property
+    def view(self) -> DeviceView:
+        """What selectors see of the device."""
+        view = self._view
+        if view is None:
+            device = self.device
+            view = self._view = DeviceView(
+                self.id.driver,
+                device.attributes,
+                {name: str(capacity.value) for name, capacity in device.capacity.items()},
+                device.allow_multiple_allocations or False,
+            )
+        return view
+
+    @property
+    def consumption(self) -> tuple[tuple[CounterKey, int | Fraction], ...]:
+        """The counters that an allocation consumes, in exact amounts.
+
+        Raises
+        ------
+        QuantityError
+            When an amount cannot be read.
+        """
+        if self._consumption is None:
+            self._consumption = tuple(
+                ((taken.counter_set, name), exact_value(counter.value))
+                for taken in self.device.consumes_counters
+                for name, counter in taken.counters.items()
+            )
+        return self._consumption
+
+    @property
+    def look(self) -> object:
+        """A hashable value that is equal for devices which no request can tell apart.
+
+        What binding needs and what is written are no part of it.
+        """
+        if self._look is None:
+            device = self.device
+            by_node = (device.node_name, device.all_nodes, device.node_selector)
+            self._look = _Look(
+                (
+                    self.id.driver,
+                    _sorted(device.attributes),
+                    _sorted(device.capacity),
+                    self.is_shared,
+                    self.taints,
+                    (PoolId(self.id.driver, self.id.pool), *map(_drawn, device.consumes_counters))
+                    if device.consumes_counters
+                    else None,
+                    by_node if self.node_rule is not None else None,
+                )
+            )
+        return self._look
+
+
+class _Look:
+    """A value that computes its hash once."""
+
+    __slots__ = ("_content", "_hash")
+
+    def __init__(self, content: tuple[object, ...]) -> None:
+        self._content = content
+        self._hash = hash(content)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Look):
+            return NotImplemented
+        return self is other or (self._hash == other._hash and self._content == other._content)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+def _drawn(taken: DeviceCounterConsumption) -> tuple[object, ...]:
+    return taken.counter_set, _sorted(taken.counters)
+
+
+def _sorted(mapping: Mapping[str, _V]) -> tuple[tuple[str, _V], ...]:
+    return tuple(sorted(mapping.items(), key=lambda item: item[0]))

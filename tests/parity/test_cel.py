@@ -1,0 +1,81 @@
+"""Berth and kube-scheduler say the same of fresh random selectors."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.controlplane.binaries import find_or_build
+from tests.parity.cel import CASES, Cel, comparable, compare
+from tests.parity.cel_cases import Node, devices, expressions, simpler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.parity.vocabulary import Json
+
+ENOUGH_FOR_EVERY_DAY = 3000
+
+
+@pytest.fixture(scope="module")
+def cel(request: pytest.FixtureRequest) -> Iterator[Cel]:
+    """Both sides; the first build of the program is shown as it goes."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    assert capture is not None
+    with capture.global_and_fixture_disabled():
+        find_or_build(["cel"])
+    with Cel() as asked:
+        yield asked
+
+
+@pytest.mark.controlplane
+def test_random_selectors_are_answered_as_by_kube_scheduler(cel: Cel) -> None:
+    seed = random.randrange(10**9)
+    print(f"seed {seed}")
+    assert compare(cel, ENOUGH_FOR_EVERY_DAY, seed)[CASES] >= ENOUGH_FOR_EVERY_DAY
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        pytest.param({"matches": True, "cost": 3}, {"matches": True}, id="cost"),
+        pytest.param(
+            {"compileError": "compilation failed: ERROR: <input>:1:1: Syntax error"},
+            {"compileError": "does not compile"},
+            id="compile-error",
+        ),
+        pytest.param(
+            {"compileError": "must evaluate to bool or the unknown type, not int"},
+            {"compileError": "must evaluate to bool or the unknown type, not int"},
+            id="type-of-the-result",
+        ),
+        pytest.param(
+            {"error": "internal error: interface conversion"},
+            {"error": "internal error"},
+            id="fault-of-a-library",
+        ),
+        pytest.param({"error": "no such key: a"}, {"error": "no such key: a"}, id="error"),
+    ],
+)
+def test_what_may_differ_is_left_out(answer: Json, expected: Json) -> None:
+    assert comparable(answer) == expected
+
+
+def test_a_seed_gives_the_same_cases() -> None:
+    first, second = random.Random(7), random.Random(7)
+    for _ in range(50):
+        assert str(expressions(first)) == str(expressions(second))
+        assert devices(first) == devices(second)
+
+
+def test_an_expression_is_made_simpler_by_its_own_parts_and_by_literals() -> None:
+    inner = Node("bool", ("device.allowMultipleAllocations",))
+    assert [str(each) for each in simpler(Node("bool", ("!", inner)))] == [
+        "device.allowMultipleAllocations",
+        "true",
+        "false",
+        "!true",
+        "!false",
+    ]

@@ -1,0 +1,94 @@
+"""Selectors: compiled once, evaluated once for each distinct device, limited in bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from cache.device_objects import CELDeviceSelector, DeviceSelector
+from plugins.dynamic_resources.errors import AllocationError
+from plugins.dynamic_resources.pooled_device import PooledDevice
+from plugins.dynamic_resources.selectors import SelectorCache, SelectorList
+from tests.device_builders import device
+from tests.plugins.dynamic_resources.device_worlds import here
+
+
+def pooled(*devices):
+    built = here(*devices).build()
+    return [PooledDevice(built, each) for each in built.spec.devices]
+
+
+def listed(cache, *expressions):
+    cel = [DeviceSelector(CELDeviceSelector(each)) for each in expressions]
+    return SelectorList(cel, "class c", cache)
+
+
+def test_an_expression_is_compiled_once():
+    cache = SelectorCache()
+    assert cache.get("true") is cache.get("true")
+
+
+def test_equal_devices_share_a_result():
+    cache = SelectorCache()
+    first, second = pooled(device("d").attribute("x", 1), device("e").attribute("x", 1))
+    selector = cache.get('device.attributes["gpu.example.com"].x == 1')
+    assert selector.evaluate(first) is True
+    grown = selector.bytes
+    assert selector.evaluate(second) is True
+    assert selector.bytes == grown
+
+
+def test_one_and_true_are_different_devices():
+    cache = SelectorCache()
+    one, true = pooled(device("d").attribute("x", 1), device("e").attribute("x", True))
+    selector = cache.get('device.attributes["gpu.example.com"].x == 1')
+    assert selector.evaluate(one) is True
+    assert selector.evaluate(true) is not True
+
+
+@pytest.mark.parametrize(
+    ("expressions", "expected"),
+    [
+        ((), True),
+        (("true", "true"), True),
+        (("true", "false"), False),
+        (("false", "device.attributes.x.y"), False),
+    ],
+)
+def test_all_must_match_and_the_first_that_does_not_decides(expressions, expected):
+    (one,) = pooled("d")
+    assert listed(SelectorCache(), *expressions).matches(one) is expected
+
+
+def test_an_error_names_the_selector():
+    (one,) = pooled("d")
+    with pytest.raises(
+        AllocationError, match=r"^class c: selector #1: CEL runtime error: no such key: y$"
+    ):
+        listed(SelectorCache(), "true", "device.attributes.x.y == 1", "false").matches(one)
+
+
+def test_an_error_is_remembered_as_an_error():
+    (one,) = pooled("d")
+    wanted = listed(SelectorCache(), "device.attributes.x.y == 1")
+    for _ in range(2):
+        with pytest.raises(AllocationError):
+            wanted.matches(one)
+
+
+def test_the_cache_is_limited_in_bytes():
+    limit = 1 << 20
+    cache = SelectorCache(limit)
+    for index in range(2000):
+        cache.get(f"device.driver == '{index}'")
+    assert cache.bytes <= limit
+
+
+def test_results_count():
+    limit = 1 << 20
+    cache = SelectorCache(limit)
+    devices = pooled(*(device(f"d{i}").attribute("x", i) for i in range(200)))
+    for index in range(20):
+        selector = cache.get(f"device.driver != '{index}'")
+        for one in devices:
+            assert selector.evaluate(one) is True
+    assert cache.bytes <= limit
