@@ -7,17 +7,14 @@ An expression is compiled once (:func:`compile_expression`) and evaluated for ea
 from plugins.cel.device import AttributeLike, DeviceView
 from plugins.cel.errors import COST_LIMIT_EXCEEDED, CompileError, EvaluationError
 from plugins.cel.program import MAX_EXPRESSION_BYTES, Program, compile_expression
-from plugins.cel.program_cache import CacheStatistics, ProgramCache
 
 __all__ = [
     "COST_LIMIT_EXCEEDED",
     "MAX_EXPRESSION_BYTES",
     "AttributeLike",
-    "CacheStatistics",
     "CompileError",
     "DeviceView",
     "EvaluationError",
     "Program",
-    "ProgramCache",
     "compile_expression",
 ]

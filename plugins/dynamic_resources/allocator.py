@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cache.objects import Node
     from plugins.dynamic_resources.deadline import Deadline
     from plugins.dynamic_resources.pools import NodePools, PoolIndex
-    from plugins.dynamic_resources.selectors import SelectorCache
+    from plugins.dynamic_resources.selector_cache import SelectorCache
 
 
 class Allocator:

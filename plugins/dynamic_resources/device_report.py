@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from plugins.dynamic_resources.pooled_device import PooledDevice
     from plugins.dynamic_resources.pools import NodePools, PoolIndex
     from plugins.dynamic_resources.requests import ClaimRequests, Request
-    from plugins.dynamic_resources.selectors import Selector
+    from plugins.dynamic_resources.selector_cache import Selector
 
 MAX_NAMED: Final = 5
 """Claims, taints, pools and changes that a report names, the most frequent first."""

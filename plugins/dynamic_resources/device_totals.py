@@ -12,7 +12,7 @@ from plugins.dynamic_resources.errors import AllocationError
 from plugins.dynamic_resources.node_rules import NodeRule
 from plugins.dynamic_resources.node_verdicts import SELECTORS
 from plugins.dynamic_resources.pooled_device import PooledDevice
-from plugins.dynamic_resources.selectors import SelectorList
+from plugins.dynamic_resources.selector_cache import SelectorList
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

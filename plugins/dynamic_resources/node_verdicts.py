@@ -27,7 +27,7 @@ from plugins.dynamic_resources.errors import (
 from plugins.dynamic_resources.extended_resources import device_requests, with_requests
 from plugins.dynamic_resources.free_devices import FreeDevices, countable
 from plugins.dynamic_resources.pools import PoolIndex
-from plugins.dynamic_resources.selectors import SelectorCache
+from plugins.dynamic_resources.selector_cache import SelectorCache
 from plugins.framework.status import SUCCESS, Status, unresolvable
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class NodeVerdictMaker:
         cycle.counted_on = nodes.columns
         return enough & ~unsure, unsure
 
-    def device_reports(
+    def explain_devices(
         self, cycle: CycleClaims, pod: Pod, nodes: Sequence[Node]
     ) -> tuple[DeviceReport, ...]:
         """Return the devices on nodes for the claims to be allocated.

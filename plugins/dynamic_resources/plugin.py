@@ -248,12 +248,12 @@ class DynamicResources(
             return SUCCESS
         return self._verdicts.judge(cycle, info.pod, node_info, state.budget)
 
-    def device_reports(
+    def explain_devices(
         self, state: CycleState, info: PodInfo, nodes: Sequence[Node]
     ) -> tuple[DeviceReport, ...]:
         """Return the devices on nodes for the claims that the pod's cycle has to allocate."""
         cycle = state.get(_CLAIMS)
-        return self._verdicts.device_reports(cycle, info.pod, nodes) if cycle else ()
+        return self._verdicts.explain_devices(cycle, info.pod, nodes) if cycle else ()
 
     def post_filter(
         self, state: CycleState, info: PodInfo, nodes: NodesView, verdicts: NodeStatuses

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from plugins.dynamic_resources.selectors import SelectorList
+from plugins.dynamic_resources.selector_cache import SelectorList
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from cache.objects import Quantity, Toleration
     from plugins.dynamic_resources.pooled_device import PooledDevice
-    from plugins.dynamic_resources.selectors import SelectorCache
+    from plugins.dynamic_resources.selector_cache import SelectorCache
 
 ALL: Final = "All"
 EXACT_COUNT: Final = "ExactCount"

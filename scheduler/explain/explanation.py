@@ -254,7 +254,7 @@ def _devices(
         for each in snapshot.all_nodes().node_infos()
         if each.node is not None and each.name not in by_others
     ]
-    return plugin.device_reports(state, info, nodes)
+    return plugin.explain_devices(state, info, nodes)
 
 
 def _rejected(

@@ -14,7 +14,6 @@ from plugins.cel import (
     CompileError,
     DeviceView,
     EvaluationError,
-    ProgramCache,
     compile_expression,
 )
 from tests.plugins.cel.cel_rows import BAD, ERRORS, TRUE
@@ -173,49 +172,3 @@ def test_a_pattern_made_to_explode_does_not() -> None:
 )
 def test_an_exponent_that_cannot_be_computed_is_refused(text: str, expected: str) -> None:
     assert answer(text) == expected
-
-
-# --- the cache of programs ----------------------------------------------------------------------
-
-
-def test_the_cache_compiles_a_text_once() -> None:
-    cache = ProgramCache()
-    assert cache.get("true") is cache.get("true")
-    found = cache.statistics()
-    assert (found.programs, found.hits, found.misses) == (1, 1, 1)
-
-
-def test_the_cache_remembers_what_does_not_compile() -> None:
-    cache = ProgramCache()
-    for _ in range(2):
-        with pytest.raises(CompileError, match="undeclared reference to 'x'"):
-            cache.get("x")
-    assert cache.statistics().hits == 1
-
-
-@given(st.lists(st.integers(0, 30), max_size=60))
-def test_the_cache_stays_within_its_bytes(asked: list[int]) -> None:
-    most = 20_000
-    cache = ProgramCache(most)
-    for number in asked:
-        assert cache.get(f"{number} == 1").matches(DEVICE) is (number == 1)
-        assert cache.statistics().bytes <= most
-    found = cache.statistics()
-    assert found.hits + found.misses == len(asked)
-    assert found.programs + found.evictions == found.misses
-
-
-def test_the_cache_drops_what_was_not_used_for_longest() -> None:
-    cache = ProgramCache(12_000)  # two programs
-    first = cache.get("true")
-    cache.get("false")
-    cache.get("true")
-    cache.get("!true")
-    assert cache.get("true") is first
-    assert cache.statistics().evictions == 1
-
-
-def test_a_program_too_large_for_the_cache_is_returned_all_the_same() -> None:
-    cache = ProgramCache(10)
-    assert cache.get("true").matches(DEVICE)
-    assert cache.statistics().programs == 0

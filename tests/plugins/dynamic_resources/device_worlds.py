@@ -12,7 +12,7 @@ from plugins.dynamic_resources.allocator import Allocator
 from plugins.dynamic_resources.deadline import NO_DEADLINE
 from plugins.dynamic_resources.errors import AllocationError
 from plugins.dynamic_resources.pools import PoolIndex
-from plugins.dynamic_resources.selectors import SelectorCache
+from plugins.dynamic_resources.selector_cache import SelectorCache
 from tests.builders import node
 from tests.device_builders import DRIVER, device_class, resource_slice
 

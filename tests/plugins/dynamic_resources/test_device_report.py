@@ -7,7 +7,7 @@ from cache.objects import Toleration
 from plugins.dynamic_resources.device_report import Change, Help, Obstacle, device_reports
 from plugins.dynamic_resources.pools import PoolIndex
 from plugins.dynamic_resources.requests import RequestReader
-from plugins.dynamic_resources.selectors import SelectorCache
+from plugins.dynamic_resources.selector_cache import SelectorCache
 from tests.builders import node
 from tests.device_builders import (
     allocated,

@@ -16,7 +16,7 @@ from plugins.dynamic_resources.errors import AllocationError
 from plugins.dynamic_resources.free_devices import FreeDevices, countable
 from plugins.dynamic_resources.pools import PoolIndex
 from plugins.dynamic_resources.requests import RequestReader
-from plugins.dynamic_resources.selectors import SelectorCache
+from plugins.dynamic_resources.selector_cache import SelectorCache
 from plugins.framework.attempt_budget import UNLIMITED, AttemptBudget, AttemptBudgetExceededError
 from tests.builders import node
 from tests.device_builders import (

@@ -7,7 +7,7 @@ import pytest
 from cache.device_objects import CELDeviceSelector, DeviceSelector
 from plugins.dynamic_resources.errors import AllocationError
 from plugins.dynamic_resources.pooled_device import PooledDevice
-from plugins.dynamic_resources.selectors import SelectorCache, SelectorList
+from plugins.dynamic_resources.selector_cache import SelectorCache, SelectorList
 from tests.device_builders import device
 from tests.plugins.dynamic_resources.device_worlds import here
 

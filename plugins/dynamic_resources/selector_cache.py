@@ -26,8 +26,8 @@ MAX_BYTES: Final = 1 << 28
 Most of it are the devices, which are counted for each expression and live elsewhere as well as
 long as they exist."""
 
-_PROGRAM_BYTES: Final = 64
-"""Estimate for each character of an expression: its syntax tree and closures."""
+_SELECTOR_BYTES: Final = 1024
+"""A selector without its expression, its program and its results."""
 
 _RESULT_BYTES: Final = 120
 """Estimate for an entry of a dictionary whose key lives elsewhere as long as the device does."""
@@ -64,9 +64,10 @@ class Selector:
         self._program: Program | None = None
         self._results: dict[DeviceView, bool | str] = {}
         self.error: str | None = None
-        self.bytes = 1024 + _PROGRAM_BYTES * len(expression)
+        self.bytes = _SELECTOR_BYTES + 4 * len(expression)
         try:
             self._program = compile_expression(expression)
+            self.bytes += self._program.bytes
         except CompileError as error:
             self.error = str(error)
 
