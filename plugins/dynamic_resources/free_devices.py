@@ -139,6 +139,14 @@ class _Counts:
             self.devices += [()] * (n_rows - known)
             self.bytes += _ROW_BYTES * (n_rows - known)
 
+    def forget(self, pools: Collection[PoolId] | None) -> None:
+        """Drop the rows of pools, or of all: what changed or went is looked up again."""
+        if pools is None:
+            self.rows_of.clear()
+            return
+        for pool in pools:
+            self.rows_of.pop(pool, None)
+
 
 class FreeDevices:
     """Counts the free devices that match requests, by node.
@@ -190,6 +198,7 @@ class FreeDevices:
         for counts in self._kinds.values():
             counts.resize(n_rows)
             counts.unknown |= changed
+            counts.forget(pools)
             if taken is None:
                 counts.stale.update(range(n_rows))
                 continue
@@ -232,10 +241,11 @@ class FreeDevices:
     def _rows_of_pools(self, pools: Collection[PoolId] | None, view: SlicesView) -> _Rows:
         """Return the rows on which pools may have changed: those that reach, or reached, one."""
         if pools is None:
+            self._reach.clear()
             return set(range(len(self.columns)))
-        changed: _Rows = set()
+        # Rows that still reach a pool are entered again when their devices are looked up.
+        changed: _Rows = set().union(*(self._reach.pop(pool, ()) for pool in pools))
         for pool in pools:
-            changed |= self._reach.get(pool, set())
             for each in view.by_pool.get(pool, ()):
                 name = each.spec.node_name
                 if not name:

@@ -313,6 +313,18 @@ def test_what_is_found_on_one_node_says_nothing_wrong_of_another(data: st.DataOb
     assert world.found(asked, anew=False) == world.found(asked)
 
 
+def test_pools_that_are_gone_leave_nothing() -> None:
+    world = small_world("a")
+    asked = ONE.build()
+    for number in range(20):
+        world.put_slice(local(f"churn-{number}", "a"))
+        world.counted(asked)
+        world.drop_slice(f"churn-{number}")
+    world.counted(asked)
+    assert len(world.counting._reach) == 1
+    assert [len(each.rows_of) for each in world.counting._kinds.values()] == [1]
+
+
 def test_nodes_that_reach_the_same_slices_are_searched_once() -> None:
     world = World()
     for name in NAMES:
