@@ -7,6 +7,7 @@ allocator_incubating.go (matchAttributeConstraint, lookupAttribute) and constrai
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ def constraint_of(constraint: DeviceConstraint) -> Constraint | None:
     return None
 
 
-class _OnAttribute:
-    """What both kinds share.
+class _OnAttribute(ABC):
+    """A constraint that compares an attribute of each further device with those taken before.
 
     Parameters
     ----------
@@ -57,6 +58,48 @@ class _OnAttribute:
         self._attribute = attribute
         self._domain, _, self._id = attribute.partition("/")
         self._requests = requests
+        self._devices = 0
+
+    def add(self, request: str, alternative: str, device: PooledDevice) -> bool:
+        """Take a device; the first one only needs to have the attribute."""
+        if not self._is_about(request, alternative):
+            return True
+        attribute = self._lookup(device)
+        if attribute is None:
+            return False
+        value = attribute_key(attribute)
+        if self._devices and not self._agrees(value):
+            return False
+        self._remember(request, value)
+        self._devices += 1
+        return True
+
+    def remove(self, request: str, alternative: str, device: PooledDevice) -> None:
+        """Undo one :meth:`add`."""
+        if self._is_about(request, alternative):
+            self._forget(request)
+            self._devices -= 1
+
+    def admits(self, request: str, alternative: str, device: PooledDevice) -> bool:
+        """Return whether the device may be taken."""
+        if not self._is_about(request, alternative):
+            return True
+        attribute = self._lookup(device)
+        if attribute is None:
+            return False
+        return not self._devices or self._agrees(attribute_key(attribute))
+
+    @abstractmethod
+    def _agrees(self, value: AttributeKey) -> bool:
+        """Return whether a further device may have a value."""
+
+    @abstractmethod
+    def _remember(self, request: str, value: AttributeKey) -> None:
+        """Store the value of a device that is taken."""
+
+    @abstractmethod
+    def _forget(self, request: str) -> None:
+        """Forget the value of a device that is given back."""
 
     def _is_about(self, request: str, alternative: str) -> bool:
         requests = self._requests
@@ -81,39 +124,15 @@ class MatchAttribute(_OnAttribute):
     def __init__(self, attribute: str, requests: frozenset[str]) -> None:
         super().__init__(attribute, requests)
         self._value: AttributeKey = None
-        self._devices = 0
 
-    def add(self, request: str, alternative: str, device: PooledDevice) -> bool:
-        """Take a device; the first one sets the value."""
-        if not self._is_about(request, alternative):
-            return True
-        attribute = self._lookup(device)
-        if attribute is None:
-            return False
-        value = attribute_key(attribute)
-        if self._devices == 0:
-            self._value = value
-        elif value is None or value != self._value:
-            return False
-        self._devices += 1
-        return True
-
-    def remove(self, request: str, alternative: str, device: PooledDevice) -> None:
-        """Undo one :meth:`add`."""
-        if self._is_about(request, alternative):
-            self._devices -= 1
-
-    def admits(self, request: str, alternative: str, device: PooledDevice) -> bool:
-        """Return whether the device may be taken."""
-        if not self._is_about(request, alternative):
-            return True
-        attribute = self._lookup(device)
-        if attribute is None:
-            return False
-        if self._devices == 0:
-            return True
-        value = attribute_key(attribute)
+    def _agrees(self, value: AttributeKey) -> bool:
         return value is not None and value == self._value
+
+    def _remember(self, request: str, value: AttributeKey) -> None:
+        self._value = value
+
+    def _forget(self, request: str) -> None:
+        """Do nothing: the next first device sets the value anew."""
 
 
 class DistinctAttribute(_OnAttribute):
@@ -128,41 +147,17 @@ class DistinctAttribute(_OnAttribute):
     def __init__(self, attribute: str, requests: frozenset[str]) -> None:
         super().__init__(attribute, requests)
         self._values: dict[str, AttributeKey] = {}
-        self._devices = 0
 
-    def add(self, request: str, alternative: str, device: PooledDevice) -> bool:
-        """Take a device whose value differs from the remembered ones."""
-        if not self._is_about(request, alternative):
-            return True
-        attribute = self._lookup(device)
-        if attribute is None:
-            return False
-        value = attribute_key(attribute)
-        if self._devices and not self._differs(value):
-            return False
-        self._values[request] = value
-        self._devices += 1
-        return True
-
-    def remove(self, request: str, alternative: str, device: PooledDevice) -> None:
-        """Undo one :meth:`add`, and forget the value of the request."""
-        if self._is_about(request, alternative):
-            self._values.pop(request, None)
-            self._devices -= 1
-
-    def admits(self, request: str, alternative: str, device: PooledDevice) -> bool:
-        """Return whether the device may be taken."""
-        if not self._is_about(request, alternative):
-            return True
-        attribute = self._lookup(device)
-        if attribute is None:
-            return False
-        return not self._devices or self._differs(attribute_key(attribute))
-
-    def _differs(self, value: AttributeKey) -> bool:
+    def _agrees(self, value: AttributeKey) -> bool:
         if value is None:
             return not self._values
         return value not in self._values.values()
+
+    def _remember(self, request: str, value: AttributeKey) -> None:
+        self._values[request] = value
+
+    def _forget(self, request: str) -> None:
+        self._values.pop(request, None)
 
 
 def attribute_key(attribute: DeviceAttribute) -> AttributeKey:
