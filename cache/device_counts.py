@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cache.device_objects import DeviceId, PoolId
+from cache.device_objects import BLOCKING_EFFECTS, DeviceId, PoolId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,8 +22,6 @@ FREE: Final = "free"
 
 MAX_POOLS: Final = 1000
 """Pools of several nodes that are named. The devices of further ones count without a pool."""
-
-_REPELLING: Final = frozenset(("NoSchedule", "NoExecute"))
 
 
 class DeviceGroup(NamedTuple):
@@ -115,6 +113,6 @@ def _state(pool: PoolId, device: Device, allocated: AllocatedState) -> str:
     identity = DeviceId(pool.driver, pool.pool, device.name)
     if identity in allocated.devices or identity in allocated.shared:
         return ALLOCATED
-    if any(taint.effect in _REPELLING for taint in device.taints):
+    if any(taint.effect in BLOCKING_EFFECTS for taint in device.taints):
         return TAINTED
     return FREE

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -116,6 +116,11 @@ class DeviceTaint(ApiStruct, frozen=True):
     value: str = ""
     effect: str = ""
     time_added: str | None = None
+
+
+BLOCKING_EFFECTS: Final = frozenset(("NoSchedule", "NoExecute"))
+"""The effects of taints that prevent an allocation to who does not tolerate them; all others are
+ignored."""
 
 
 class Device(ApiStruct, frozen=True):

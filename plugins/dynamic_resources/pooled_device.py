@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from cache.device_objects import DeviceId, PoolId
+from cache.device_objects import BLOCKING_EFFECTS, DeviceId, PoolId
 from cache.quantity import exact_value
 from plugins.cel import DeviceView
 from plugins.dynamic_resources.node_rules import device_rule
@@ -25,9 +25,6 @@ _V = TypeVar("_V")
 
 CounterKey: TypeAlias = "tuple[str, str]"
 """Counter set and counter."""
-
-_BLOCKING: Final = frozenset(("NoSchedule", "NoExecute"))
-"""The effects of taints that prevent an allocation; all others are ignored."""
 
 
 class PooledDevice:
@@ -76,7 +73,7 @@ class PooledDevice:
             capacity.request_policy is not None for capacity in device.capacity.values()
         )
         self.taints: tuple[DeviceTaint, ...] = tuple(
-            taint for taint in device.taints if taint.effect in _BLOCKING
+            taint for taint in device.taints if taint.effect in BLOCKING_EFFECTS
         )
         self.node_rule: NodeRule | None = (
             device_rule(device) if spec.per_device_node_selection else None
