@@ -323,48 +323,20 @@ WORKLOADS = (
         objects=(templates.priority_class(),),
         churn=Churn(1.0, templates.TOO_LARGE, node=True, service=True, recreates=True),
     ),
-    Workload(
-        "ResourceClaim",
-        (templates.PLAIN,),
-        (0, 10),
-        ground=_TEN_DEVICES,
-        device_claim=device_templates.ONE_DEVICE,
-        goals=_DEVICES,
-    ),
-    Workload(
-        "SharedResourceClaim",
-        (templates.PLAIN,),
-        (0, 10),
-        ground=_TEN_DEVICES,
-        device_claim=device_templates.SHARED_BY_FIVE,
-        goals=_DEVICES,
-    ),
-    Workload(
-        "FirstAvailable",
-        (templates.PLAIN,),
-        (0, 10),
-        ground=_TEN_DEVICES,
-        device_claim=device_templates.SECOND_CHOICE,
-        goals=_DEVICES,
+    *(
+        Workload(
+            name, (templates.PLAIN,), (0, share), ground=ground, device_claim=claim, goals=_DEVICES
+        )
+        for name, share, ground, claim in (
+            ("ResourceClaim", 10, _TEN_DEVICES, device_templates.ONE_DEVICE),
+            ("SharedResourceClaim", 10, _TEN_DEVICES, device_templates.SHARED_BY_FIVE),
+            ("FirstAvailable", 10, _TEN_DEVICES, device_templates.SECOND_CHOICE),
+            ("ConsumableCapacity", 20, Ground(devices="shared"), device_templates.TWO_SHARES),
+            ("Partitionable", 20, Ground(devices="partitioned"), device_templates.TWO_OF_ONE_POOL),
+        )
     ),
     Workload(
         "ExtendedResource", templates.OF_DEVICES, (0, 10), ground=_TEN_DEVICES, goals=_DEVICES
-    ),
-    Workload(
-        "ConsumableCapacity",
-        (templates.PLAIN,),
-        (0, 20),
-        ground=Ground(devices="shared"),
-        device_claim=device_templates.TWO_SHARES,
-        goals=_DEVICES,
-    ),
-    Workload(
-        "Partitionable",
-        (templates.PLAIN,),
-        (0, 20),
-        ground=Ground(devices="partitioned"),
-        device_claim=device_templates.TWO_OF_ONE_POOL,
-        goals=_DEVICES,
     ),
     Workload("Startup", (templates.PLAIN,), (4, 0.2), goals={}),
 )
