@@ -275,7 +275,14 @@ class ClaimWriter:
                 strategic=True,
             )
 
-        end = await self._patcher.settled(attempt)
+        async def is_released(failure: Failure) -> ResourceClaim | None:
+            found = await self._api.get_object(RESOURCE_CLAIMS, metadata.namespace, metadata.name)
+            if found is None or found.metadata.uid != metadata.uid:
+                return None
+            is_user = any(each.uid == pod_uid for each in found.status.reserved_for)
+            return None if is_user else found
+
+        end = await self._patcher.settled(attempt, is_released)
         if isinstance(end, Failure):
             if end.action is not Action.GONE:
                 raise write_failed("release", claim, end.error)
