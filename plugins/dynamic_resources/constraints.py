@@ -8,7 +8,7 @@ allocator_incubating.go (matchAttributeConstraint, lookupAttribute) and constrai
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from cache.device_objects import DeviceAttribute, DeviceConstraint
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 AttributeKey: TypeAlias = "tuple[str, str | int | bool] | None"
 """Type and value; None for a value of a type that is not known."""
+
+UNKNOWN: Final[AttributeKey] = ("", "")
+"""Stands for such a value where None means that there is none."""
 
 
 class Constraint(Protocol):
@@ -32,6 +35,9 @@ class Constraint(Protocol):
 
     def admits(self, request: str, alternative: str, device: PooledDevice) -> bool:
         """Return whether :meth:`add` would return True."""
+
+    def value_of(self, device: PooledDevice) -> AttributeKey:
+        """Return what the constraint sees of a device; None where the attribute is missing."""
 
 
 def constraint_of(constraint: DeviceConstraint) -> Constraint | None:
@@ -62,7 +68,7 @@ class _OnAttribute(ABC):
 
     def add(self, request: str, alternative: str, device: PooledDevice) -> bool:
         """Take a device; the first one only needs to have the attribute."""
-        if not self._is_about(request, alternative):
+        if not self.is_about(request, alternative):
             return True
         attribute = self._lookup(device)
         if attribute is None:
@@ -76,18 +82,28 @@ class _OnAttribute(ABC):
 
     def remove(self, request: str, alternative: str, device: PooledDevice) -> None:
         """Undo one :meth:`add`."""
-        if self._is_about(request, alternative):
+        if self.is_about(request, alternative):
             self._forget(request)
             self._devices -= 1
 
     def admits(self, request: str, alternative: str, device: PooledDevice) -> bool:
         """Return whether the device may be taken."""
-        if not self._is_about(request, alternative):
+        if not self.is_about(request, alternative):
             return True
         attribute = self._lookup(device)
         if attribute is None:
             return False
         return not self._devices or self._agrees(attribute_key(attribute))
+
+    @property
+    def has_devices(self) -> bool:
+        """Whether a device is taken."""
+        return self._devices > 0
+
+    def value_of(self, device: PooledDevice) -> AttributeKey:
+        """Return the value of the attribute; None where it is missing."""
+        attribute = self._lookup(device)
+        return None if attribute is None else attribute_key(attribute) or UNKNOWN
 
     @abstractmethod
     def _agrees(self, value: AttributeKey) -> bool:
@@ -101,7 +117,8 @@ class _OnAttribute(ABC):
     def _forget(self, request: str) -> None:
         """Forget the value of a device that is given back."""
 
-    def _is_about(self, request: str, alternative: str) -> bool:
+    def is_about(self, request: str, alternative: str) -> bool:
+        """Return whether the devices of a request (or one of its alternatives) are compared."""
         requests = self._requests
         return (
             not requests

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from cache.device_objects import BLOCKING_EFFECTS, DeviceId, PoolId
+from cache.device_objects import BLOCKING_EFFECTS, DeviceId
 from cache.quantity import exact_value
 from plugins.cel import DeviceView
 from plugins.dynamic_resources.node_rules import device_rule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
     from fractions import Fraction
 
     from cache.device_objects import (
@@ -126,16 +126,26 @@ class PooledDevice:
                 (
                     self.id.driver,
                     _sorted(device.attributes),
-                    _sorted(device.capacity),
+                    self.capacity_look,
                     self.is_shared,
                     self.taints,
-                    (PoolId(self.id.driver, self.id.pool), *map(_drawn, device.consumes_counters))
-                    if device.consumes_counters
-                    else None,
+                    self.consumption_look,
                     by_node if self.node_rule is not None else None,
                 )
             )
         return self._look
+
+    @property
+    def capacity_look(self) -> Hashable:
+        """A value that is equal for devices with the same capacities."""
+        return _sorted(self.device.capacity)
+
+    @property
+    def consumption_look(self) -> Hashable:
+        """A value that is equal for devices which consume the same of the same counters."""
+        if not self.device.consumes_counters:
+            return None
+        return self.id.pool_id, *map(_drawn, self.device.consumes_counters)
 
 
 class _Look:

@@ -16,8 +16,10 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
+from plugins.dynamic_resources.candidates import Candidates, Choice, alternatives_of
 from plugins.dynamic_resources.constraints import constraint_of
 from plugins.dynamic_resources.errors import AllocationError
+from plugins.dynamic_resources.feasibility import Feasibility
 from plugins.dynamic_resources.requests import PrioritizedList
 from plugins.dynamic_resources.taken_devices import TakenDevices
 
@@ -42,6 +44,12 @@ _AT_ONCE: Final = 1024
 """Devices that are looked at between two checks of the deadline: some milliseconds."""
 
 
+_PATIENCE: Final = 4
+"""Devices that are given back before the search looks ahead, which takes longer than a step."""
+
+_NEVER: Final = float("inf")
+
+
 class Outcome(Enum):
     """How a part of the search ended."""
 
@@ -51,44 +59,6 @@ class Outcome(Enum):
     """Nothing was found with the devices that are taken."""
     TOO_MANY = auto()
     """A claim would get more devices than it may have, whichever are taken."""
-
-
-class Candidates:
-    """The devices of a node for one request.
-
-    Attributes
-    ----------
-    request
-        The request.
-    matches
-        For each device of the node, whether the request can select it; None while unknown.
-    count
-        How many devices the request needs.
-    all_devices
-        The indices of the devices of a request for all of them.
-    """
-
-    __slots__ = ("all_devices", "count", "index", "matches", "request")
-
-    def __init__(self, request: Request, index: int, n_devices: int) -> None:
-        self.request = request
-        self.index = index
-        """The place of the request in its claim."""
-        self.matches: list[bool | None] = [None] * n_devices
-        self.count = request.count
-        self.all_devices: list[int] = []
-
-
-class Choice:
-    """The alternatives of a prioritized list, and the one that is tried."""
-
-    __slots__ = ("alternatives", "chosen", "is_too_many")
-
-    def __init__(self, alternatives: tuple[Candidates, ...]) -> None:
-        self.alternatives = alternatives
-        self.chosen = 0
-        self.is_too_many = True
-        """Whether all alternatives tried so far failed for the number of devices alone."""
 
 
 class _ClaimEnd:
@@ -137,8 +107,8 @@ class Search:
     deadline
         Is asked at each step.
     prune
-        Whether devices are skipped that cannot be told apart from others that failed. What is found
-        does not depend on it.
+        Whether devices are skipped that cannot be told apart from others that failed, and what
+        cannot succeed for a reason that is simple to see. What is found does not depend on it.
 
     Notes
     -----
@@ -162,7 +132,11 @@ class Search:
         self._requests: list[list[Candidates | Choice]] = []
         self._stack: list[_ClaimEnd | Choice | _Place] = []
         self._prune = prune and _may_prune(claims)
+        self._in_use = in_use
         self._devices = TakenDevices(in_use, len(claims))
+        self._given_back = 0
+        self._patience: float = _PATIENCE if prune else _NEVER
+        self._ahead: Feasibility | None = None
 
     @property
     def taken(self) -> Sequence[Sequence[Taken]]:
@@ -192,6 +166,8 @@ class Search:
                 break
             self._deadline.check()
             outcome = self._resume(outcome)
+            if self._given_back >= self._patience and self._is_hopeless():
+                return False
         if outcome is Outcome.TOO_MANY:
             raise AllocationError("allocation max size exceeded")
         return outcome is Outcome.FOUND
@@ -218,17 +194,8 @@ class Search:
                 f"claim {claim.text}: number of requested devices {least} exceeds the claim limit "
                 f"of {MAX_RESULTS}"
             )
-        constraints: list[Constraint] = []
-        for index, each in enumerate(claim.claim.spec.devices.constraints):
-            constraint = constraint_of(each)
-            if constraint is None:
-                raise AllocationError(
-                    f"claim {claim.text}, constraint #{index}: empty constraint "
-                    "(unsupported constraint type?)"
-                )
-            constraints.append(constraint)
         self._requests.append(requests)
-        self._devices.constraints.append(constraints)
+        self._devices.constraints.append(_constraints_of(claim))
 
     def _checked(self, claim: ClaimRequests, request: Request, index: int) -> Candidates:
         if request.error is not None:
@@ -281,6 +248,8 @@ class Search:
                 claim, index = claim + 1, 0
                 continue
             request = requests[index]
+            if self._ahead is not None and self._ahead.is_hopeless(self._devices, claim, index):
+                return Outcome.FAILED
             if isinstance(request, Choice):
                 request.chosen, request.is_too_many = -1, True
                 self._stack.append(request)
@@ -332,6 +301,7 @@ class Search:
         if place.held is not None and outcome is not None:
             self._devices.give_back(place.held)
             place.held = None
+            self._given_back += 1
             if outcome is Outcome.TOO_MANY or place.candidates.request.is_all:
                 self._stack.pop()
                 return outcome
@@ -387,6 +357,51 @@ class Search:
 
     # --- what need not be tried ---------------------------------------------------------------
 
+    def _is_hopeless(self) -> bool:
+        """Return whether nothing can be found, and from now on ask that of parts of the search.
+
+        The answer is False where the search may end with an error instead.
+        """
+        self._patience = _NEVER
+        if self._may_fail() or not self._evaluate_all():
+            return False
+        none_taken = TakenDevices(self._in_use, len(self._claims))
+        none_taken.constraints.extend(map(_constraints_of, self._claims))
+        ahead = Feasibility(self._requests, self._pools, none_taken)
+        if self._prune:
+            self._devices.see_alike(ahead.looks(none_taken))
+            self._ahead = ahead if ahead.is_cheap else None
+        return ahead.is_hopeless(none_taken)
+
+    def _may_fail(self) -> bool:
+        """Return whether there may be an error that is not a selector's.
+
+        A claim may get too many devices, or a constraint may keep a device from a request for all.
+        """
+        for requests, constraints in zip(self._requests, self._devices.constraints, strict=True):
+            alternatives = [alternatives_of(each) for each in requests]
+            if sum(max(each.count for each in some) for some in alternatives) > MAX_RESULTS:
+                return True
+            if constraints and any(each.request.is_all for some in alternatives for each in some):
+                return True
+        return False
+
+    def _evaluate_all(self) -> bool:
+        """Evaluate what is left of the selectors, and return whether none of them fails."""
+        try:
+            for requests in self._requests:
+                for candidates in (each for some in requests for each in alternatives_of(some)):
+                    self._deadline.check()
+                    for index, device in enumerate(self._all):
+                        if index % _AT_ONCE == _AT_ONCE - 1:
+                            self._deadline.check()
+                        if not self._devices.is_allocated(candidates.request, device):
+                            self._selects(candidates, index, device)
+        except AllocationError:
+            # A deadline that has passed ends the search at its next step.
+            return False
+        return True
+
     def _is_worth_trying(self, place: _Place) -> bool:
         """Remember that a device failed, and return whether others may do better.
 
@@ -415,21 +430,36 @@ class Search:
         return False
 
 
+def _constraints_of(claim: ClaimRequests) -> list[Constraint]:
+    constraints: list[Constraint] = []
+    for index, each in enumerate(claim.claim.spec.devices.constraints):
+        constraint = constraint_of(each)
+        if constraint is None:
+            raise AllocationError(
+                f"claim {claim.text}, constraint #{index}: empty constraint "
+                "(unsupported constraint type?)"
+            )
+        constraints.append(constraint)
+    return constraints
+
+
 def _may_prune(claims: Sequence[ClaimRequests]) -> bool:
     """Return whether equal devices are interchangeable.
 
-    They are not for a request for all devices, which fails with an error or without one depending
-    on the device that is in its way, and not under a constraint of distinct values, which forgets
-    values whenever a device is given back.
+    They are not for a request for all devices under a constraint, which fails with an error or
+    without one depending on the device that is in its way, and not under a constraint of distinct
+    values, which forgets values whenever a device is given back.
     """
     for claim in claims:
-        for constraint in claim.claim.spec.devices.constraints:
-            if constraint.match_attribute is None:
-                return False
-        for request in claim.requests:
-            if isinstance(request, PrioritizedList):
-                if any(each.is_all for each in request.alternatives):
-                    return False
-            elif request.is_all:
-                return False
+        constraints = claim.claim.spec.devices.constraints
+        if any(each.match_attribute is None for each in constraints):
+            return False
+        if constraints and any(map(_has_all, claim.requests)):
+            return False
     return True
+
+
+def _has_all(request: Request | PrioritizedList) -> bool:
+    if isinstance(request, PrioritizedList):
+        return any(each.is_all for each in request.alternatives)
+    return request.is_all

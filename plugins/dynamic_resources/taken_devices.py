@@ -108,6 +108,7 @@ class TakenDevices:
         self._shares: dict[DeviceId, _Shares] = {}
         self._counters = CounterSums(in_use.counters)
         self._consumption: dict[tuple[Request, PooledDevice], Mapping[str, Amount] | None] = {}
+        self._looks: Mapping[PooledDevice, Hashable] | None = None
 
     # --- questions ----------------------------------------------------------------------------
 
@@ -117,6 +118,10 @@ class TakenDevices:
         if request.is_admin:
             return taken_for is not None and request.claim in taken_for
         return bool(taken_for) or device.id in self._allocated.devices
+
+    def is_allocated(self, request: Request, device: PooledDevice) -> bool:
+        """Return whether a request cannot have a device because another claim has it."""
+        return not request.is_admin and device.id in self._allocated.devices
 
     def has_capacity(self, request: Request, device: PooledDevice) -> bool:
         """Return whether the capacities of a device suffice for a request."""
@@ -154,12 +159,13 @@ class TakenDevices:
 
     def look(self, request: Request, device: PooledDevice) -> Hashable:
         """Return a value that is equal for devices which this search cannot tell apart now."""
+        look = device.look if self._looks is None else self._looks[device]
         used = self._allocated.consumed.get(device.id)
         if not (request.is_admin or device.is_shared or used):
-            return device.look
+            return look
         shares = self._shares.get(device.id)
         return (
-            device.look,
+            look,
             device.id in self._allocated.devices,
             frozenset(self._alone.get(device.id, ())),
             None if used is None else frozenset(used.items()),
@@ -167,6 +173,10 @@ class TakenDevices:
         )
 
     # --- changes ------------------------------------------------------------------------------
+
+    def see_alike(self, looks: Mapping[PooledDevice, Hashable]) -> None:
+        """Tell devices apart by these values from now on."""
+        self._looks = looks
 
     def take(self, request: Request, device: PooledDevice, pool: Pool) -> Taken | None:
         """Take a device that is free and that a request selects; None where it may not.

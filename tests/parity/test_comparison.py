@@ -78,9 +78,26 @@ def test_the_same_is_preempted_and_one_of_the_best_chosen(
     assert (not found) is same
 
 
-def test_only_one_of_them_may_run_out_of_time() -> None:
-    slow = {"error": f"node n1: {TIMED_OUT}"}
-    assert differences(slow, ANSWER) == differences(ANSWER, slow) == []
+SLOW = f'running "DynamicResources" filter plugin: node n1: {TIMED_OUT}'
+BROKEN = 'running "DynamicResources" filter plugin: no'
+
+
+@pytest.mark.parametrize(
+    ("errors", "berth", "same"),
+    [
+        pytest.param({"n1": SLOW}, ANSWER, True, id="berth is faster"),
+        pytest.param({"n1": SLOW}, {"error": SLOW}, True, id="both are slow"),
+        pytest.param({}, {"error": SLOW}, False, id="berth is slower"),
+        pytest.param({"n2": BROKEN}, {"error": SLOW}, False, id="berth is slower than an error"),
+        pytest.param({"n1": SLOW, "n2": BROKEN}, {"error": BROKEN}, True, id="beside an error"),
+        pytest.param({"n1": SLOW, "n2": BROKEN}, ANSWER, False, id="an error is overlooked"),
+    ],
+)
+def test_only_kube_scheduler_may_run_out_of_time(
+    errors: dict[str, str], berth: dict[str, object], same: bool
+) -> None:
+    oracle = {"error": next(iter(errors.values())), "errors": errors} if errors else ANSWER
+    assert (differences(oracle, berth) == []) is same
 
 
 def test_errors_are_the_same_whatever_they_say() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cache.objects import Toleration
+from plugins.dynamic_resources import search
 from plugins.dynamic_resources.deadline import Deadline
 from plugins.dynamic_resources.errors import AllocationError
 from plugins.framework.attempt_budget import AttemptBudget, AttemptBudgetExceededError
@@ -249,13 +250,22 @@ def test_devices_that_are_skipped_make_no_difference(cluster, claims):
     assert cluster.find(*claims) == cluster.find(*claims, prune=False)
 
 
+@settings(max_examples=200, deadline=None)
+@given(any_clusters(), any_claims())
+def test_looking_ahead_from_the_first_step_on_makes_no_difference(cluster, claims):
+    expected = cluster.find(*claims, prune=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_PATIENCE", 0)
+        assert cluster.find(*claims) == expected
+
+
 @settings(max_examples=50, deadline=None)
 @given(any_clusters(), any_claims())
 def test_a_search_changes_nothing(cluster, claims):
     state, allocator = cluster.state(), cluster.allocator(claims)
     before = (dict(state.devices), dict(state.shared), dict(state.consumed))
 
-    def search():
+    def search_again():
         try:
             found = allocator.allocate(HERE)
         except AllocationError as error:
@@ -264,8 +274,8 @@ def test_a_search_changes_nothing(cluster, claims):
             [(each.device, each.pool) for each in one.devices.results] for one in found
         ]
 
-    first = search()
-    assert search() == first
+    first = search_again()
+    assert search_again() == first
     assert (dict(state.devices), dict(state.shared), dict(state.consumed)) == before
 
 
@@ -320,6 +330,154 @@ def test_a_constraint_that_too_few_devices_meet_ends_soon():
     )
     claim = resource_claim().request("r", "gpu", count=9).match(f"{DRIVER}/x").build()
     assert steps(cluster, claim) < 400
+
+
+UNEQUAL = world(here(*(device(f"d{i}").attribute("x", i).attribute("y", i % 4) for i in range(16))))
+Y = f'device.attributes["{DRIVER}"].y'
+EVERY = [f"{X} != {100 + i}" for i in range(3)]
+"""Different selectors that match all devices."""
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        pytest.param(
+            resource_claim()
+            .request("r0", "gpu", count=3)
+            .request("r1", "gpu", f"{X} < 8", count=2)
+            .request("r2", "gpu", f"{X} > 4")
+            .request("r3", "gpu", f"{X} > 9")
+            .request("r4", "gpu", "false"),
+            id="no device for the last request",
+        ),
+        pytest.param(
+            resource_claim()
+            .request("r0", "gpu", count=3)
+            .request("r1", "gpu", f"{X} < 8", count=2)
+            .first_available(
+                "r2", alternative("a", "gpu", "false"), alternative("b", "gpu", f"{X} > 99")
+            ),
+            id="no device for any alternative",
+        ),
+        pytest.param(
+            resource_claim()
+            .request("r0", "gpu", EVERY[0], f"{X} != 9", count=7)
+            .request("r1", "gpu", EVERY[1], f"{X} != 8", count=6)
+            .request("r2", "gpu", EVERY[2], f"{X} != 7", count=4),
+            id="more devices than there are",
+        ),
+        pytest.param(
+            resource_claim()
+            .request("r0", "gpu", f"{X} != 9", count=5)
+            .request("r1", "gpu", f"{X} < 3", count=2)
+            .request("r2", "gpu", f"{X} < 3", count=2),
+            id="two requests for three devices",
+        ),
+        pytest.param(
+            resource_claim()
+            .request("r0", "gpu", f"{X} != 9", count=4)
+            .request("r1", "gpu", f"{X} >= 0", count=3)
+            .request("r2", "gpu", f"{X} != 3", count=2)
+            .match(f"{DRIVER}/y", "r1", "r2"),
+            id="too few devices with the same value",
+        ),
+        pytest.param(
+            resource_claim()
+            .request("r0", "gpu", f"{X} != 9", count=4)
+            .request("r1", "gpu", f"{X} != 8", count=4)
+            .request("r2", "gpu", "false")
+            .distinct(f"{DRIVER}/x"),
+            id="no device for the last request beside distinct values",
+        ),
+        pytest.param(
+            resource_claim()
+            .request("r0", "gpu", count=6)
+            .request("r1", "gpu", count=5)
+            .all_of("r2", "gpu", f"{X} > 9"),
+            id="all of too many devices",
+        ),
+        pytest.param(
+            resource_claim()
+            .request("r0", "gpu", f"{X} != 9", count=4)
+            .request("r1", "gpu", f"{X} < 5", count=3)
+            .request("r2", "gpu", f"{X} < 5", count=3, admin=True),
+            id="an admin's request beside another of the claim",
+        ),
+    ],
+)
+def test_what_cannot_succeed_ends_soon(claim):
+    assert steps(UNEQUAL, claim.build()) < 60
+
+
+@pytest.mark.parametrize(
+    ("cluster", "claims", "expected"),
+    [
+        pytest.param(
+            world(here(device("d").shared().capacity(m="2"))),
+            [resource_claim().request("r", "gpu", capacity={"m": "1"})
+             .request("q", "gpu", capacity={"m": "1"})],
+            [["r=pool/d", "q=pool/d"]],
+            id="requests share a device",
+        ),
+        pytest.param(
+            world(here("d")),
+            [resource_claim("a").request("r", "gpu"),
+             resource_claim("b").request("r", "gpu", admin=True)],
+            [["r=pool/d"], ["r=pool/d"]],
+            id="admins of several claims have the same device",
+        ),
+        pytest.param(
+            world(
+                here(*(device(f"d{i}").consumes("c", n=n) for i, n in enumerate("211")), name="s1")
+                .of_pool(slices=2),
+                here(name="s2").of_pool(slices=2).counters("c", n="2"),
+            ),
+            [resource_claim().request("r", "gpu").request("q", "gpu")],
+            [["r=pool/d1", "q=pool/d2"]],
+            id="devices that differ in the counters that they consume",
+        ),
+        pytest.param(
+            world(here(*(device(f"d{i}").shared().capacity(m=m) for i, m in enumerate("34")))),
+            [resource_claim().request("r", "gpu", capacity={"m": "1"})
+             .request("q", "gpu", capacity={"m": "3"}).request("p", "gpu", capacity={"m": "3"})],
+            [["r=pool/d1", "q=pool/d0", "p=pool/d1"]],
+            id="shared devices that differ in their capacity",
+        ),
+        pytest.param(
+            world(here(*(device(f"d{i}").attribute("x", x) for i, x in enumerate("abb")))),
+            [resource_claim().request("r", "gpu").request("q", "gpu").match(f"{DRIVER}/x")],
+            [["r=pool/d1", "q=pool/d2"]],
+            id="devices that differ in an attribute with a constraint",
+        ),
+    ],
+)  # fmt: skip
+def test_what_looks_hopeless_but_is_not(cluster, claims, expected, monkeypatch):
+    monkeypatch.setattr(search, "_PATIENCE", 0)
+    assert cluster.find(*(each.build() for each in claims)).devices == expected
+
+
+def test_what_has_come_to_nothing_is_noticed_on_the_way():
+    # The first device of r0 decides on a value of which r1 and r2 find too few.
+    devices = [device(f"d{i}").attribute("x", i).attribute("y", min(i // 5, 2)) for i in range(16)]
+    claim = resource_claim().request("r0", "gpu", f"{Y} < 3", count=2)
+    claim = claim.request("r1", "gpu", f"{X} != 9", count=2).request("r2", "gpu", f"{X} > 5")
+    claim = claim.request("r3", "gpu", f"{X} > 10").match(f"{DRIVER}/y").build()
+    cluster = world(here(*devices))
+    assert steps(cluster, claim, prune=False) > 200
+    assert steps(cluster, claim) < 60
+    assert cluster.find(claim) == cluster.find(claim, prune=False)
+
+
+def test_a_selector_that_fails_is_not_overlooked():
+    # r1 could be told to be hopeless, but kube-scheduler comes across d9 first.
+    devices = [device(f"d{i}").attribute("y", i) for i in range(9)]
+    cluster = world(here(*devices, device("d9")))
+    claim = resource_claim("c").request("r0", "gpu", f"{Y} >= 0", count=9)
+    claim = claim.request("r1", "gpu", "false")
+    found = cluster.find(claim.build())
+    assert found.devices is None
+    assert found.error == cluster.find(claim.build(), prune=False).error
+    assert "no such key: y" in found.error
 
 
 def test_the_devices_of_other_nodes_cost_nothing():
