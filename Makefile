@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # Measurements use the content of the image: no development dependencies, compiled bytecode.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: help install demo test parity cel hints schedules lint types imports house worlds bench bench-quick bench-report bench-gpu hostile waking soak e2e conformance failovers image manifests pins test-trixie code-map
+.PHONY: help install demo devices rivals test parity cel hints schedules lint types imports house worlds bench bench-quick bench-report bench-gpu hostile waking soak e2e conformance failovers image manifests pins test-trixie code-map
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -115,6 +115,12 @@ test-trixie: install ## Run the tests without a control plane on Debian 13, Pyth
 failovers: install ## Stop N leaders (20) under load, and check the audit log for writes of other replicas
 	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null
 	@$(RUN) python -m tests.scenarios.failovers --count $(or $(N),20)
+
+devices: install ## Allocate devices to PODS (2000) on NODES (500) while binds fail and the leader is killed
+	@$(RUN) python -m tests.devices faults $(if $(PODS),--pods $(PODS)) $(if $(NODES),--nodes $(NODES)) $(ARGS)
+
+rivals: install ## Let berth and kube-scheduler share a pool of devices for SECONDS (300; ARGS=--separated)
+	@$(RUN) python -m tests.devices rivals --seconds $(or $(SECONDS),300) $(ARGS)
 
 # A docker client without its daemon cannot build.
 BUILDER ?= $(shell docker info >/dev/null 2>&1 && echo docker || command -v podman || command -v buildah)

@@ -270,8 +270,9 @@ def _act(
     pods, live_pod, metrics = known.pods, known.watched.pods.get, setting.metrics
     binder = Binder(ports, slots, metrics.binding_abandoned)
     storage_writer = StorageWriter(ports)
+    claims = known.cluster.devices.claims
     claim_writer = ClaimWriter(
-        ports, known.cluster.devices.claims.stored, metrics.device_bindings.claim_created
+        ports, claims.stored, metrics.device_bindings.claim_created, claims.get
     )
     failures = FailureHandler(
         pods.queue, live_pod, reports.events, reports.statuses, metrics, clock.monotonic

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cache.label_selectors import NodeSelectorMatcher
     from cache.objects import ContainerExtendedResourceRequest, Node
     from plugins.dynamic_resources.allocator import Allocator
+    from plugins.framework.results import IntArray
     from plugins.framework.status import Status
 
 
@@ -70,6 +71,8 @@ class CycleClaims:
     counted_on
         The nodes that were counted: those that passed have no entry in ``by_node`` yet. None when
         each node was judged.
+    counted_scores
+        int (n_rows,): the scores of the nodes that were counted; None where all of them score 0.
     unavailable
         The indices of allocated claims that some node cannot use.
     by_node
@@ -89,6 +92,7 @@ class CycleClaims:
         "by_node",
         "claims",
         "counted_on",
+        "counted_scores",
         "judged",
         "reserved",
         "resources",
@@ -111,6 +115,7 @@ class CycleClaims:
         self.variants: dict[frozenset[str], Variant] = {}
         self.judged: dict[str, tuple[Node | None, Status]] = {}
         self.counted_on: Columns | None = None
+        self.counted_scores: IntArray | None = None
         self.unavailable: set[int] = set()
         self.by_node: dict[str, NodeAllocation] = {}
         self.reserved: dict[int, AllocationResult] = {}

@@ -67,12 +67,30 @@ class Countable(NamedTuple):
     needed: int
 
 
-def countable(claims: Sequence[ClaimRequests]) -> Countable | None:
-    """Return what claims ask for, or None where counting cannot decide.
+def countable(claims: Sequence[ClaimRequests]) -> tuple[Countable, ...]:
+    """Return the alternatives of what claims ask for; none where counting cannot decide.
 
     Counting can where all requests are for a number of devices, match the same devices and have no
-    constraint: whichever of the devices one of them takes, the others find as many.
+    constraint: whichever of the devices one of them takes, the others find as many. It also can for
+    a single request with alternatives: of those with enough devices, the first one is taken.
     """
+    if len(claims) == 1 and len(claims[0].requests) == 1:
+        (request,) = claims[0].requests
+        if isinstance(request, PrioritizedList):
+            return _countable_list(claims[0], request)
+    plain = _countable(claims)
+    return () if plain is None else (plain,)
+
+
+def _countable_list(claim: ClaimRequests, request: PrioritizedList) -> tuple[Countable, ...]:
+    if claim.claim.spec.devices.constraints:
+        return ()
+    if any(not _is_plain(each) or each.count > MAX_RESULTS for each in request.alternatives):
+        return ()
+    return tuple(Countable(_key(each), each, each.count) for each in request.alternatives)
+
+
+def _countable(claims: Sequence[ClaimRequests]) -> Countable | None:
     found: Countable | None = None
     for claim in claims:
         if claim.claim.spec.devices.constraints:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from plugins.dynamic_resources.allocator import Allocator
 from plugins.dynamic_resources.binding_conditions import (
     DeviceBindingFailedError,
@@ -27,8 +29,10 @@ from plugins.dynamic_resources.errors import (
 from plugins.dynamic_resources.extended_resources import device_requests, with_requests
 from plugins.dynamic_resources.free_devices import FreeDevices, countable
 from plugins.dynamic_resources.pools import PoolIndex
+from plugins.dynamic_resources.scoring import MAX_ALTERNATIVES
 from plugins.dynamic_resources.selector_cache import SelectorCache
 from plugins.framework.status import SUCCESS, Status, unresolvable
+from plugins.required_node_affinity import any_term_mask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from cache.objects import ContainerExtendedResourceRequest, Node, Pod
     from plugins.dynamic_resources.cycle_claims import CycleClaims
     from plugins.dynamic_resources.device_report import DeviceReport
+    from plugins.dynamic_resources.free_devices import Countable
     from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.handle import Handle
     from plugins.framework.results import BoolArray
@@ -93,6 +98,8 @@ class NodeVerdictMaker:
     ) -> tuple[BoolArray, BoolArray] | None:
         """Return which nodes have enough free devices, and which have to be judged one by one.
 
+        The scores of these nodes are stored in ``cycle`` if the claims have alternatives.
+
         Returns
         -------
         bool (n_nodes,) twice, or None when counting cannot decide.
@@ -111,15 +118,63 @@ class NodeVerdictMaker:
             return None
         if cycle.special is not None and cycle.special.spec.devices.requests:
             return None
-        wanted = countable(self._variant_for(cycle, pod, resources).allocator.requests)
-        if wanted is None:
+        alternatives = countable(self._variant_for(cycle, pod, resources).allocator.requests)
+        if not alternatives:
             return None
-        enough, unsure = map(nodes.take, free.enough(wanted, budget))
+        enough, unsure = self._first_enough(free, alternatives, cycle, budget)
+        enough, unsure = nodes.take(enough), nodes.take(unsure)
         for each in resources:
             # Where a device plugin provides one of them, fewer devices are wanted.
             unsure |= nodes.allocatable(each) != 0
         cycle.counted_on = nodes.columns
         return enough & ~unsure, unsure
+
+    def _first_enough(
+        self,
+        free: FreeDevices,
+        alternatives: Sequence[Countable],
+        cycle: CycleClaims,
+        budget: AttemptBudget,
+    ) -> tuple[BoolArray, BoolArray]:
+        """Return the rows with enough devices for an alternative, and those to be searched."""
+        enough, unsure = free.enough(alternatives[0], budget)
+        if alternatives[0].request.alternative:
+            cycle.counted_scores = np.where(enough, MAX_ALTERNATIVES, 0)
+            for index, wanted in enumerate(alternatives[1:], start=1):
+                also, also_unsure = free.enough(wanted, budget)
+                undecided = ~(enough | unsure)
+                cycle.counted_scores[undecided & also] = MAX_ALTERNATIVES - index
+                enough = enough | (undecided & also)
+                unsure = unsure | (undecided & also_unsure)
+        return enough, unsure
+
+    def usable(
+        self, cycle: CycleClaims, nodes: NodesView, budget: AttemptBudget
+    ) -> BoolArray | None:
+        """Return bool (n_nodes,): the nodes that can use the pod's claims, which have allocations.
+
+        The claims that some node cannot use are stored in ``cycle``.
+
+        Returns
+        -------
+        None when one of the claims has no allocation.
+        """
+        if cycle.special is not None or any(cycle.to_allocate()):
+            return None
+        usable = np.ones(len(nodes), dtype=np.bool_)
+        now_s = self._handle.claim_writer.now_s()
+        for index, claim in enumerate(cycle.claims):
+            matcher = cycle.available.get(index)
+            if self._has_failed(claim, now_s):
+                mask = np.zeros(len(nodes), dtype=np.bool_)
+            elif matcher is not None:
+                mask = any_term_mask(matcher, nodes, budget)
+            else:
+                continue
+            if not mask.all():
+                cycle.unavailable.add(index)
+            usable &= mask
+        return usable
 
     def explain_devices(
         self, cycle: CycleClaims, pod: Pod, nodes: Sequence[Node]

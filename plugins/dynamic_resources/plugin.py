@@ -30,7 +30,12 @@ from plugins.dynamic_resources.claims_of_pod import (
 from plugins.dynamic_resources.cycle_claims import CycleClaims
 from plugins.dynamic_resources.extended_resources import find_special_claim, new_special_claim
 from plugins.dynamic_resources.hints import ClaimHints
-from plugins.dynamic_resources.node_verdicts import NO_DEVICES, NodeVerdictError, NodeVerdictMaker
+from plugins.dynamic_resources.node_verdicts import (
+    NO_DEVICES,
+    NOT_AVAILABLE,
+    NodeVerdictError,
+    NodeVerdictMaker,
+)
 from plugins.dynamic_resources.scoring import raw_score
 from plugins.framework.cycle_state import StateKey
 from plugins.framework.interfaces import (
@@ -214,6 +219,9 @@ class DynamicResources(
         cycle = state.get(_CLAIMS)
         if not cycle:
             return ALL_PASS
+        usable = self._verdicts.usable(cycle, nodes, state.budget)
+        if usable is not None:
+            return NodeVerdicts(usable, status=NOT_AVAILABLE)
         counted = self._verdicts.count(cycle, info.pod, nodes, state.budget)
         which = np.zeros(len(nodes), dtype=np.intp)
         if counted is None:
@@ -317,19 +325,26 @@ class DynamicResources(
     # --- scoring ------------------------------------------------------------------------------
 
     def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
-        """Score all nodes. *Cost*: none for claims that were counted, which score 0 everywhere."""
+        """Score all nodes. *Cost*: a pass over the nodes where their devices were counted."""
         cycle = state.get(_CLAIMS)
-        if not cycle or not cycle.by_node:
+        if cycle and cycle.by_node:
+            return super().score(state, info, nodes)
+        if not cycle or cycle.counted_scores is None:
             return np.zeros(len(nodes), dtype=np.int64)
-        return super().score(state, info, nodes)
+        return nodes.take(cycle.counted_scores)
 
     def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
         """Return how early in their lists the alternatives stand that were found on the node."""
         cycle = state.get(_CLAIMS)
-        found = cycle.by_node.get(node_info.name) if cycle else None
-        if cycle is None or found is None:
+        if not cycle:
             return 0
-        return raw_score(cycle.claims, found.results)
+        found = cycle.by_node.get(node_info.name)
+        if found is not None:
+            return raw_score(cycle.claims, found.results)
+        if cycle.counted_scores is None or cycle.counted_on is None:
+            return 0
+        row = cycle.counted_on.row_of.get(node_info.name)
+        return 0 if row is None else int(cycle.counted_scores[row])
 
     def normalize(self, state: CycleState, info: PodInfo, scores: IntArray) -> IntArray:
         """Stretch the scores to 0..100."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from scheduler.api_writes.settle import NO_MAX_PAUSE, Failure, settle, why_given_up
+from scheduler.api_writes.settle import AGAIN, NO_MAX_PAUSE, Failure, settle, why_given_up
 from scheduler.api_writes.volume_writer import ObjectApi
 from scheduler.client.errors import Action
 from scheduler.kinds import RESOURCE_CLAIMS
@@ -27,7 +27,17 @@ MAX_RETRIES: Final = 6
 
 
 class ClaimWriteError(Exception):
-    """A claim cannot be written; the message is kube-scheduler's."""
+    """A claim cannot be written; the message is kube-scheduler's.
+
+    Attributes
+    ----------
+    is_refused
+        Whether the reason is what was to be written, and not that the API server did not answer.
+    """
+
+    def __init__(self, message: str, *, is_refused: bool = False) -> None:
+        super().__init__(message)
+        self.is_refused = is_refused
 
 
 class ClaimConflictError(Exception):
@@ -137,7 +147,8 @@ class ClaimPatcher:
         if isinstance(end, Failure):
             if end.action is Action.CONFLICT:
                 raise ClaimConflictError(doing, end.error, latest)
-            raise write_failed(doing, claim, end.error) from end.error
+            refused = end.action not in AGAIN
+            raise write_failed(doing, claim, end.error, is_refused=refused) from end.error
         self.stored(end)
         return end
 
@@ -161,6 +172,8 @@ def key_of(claim: ResourceClaim) -> str:
     return f"{claim.metadata.namespace}/{claim.metadata.name}"
 
 
-def write_failed(doing: str, claim: ResourceClaim, error: ApiError) -> ClaimWriteError:
+def write_failed(
+    doing: str, claim: ResourceClaim, error: ApiError, *, is_refused: bool = False
+) -> ClaimWriteError:
     """Return the error of a write."""
-    return ClaimWriteError(f"{doing} claim {key_of(claim)}: {error.message}")
+    return ClaimWriteError(f"{doing} claim {key_of(claim)}: {error.message}", is_refused=is_refused)

@@ -21,7 +21,6 @@ deleteClaim) (1.36).
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
@@ -35,6 +34,12 @@ from scheduler.api_writes.claim_patcher import (
     ClaimWriteError,
     key_of,
     write_failed,
+)
+from scheduler.api_writes.claim_reservations import (
+    CONFLICT_PAUSE_S,
+    CONFLICT_TRIES,
+    FINALIZER,
+    ClaimReservations,
 )
 from scheduler.api_writes.settle import Failure
 from scheduler.client.errors import Action
@@ -51,13 +56,6 @@ if TYPE_CHECKING:
 
     _Write: TypeAlias = Coroutine[Any, Any, None]
 
-
-FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-
-CONFLICT_TRIES: Final = 5
-CONFLICT_PAUSE_S: Final = 0.01
-"""How often a claim is written that others change meanwhile, and the pause between two tries.
-Source: k8s.io/client-go util/retry, DefaultRetry (0.36)."""
 
 AT_ONE_TIME: Final = 16
 """Releases and deletions under way at one time: nobody waits for them."""
@@ -90,6 +88,8 @@ class ClaimWriter:
         Receives each claim that a write returned.
     created
         Counts a special claim that was created (``success``) or could not be (``failure``).
+    newest
+        Returns the newest known version of the claim with a namespace and a name.
 
     Notes
     -----
@@ -102,12 +102,17 @@ class ClaimWriter:
         ports: Ports[ClaimApi],
         stored: Callable[[ResourceClaim], object],
         created: Callable[[str], object] = lambda status: None,
+        newest: Callable[[str, str], ResourceClaim | None] = lambda namespace, name: None,
     ) -> None:
         self._api = ports.api
         self._rng = ports.rng
         self._sleep = ports.executor.sleep
         self._wall = ports.clock.wall
         self._patcher = ClaimPatcher(ports, stored)
+        self._known = newest
+        self._reservations = ClaimReservations(
+            ports, self._patcher, self._newest, self._release_now
+        )
         self._created = created
         self._loop = ports.executor.loop
         self._inbox: LoopInbox[_Later] = LoopInbox(self._loop, self._begin)
@@ -138,75 +143,22 @@ class ClaimWriter:
         ClaimWriteError
             When the claim is gone, was allocated or deallocated by others, or cannot be written.
         """
-        for tries in count(1):
-            try:
-                return await self._reserve_once(claim, pod, allocation)
-            except ClaimConflictError as conflict:
-                if tries >= CONFLICT_TRIES:
-                    raise write_failed(conflict.doing, claim, conflict.error) from conflict.error
-                claim = _still_there(claim, conflict.found)
-            await self._sleep(CONFLICT_PAUSE_S)
-        raise AssertionError("count() has no end")
-
-    async def _reserve_once(
-        self, claim: ResourceClaim, pod: Pod, allocation: AllocationResult | None
-    ) -> ResourceClaim:
-        if claim.metadata.deletion_timestamp is not None:
-            raise _changed("deleted", claim)
         if allocation is not None:
-            if claim.status.allocation is None and FINALIZER not in claim.metadata.finalizers:
-                claim = await self._add_finalizer(claim)
-            if claim.status.allocation is not None:
-                raise _changed("allocated", claim)
-        elif claim.status.allocation is None:
-            raise _changed("deallocated", claim)
-        doing = "add reservation to" if allocation is None else "add allocation and reservation to"
-        status = self._reserved_status(claim, pod, allocation)
-        uid, pod_uid = claim.metadata.uid, pod.metadata.uid
+            return await self._reservations.allocate(claim, pod, allocation)
+        return await self._reservations.join(claim, pod)
 
-        def is_written(found: ResourceClaim) -> bool:
-            return (
-                found.metadata.uid == uid
-                and found.status.allocation is not None
-                and any(consumer.uid == pod_uid for consumer in found.status.reserved_for)
-            )
-
-        return await self._patcher.write(doing, claim, {"status": status}, is_written, "status")
-
-    def _reserved_status(
-        self, claim: ResourceClaim, pod: Pod, allocation: AllocationResult | None
-    ) -> dict[str, Any]:
-        """Return what changes in the status of a claim."""
-        consumer = {"resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid}
-        reserved = [msgspec.to_builtins(each) for each in claim.status.reserved_for]
-        status: dict[str, Any] = {"reservedFor": [*reserved, consumer]}
-        known = claim.status.allocation
-        if allocation is not None:
-            status["allocation"] = {
-                **msgspec.to_builtins(allocation),
-                "allocationTimestamp": self._timestamp(),
-            }
-        elif known is not None and known.allocation_timestamp is None:
-            status["allocation"] = {"allocationTimestamp": self._timestamp()}
-        return status
-
-    async def _add_finalizer(self, claim: ResourceClaim) -> ResourceClaim:
-        metadata = claim.metadata
-        patch = {"metadata": {"finalizers": [*metadata.finalizers, FINALIZER]}}
-
-        def is_written(found: ResourceClaim) -> bool:
-            return found.metadata.uid == metadata.uid and FINALIZER in found.metadata.finalizers
-
-        return await self._patcher.write("add finalizer to", claim, patch, is_written)
-
-    def _timestamp(self) -> str:
-        return datetime.fromtimestamp(int(self._wall()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    def _newest(self, claim: ResourceClaim) -> ResourceClaim:
+        known = self._known(claim.metadata.namespace, claim.metadata.name)
+        return claim if known is None or known.metadata.uid != claim.metadata.uid else known
 
     # --- after a failure ----------------------------------------------------------------------
 
     def release_soon(self, claim: ResourceClaim, pod_uid: str) -> None:
         """Remove the reservation of a pod; the allocation stays. A failure is logged."""
         self._put(claim, "release claim", lambda: self._release(claim, pod_uid))
+
+    def _release_now(self, claim: ResourceClaim, pod_uid: str) -> None:
+        self._begin(_Later(claim, "release claim", lambda: self._release(claim, pod_uid)))
 
     def deallocate_soon(self, claim: ResourceClaim) -> None:
         """Deallocate a claim that nobody else changed meanwhile. A failure is logged."""
@@ -275,7 +227,14 @@ class ClaimWriter:
                 strategic=True,
             )
 
-        end = await self._patcher.settled(attempt)
+        async def is_released(failure: Failure) -> ResourceClaim | None:
+            found = await self._api.get_object(RESOURCE_CLAIMS, metadata.namespace, metadata.name)
+            if found is None or found.metadata.uid != metadata.uid:
+                return None
+            is_user = any(each.uid == pod_uid for each in found.status.reserved_for)
+            return None if is_user else found
+
+        end = await self._patcher.settled(attempt, is_released)
         if isinstance(end, Failure):
             if end.action is not Action.GONE:
                 raise write_failed("release", claim, end.error)
@@ -400,22 +359,3 @@ class ClaimWriter:
                 claim=key_of(later.claim),
                 error=str(error),
             )
-
-
-def _changed(how: str, claim: ResourceClaim) -> ClaimWriteError:
-    where = "" if how == "deleted" else " elsewhere"
-    return ClaimWriteError(f"claim {key_of(claim)} got {how}{where} in the meantime")
-
-
-def _still_there(claim: ResourceClaim, found: ResourceClaim | None) -> ResourceClaim:
-    """Return the newest version of a claim after a conflict.
-
-    Differs: kube-scheduler goes on with another claim that was created under the name.
-    """
-    name = claim.metadata.name
-    if found is None:
-        why = f'resourceclaims.resource.k8s.io "{name}" not found'
-        raise ClaimWriteError(f"get updated claim {key_of(claim)} after conflict: {why}")
-    if found.metadata.uid != claim.metadata.uid:
-        raise _changed("deleted", claim)
-    return found

@@ -37,9 +37,18 @@ class Replica:
     ----------
     kubeconfig
         Without one, a new one of berth's service account.
+    times
+        Of its lease.
     """
 
-    def __init__(self, plane: ControlPlane, number: int, *, kubeconfig: Path | None = None) -> None:
+    def __init__(
+        self,
+        plane: ControlPlane,
+        number: int,
+        *,
+        kubeconfig: Path | None = None,
+        times: ElectionTimes = TIMES,
+    ) -> None:
         self.number = number
         kubeconfig = kubeconfig or own_kubeconfig(plane, number)
         config = {
@@ -47,9 +56,9 @@ class Replica:
             "kind": "KubeSchedulerConfiguration",
             "clientConnection": {"kubeconfig": str(kubeconfig)},
             "leaderElection": {
-                "leaseDuration": f"{TIMES.lease_s}s",
-                "renewDeadline": f"{TIMES.renew_s}s",
-                "retryPeriod": f"{TIMES.retry_s}s",
+                "leaseDuration": f"{times.lease_s}s",
+                "renewDeadline": f"{times.renew_s}s",
+                "retryPeriod": f"{times.retry_s}s",
                 "resourceNamespace": NAMESPACE,
             },
         }

@@ -204,6 +204,69 @@ def test_counting_says_what_the_search_says(devices, used, wanted, is_shared) ->
     assert singly == cycle.said
 
 
+KINDS = st.lists(st.sampled_from(["big", "mid", "small", "taken big", "shared mid"]), max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(KINDS, min_size=3, max_size=3), st.lists(st.integers(1, 2), min_size=3, max_size=3))
+def test_counted_alternatives_are_those_of_the_search(nodes, counts) -> None:
+    names = ("n1", "n2", "n3")
+    world = three_classes(DeviceWorld(*names))
+    for name, kinds in zip(names, nodes, strict=True):
+        published = [sized(f"d{i}", kind.split()[-1]) for i, kind in enumerate(kinds)]
+        world.local(
+            name,
+            *(
+                each.shared() if kind.startswith("shared") else each
+                for each, kind in zip(published, kinds, strict=True)
+            ),
+        )
+        for index, kind in enumerate(kinds):
+            if kind.startswith("taken"):
+                held = resource_claim(f"{name}-{index}")
+                world.claim(held.allocated(allocated(f"d{index}", pool=name), nodes=name))
+    asked = [
+        alternative(kind, kind, count=count)
+        for kind, count in zip(("big", "mid", "small"), counts, strict=True)
+    ]
+    world.claim(resource_claim("c").first_available("r", *asked))
+    cycle = world.cycle(WEB)
+    scores = {name: raw for name, (raw, _) in cycle.scores().items()}
+    state = CycleState()
+    world.plugin.pre_filter(state, cycle.info, world.nodes)
+    infos = world.nodes.node_infos()
+    singly = {each.name: world.plugin.filter_one(state, cycle.info, each) for each in infos}
+    assert singly == cycle.said
+    assert scores == {
+        each.name: world.plugin.score_one(state, cycle.info, each)
+        for each in infos
+        if singly[each.name].is_success
+    }
+
+
+WHERE = st.sampled_from(["", "n1", "n2", "gone"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(WHERE, min_size=1, max_size=3), st.booleans())
+def test_allocated_claims_are_judged_on_all_nodes_at_once(where, is_late) -> None:
+    world = DeviceWorld("n1", "n2", "n3")
+    asks = pod("web")
+    for index, name in enumerate(where):
+        taken = allocated("d", pool=f"p{index}", conditions=("ready",))
+        claim = resource_claim(f"c{index}").request("r", "gpu")
+        world.claim(claim.allocated(taken, nodes=name or None, at=STAMP))
+        asks = asks.resource_claim(f"r{index}", f"c{index}")
+    if is_late:
+        world.now_s += 601
+    cycle = world.cycle(asks)
+    state = CycleState()
+    world.plugin.pre_filter(state, cycle.info, world.nodes)
+    infos = world.nodes.node_infos()
+    singly = {each.name: world.plugin.filter_one(state, cycle.info, each) for each in infos}
+    assert singly == cycle.said
+
+
 # --- after the nodes --------------------------------------------------------------------------
 
 

@@ -41,6 +41,9 @@ CLASSES = (
 NAMES = ("n1", "n2", "n3")
 SELECTORS = SelectorCache()
 ONE = resource_claim("asked").request("r", "gpu")
+LIST = resource_claim("asked").first_available(
+    "r", alternative("s", "gpu"), alternative("t", "any", count=2)
+)
 
 
 class World:
@@ -80,8 +83,7 @@ class World:
     def counted(self, *claims: ResourceClaim) -> dict[str, bool | None]:
         """Return by node whether there are enough devices; None for what has to be searched."""
         self.counting.follow()
-        wanted = countable(self.read(*claims))
-        assert wanted is not None
+        (wanted,) = countable(self.read(*claims))
         enough, unsure = self.counting.enough(wanted, UNLIMITED)
         return {
             info.name: None if unsure[row] else bool(enough[row])
@@ -160,7 +162,12 @@ def test_what_is_counted(claims: tuple[ResourceClaimBuilder, ...], expected: boo
         pytest.param(resource_claim().all_of("r", "gpu"), id="all"),
         pytest.param(resource_claim().request("r", "gpu", admin=True), id="admin"),
         pytest.param(resource_claim().request("r", "gpu", capacity={"m": "1"}), id="capacity"),
-        pytest.param(resource_claim().first_available("r", alternative("s", "gpu")), id="list"),
+        pytest.param(LIST.request("q", "gpu"), id="list and request"),
+        pytest.param(LIST.match("gpu.example.com/numa"), id="list with a constraint"),
+        pytest.param(
+            resource_claim().first_available("r", alternative("s", "gpu", count=33)),
+            id="alternative beyond the limit",
+        ),
         pytest.param(ONE.match("gpu.example.com/numa"), id="constraint"),
         pytest.param(ONE.request("q", "any"), id="different requests"),
         pytest.param(resource_claim().request("r", "gone"), id="no such class"),
@@ -168,7 +175,16 @@ def test_what_is_counted(claims: tuple[ResourceClaimBuilder, ...], expected: boo
     ],
 )
 def test_what_counting_cannot_decide(claim: ResourceClaimBuilder) -> None:
-    assert countable(small_world("a").read(claim.build())) is None
+    assert countable(small_world("a").read(claim.build())) == ()
+
+
+def test_each_alternative_of_a_single_request_is_counted() -> None:
+    claim = LIST.build()
+    alternatives = countable(small_world("a").read(claim))
+    assert [(each.request.alternative, each.needed) for each in alternatives] == [
+        ("s", 1),
+        ("t", 2),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -203,8 +219,7 @@ def test_an_attempt_that_runs_out_goes_on_where_it_stopped() -> None:
         world.put_node(f"n{number}")
         world.put_slice(local(f"s{number}", "a", on=f"n{number}"))
     world.counting.follow()
-    wanted = countable(world.read(ONE.build()))
-    assert wanted is not None
+    (wanted,) = countable(world.read(ONE.build()))
     attempts = 0
     while True:
         ticks = iter(range(1000))

@@ -242,6 +242,20 @@ def test_a_release_removes_one_reservation_and_keeps_the_allocation() -> None:
     assert scene.stored[-1].status.reserved_for[0].name == "other"
 
 
+def test_a_release_whose_answer_was_lost_is_written_once() -> None:
+    scene = Scene(TAKEN.reserved_for(OTHER, WEB))
+    scene.api.faults.append((LOST, True))
+
+    async def act(writer: ClaimWriter, claim: Any) -> None:
+        writer.release_soon(claim, WEB.metadata.uid)
+        await asyncio.sleep(0)
+        await writer.settled(claim.metadata.uid)
+
+    scene.run(act)
+    assert scene.api.requests == [("PATCH", "resourceclaims/status", "c")]
+    assert [each.name for each in scene.stored[-1].status.reserved_for] == ["other"]
+
+
 def test_a_deallocation_empties_the_status() -> None:
     scene = Scene(TAKEN.reserved_for(WEB))
     scene.run(lambda writer, claim: writer.deallocate(claim, WEB.metadata.uid))
