@@ -272,7 +272,7 @@ def _act(
     storage_writer = StorageWriter(ports)
     claims = known.cluster.devices.claims
     claim_writer = ClaimWriter(
-        ports, claims.stored, metrics.device_bindings.claim_created, claims.get
+        ports, claims.stored, metrics.device_bindings.claim_created, claims.get, slots.release
     )
     failures = FailureHandler(
         pods.queue, live_pod, reports.events, reports.statuses, metrics, clock.monotonic

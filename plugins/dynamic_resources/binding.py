@@ -51,6 +51,9 @@ CAUGHT_UP_WITHIN_S: Final = 1.0
 """How long binding waits until the watch shows its write, and all earlier ones of others with it.
 Longer than any watch needs that works; a broken one shall not hold up the pod."""
 
+BRIEFLY_S: Final = 0.5
+"""A binding that waits for longer lets others go ahead."""
+
 _A_MOMENT_S: Final = 0.001
 
 
@@ -277,7 +280,8 @@ class PodBinding:
         if condition():
             return True
         loop, changed = asyncio.get_running_loop(), asyncio.Event()
-        deadline = loop.time() + timeout_s
+        began = loop.time()
+        deadline = began + timeout_s
 
         def wake() -> None:
             loop.call_soon_threadsafe(changed.set)
@@ -294,6 +298,10 @@ class PodBinding:
                 left = deadline - loop.time()
                 if left <= 0:
                     return False
+                if loop.time() - began >= BRIEFLY_S:
+                    self._writer.only_waits(self._pod.metadata.uid)
+                else:
+                    left = min(left, BRIEFLY_S)
                 pause = left if next_s is None else min(left, next_s())
                 with suppress(TimeoutError):
                     async with asyncio.timeout(pause):

@@ -20,6 +20,7 @@ from cache.label_selectors import compile_node_selector
 from plugins import names
 from plugins.dynamic_resources.args import DynamicResourcesArgs
 from plugins.dynamic_resources.binding import PodBinding
+from plugins.dynamic_resources.binding_conditions import conditional_results
 from plugins.dynamic_resources.claims_of_pod import (
     FINALIZER,
     ClaimsNotReadyError,
@@ -421,7 +422,10 @@ class DynamicResources(
 
     def pre_bind_pre_flight(self, state: CycleState, info: PodInfo, node_name: str) -> PreFlight:
         """Return Skip unless the pod has claims; other plugins may run meanwhile."""
-        return PreFlight(allow_parallel=True) if state.get(_CLAIMS) else SKIP_PRE_BIND
+        cycle = state.get(_CLAIMS)
+        if not cycle:
+            return SKIP_PRE_BIND
+        return PreFlight(allow_parallel=True, is_brief=not _has_conditions(cycle))
 
     async def pre_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
         """Write the claims, and wait until their devices are ready.
@@ -443,6 +447,14 @@ class DynamicResources(
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the events: changes of nodes, claims, classes, slices and generated claims."""
         return ClaimHints(lambda: self.handle.devices.claims.get).registrations()
+
+
+def _has_conditions(cycle: CycleClaims) -> bool:
+    """Return whether the binding has to wait for conditions of devices."""
+    new = (each.devices.results for each in cycle.reserved.values())
+    return any(conditional_results(cycle.claims)) or any(
+        result.binding_conditions for results in new for result in results
+    )
 
 
 def _error(why: str) -> Status:

@@ -52,6 +52,7 @@ class CycleState:
         "skip_filter",
         "skip_pre_bind",
         "skip_score",
+        "waits_in_pre_bind",
     )
 
     def __init__(self, budget: AttemptBudget = UNLIMITED) -> None:
@@ -66,6 +67,8 @@ class CycleState:
         """Names of plugins whose PreBindPreFlight said Skip."""
         self.parallel_pre_bind: set[str] = set()
         """Names of plugins whose PreBindPreFlight allows others beside it."""
+        self.waits_in_pre_bind = False
+        """Whether a PreBind may wait for more than its own requests."""
         self.marks: list[Mark] | None = None
         """What has ended when in this cycle; None where nobody measures, as in every what-if."""
 
@@ -98,6 +101,7 @@ class CycleState:
         self.skip_filter = set()
         self.skip_score = set()
         self.skip_pre_bind = set()
+        self.waits_in_pre_bind = False
 
     def copy(self) -> CycleState:
         """Return a state for a what-if, in which each value is cloned by its key's rule."""
@@ -110,4 +114,5 @@ class CycleState:
         twin.skip_score = set(self.skip_score)
         twin.skip_pre_bind = set(self.skip_pre_bind)
         twin.parallel_pre_bind = set(self.parallel_pre_bind)
+        twin.waits_in_pre_bind = self.waits_in_pre_bind
         return twin

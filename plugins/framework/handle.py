@@ -171,6 +171,10 @@ class ClaimWriter(Protocol):
         """Wait until nothing is left to be written soon of the claim with a UID."""
         ...
 
+    def only_waits(self, pod_uid: str) -> None:
+        """Let other bindings go ahead of a pod's that waits for more than its own requests."""
+        ...
+
     def release_soon(self, claim: ResourceClaim, pod_uid: str) -> None:
         """Remove the reservation of a pod; the allocation stays."""
         ...

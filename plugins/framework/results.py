@@ -115,13 +115,19 @@ class PreFlight:
         an Error. A rejection is taken for an Error: the pod had its filters.
     allow_parallel
         Whether :meth:`pre_bind` may run at the same time as that of other plugins that allow it.
+    is_brief
+        Whether :meth:`pre_bind` takes as long as its requests do. Then the binding keeps its slot,
+        so that not more of them run than the API server answers, and no node is nominated.
     """
 
-    __slots__ = ("allow_parallel", "status")
+    __slots__ = ("allow_parallel", "is_brief", "status")
 
-    def __init__(self, status: Status = SUCCESS, *, allow_parallel: bool = False) -> None:
+    def __init__(
+        self, status: Status = SUCCESS, *, allow_parallel: bool = False, is_brief: bool = False
+    ) -> None:
         self.status = status
         self.allow_parallel = allow_parallel
+        self.is_brief = is_brief
 
 
 PRE_BIND = PreFlight()

@@ -12,7 +12,7 @@ from scheduler.client.errors import Action
 from scheduler.kinds import RESOURCE_CLAIMS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from cache.device_objects import ResourceClaim
     from scheduler.client.errors import ApiError
@@ -94,17 +94,25 @@ class ClaimPatcher:
         The outside; ``rng`` is for the delays between attempts.
     stored
         Receives each claim that a write returned.
+    only_waits
+        Receives the UID of each pod whose binding waits for the next attempt at a write.
 
     Notes
     -----
     *Concurrency*: confined to the I/O loop; any number of writes at a time.
     """
 
-    def __init__(self, ports: Ports[ClaimApi], stored: Callable[[ResourceClaim], object]) -> None:
+    def __init__(
+        self,
+        ports: Ports[ClaimApi],
+        stored: Callable[[ResourceClaim], object],
+        only_waits: Callable[[str], object],
+    ) -> None:
         self._api = ports.api
         self._rng = ports.rng
         self._sleep = ports.executor.sleep
         self.stored = stored
+        self._only_waits = only_waits
 
     async def write(
         self,
@@ -113,8 +121,14 @@ class ClaimPatcher:
         patch: Mapping[str, Any],
         is_written: Callable[[ResourceClaim], bool],
         subresource: str = "",
+        pods: Callable[[], Iterable[str]] = tuple,
     ) -> ResourceClaim:
         """Patch a claim over the version that it was read at, and return it as it is then.
+
+        Parameters
+        ----------
+        pods
+            Returns the UIDs of the pods whose bindings wait for it.
 
         Raises
         ------
@@ -143,7 +157,7 @@ class ClaimPatcher:
             latest = await self._api.get_object(RESOURCE_CLAIMS, metadata.namespace, metadata.name)
             return latest if latest is not None and is_written(latest) else None
 
-        end = await self.settled(attempt, took_effect)
+        end = await self.settled(attempt, took_effect, pods)
         if isinstance(end, Failure):
             if end.action is Action.CONFLICT:
                 raise ClaimConflictError(doing, end.error, latest)
@@ -156,12 +170,19 @@ class ClaimPatcher:
         self,
         attempt: Callable[[], Awaitable[R]],
         took_effect: Callable[[Failure], Awaitable[R | None]] | None = None,
+        pods: Callable[[], Iterable[str]] = tuple,
     ) -> R | Failure:
         """Send a write until it is settled; return its result, or the last failure."""
+
+        async def pause(seconds: float) -> None:
+            for uid in pods():
+                self._only_waits(uid)
+            await self._sleep(seconds)
+
         return await settle(
             attempt,
             lambda failure: why_given_up(failure, MAX_RETRIES + 1, max_pause_s=NO_MAX_PAUSE),
-            self._sleep,
+            pause,
             self._rng,
             took_effect,
         )

@@ -31,7 +31,7 @@ from scheduler.api_writes.claim_patcher import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from cache.device_objects import AllocationResult, ResourceClaim
     from cache.objects import Pod
@@ -78,6 +78,8 @@ class ClaimReservations:
         Returns the newest known version of a claim.
     release
         Removes the reservation of a pod that no longer waits for it.
+    only_waits
+        Receives the UID of each pod whose binding waits for the next attempt at a write.
 
     Notes
     -----
@@ -90,13 +92,16 @@ class ClaimReservations:
         patcher: ClaimPatcher,
         newest: Callable[[ResourceClaim], ResourceClaim],
         release: Callable[[ResourceClaim, str], object],
+        only_waits: Callable[[str], object],
     ) -> None:
         self._sleep = ports.executor.sleep
         self._wall = ports.clock.wall
         self._patcher = patcher
         self._newest = newest
         self._release = release
+        self._only_waits = only_waits
         self._waiting: dict[str, list[_Joining]] = {}
+        self._pausing: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def allocate(
@@ -113,7 +118,7 @@ class ClaimReservations:
         async def write(known: ResourceClaim) -> ResourceClaim:
             _check_exists(known)
             if known.status.allocation is None and FINALIZER not in known.metadata.finalizers:
-                known = await self._add_finalizer(known)
+                known = await self._add_finalizer(known, pod)
             if known.status.allocation is not None:
                 raise changed("allocated", known)
             written = {
@@ -121,7 +126,7 @@ class ClaimReservations:
                 "allocationTimestamp": self._timestamp(),
             }
             doing = "add allocation and reservation to"
-            return await self._reserve(doing, known, [pod], {"allocation": written})
+            return await self._reserve(doing, known, [pod], {"allocation": written}, None)
 
         return await self._over_newest(claim, write)
 
@@ -143,6 +148,8 @@ class ClaimReservations:
             task.add_done_callback(self._tasks.discard)
         else:
             waiting.append(joining)
+        if uid in self._pausing:
+            self._only_waits(pod.metadata.uid)
         try:
             return await joining.done
         except asyncio.CancelledError:
@@ -161,12 +168,14 @@ class ClaimReservations:
                 room = MAX_RESERVED - len(self._newest(batch[0].claim).status.reserved_for)
                 batch, self._waiting[uid] = batch[: max(room, 1)], batch[max(room, 1) :]
                 await self._write_together(batch)
+                self._pausing.discard(uid)
         except Exception as error:  # noqa: BLE001 - raised where the pods wait
             for each in (*batch, *self._waiting[uid]):
                 if not each.done.done():
                     each.done.set_exception(error)
         finally:
             del self._waiting[uid]
+            self._pausing.discard(uid)
 
     async def _write_together(self, batch: list[_Joining]) -> None:
         """Write the reservations of several pods at once, or one by one if that is refused."""
@@ -204,7 +213,13 @@ class ClaimReservations:
         if allocation is not None and allocation.allocation_timestamp is None:
             status["allocation"] = {"allocationTimestamp": self._timestamp()}
         pods = [each.pod for each in batch]
-        return await self._reserve("add reservation to", known, pods, status)
+        uid = known.metadata.uid
+
+        def waiting() -> list[str]:
+            self._pausing.add(uid)
+            return [each.pod.metadata.uid for each in (*batch, *self._waiting[uid])]
+
+        return await self._reserve("add reservation to", known, pods, status, waiting)
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -223,8 +238,14 @@ class ClaimReservations:
         raise AssertionError("count() has no end")
 
     async def _reserve(
-        self, doing: str, claim: ResourceClaim, pods: Sequence[Pod], status: dict[str, Any]
+        self,
+        doing: str,
+        claim: ResourceClaim,
+        pods: Sequence[Pod],
+        status: dict[str, Any],
+        waiting: Callable[[], Iterable[str]] | None,
     ) -> ResourceClaim:
+        """Write reservations; ``waiting`` returns who waits for it, by default the pods."""
         uid, wanted = claim.metadata.uid, {pod.metadata.uid: pod.metadata.name for pod in pods}
         reserved = {consumer.uid for consumer in claim.status.reserved_for}
         if wanted.keys() <= reserved:
@@ -245,16 +266,20 @@ class ClaimReservations:
                 and wanted.keys() <= {consumer.uid for consumer in found.status.reserved_for}
             )
 
-        return await self._patcher.write(doing, claim, {"status": status}, is_written, "status")
+        return await self._patcher.write(
+            doing, claim, {"status": status}, is_written, "status", waiting or (lambda: wanted)
+        )
 
-    async def _add_finalizer(self, claim: ResourceClaim) -> ResourceClaim:
+    async def _add_finalizer(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
         metadata = claim.metadata
         patch = {"metadata": {"finalizers": [*metadata.finalizers, FINALIZER]}}
 
         def is_written(found: ResourceClaim) -> bool:
             return found.metadata.uid == metadata.uid and FINALIZER in found.metadata.finalizers
 
-        return await self._patcher.write("add finalizer to", claim, patch, is_written)
+        return await self._patcher.write(
+            "add finalizer to", claim, patch, is_written, pods=lambda: [pod.metadata.uid]
+        )
 
     def _timestamp(self) -> str:
         return datetime.fromtimestamp(int(self._wall()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -90,6 +90,8 @@ class ClaimWriter:
         Counts a special claim that was created (``success``) or could not be (``failure``).
     newest
         Returns the newest known version of the claim with a namespace and a name.
+    only_waits
+        Receives the UID of each pod whose binding waits for more than its own requests.
 
     Notes
     -----
@@ -103,15 +105,17 @@ class ClaimWriter:
         stored: Callable[[ResourceClaim], object],
         created: Callable[[str], object] = lambda status: None,
         newest: Callable[[str, str], ResourceClaim | None] = lambda namespace, name: None,
+        only_waits: Callable[[str], object] = lambda uid: None,
     ) -> None:
         self._api = ports.api
         self._rng = ports.rng
         self._sleep = ports.executor.sleep
         self._wall = ports.clock.wall
-        self._patcher = ClaimPatcher(ports, stored)
+        self._patcher = ClaimPatcher(ports, stored, only_waits)
+        self._only_waits = only_waits
         self._known = newest
         self._reservations = ClaimReservations(
-            ports, self._patcher, self._newest, self._release_now
+            ports, self._patcher, self._newest, self._release_now, only_waits
         )
         self._created = created
         self._loop = ports.executor.loop
@@ -172,6 +176,10 @@ class ClaimWriter:
         """Wait until nothing is written any more of what was to be written of a claim soon."""
         while tasks := [task for task, of in self._tasks.items() if of == uid]:
             await asyncio.wait(tasks)
+
+    def only_waits(self, pod_uid: str) -> None:
+        """Give back the binding slot of a pod that waits for more than its own requests."""
+        self._only_waits(pod_uid)
 
     async def deallocate(self, claim: ResourceClaim, pod_uid: str) -> None:
         """Deallocate a claim that only one pod may use.
@@ -262,6 +270,8 @@ class ClaimWriter:
                 "name": name,
                 "namespace": metadata.namespace,
                 "annotations": dict(metadata.annotations),
+                # Differs: kube-scheduler adds it with another write.
+                "finalizers": [FINALIZER],
                 "ownerReferences": owners,
             },
             "spec": msgspec.to_builtins(claim.spec),
@@ -275,7 +285,8 @@ class ClaimWriter:
             owned = found is not None and found.metadata.owner_references
             return found if owned == metadata.owner_references else None
 
-        end = await self._patcher.settled(attempt, created)
+        pods = [owner.uid for owner in metadata.owner_references]
+        end = await self._patcher.settled(attempt, created, lambda: pods)
         self._created("failure" if isinstance(end, Failure) else "success")
         if isinstance(end, Failure):
             why = f"create claim for extended resources {metadata.namespace}/: {end.error.message}"
@@ -297,7 +308,7 @@ class ClaimWriter:
             await self._api.patch_pod_status(metadata.namespace, metadata.name, metadata.uid, patch)
             return True
 
-        end = await self._patcher.settled(attempt)
+        end = await self._patcher.settled(attempt, pods=lambda: [metadata.uid])
         if isinstance(end, Failure):
             key = f"{metadata.namespace}/{metadata.name}"
             why = f"update pod {key} ExtendedResourceClaimStatus: {end.error.message}"

@@ -210,9 +210,10 @@ class BindingCycles:
         if ahead.code is Code.ERROR:
             self._waiting_pods.remove(info.uid)
             return ahead
-        if job.waiting is not None or ahead.is_success:
+        if job.waiting is not None or (ahead.is_success and job.state.waits_in_pre_bind):
             self._slots.release(info.uid)
             # The node is taken for longer than a moment: autoscalers should know by whom.
+            # Differs: kube-scheduler nominates it for a PreBind that only writes, too.
             await self._statuses.nominate_now(info.pod, node_name)
         if job.waiting is not None:
             status = await self._wait_on_permit(job.waiting)

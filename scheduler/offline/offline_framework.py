@@ -97,6 +97,9 @@ class NoClaimWriter:
     async def settled(self, uid: str) -> None:
         """Return: nothing is left to be written offline."""
 
+    def only_waits(self, pod_uid: str) -> None:
+        """Do nothing: no pod is bound offline."""
+
     def release_soon(self, claim: ResourceClaim, pod_uid: str) -> None:
         """Do nothing: no claim is written offline."""
 

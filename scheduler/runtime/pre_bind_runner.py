@@ -45,6 +45,7 @@ def run_pre_flights(
             state.parallel_pre_bind.add(name)
         if status.is_success:
             answer = SUCCESS
+            state.waits_in_pre_bind |= not flight.is_brief
         elif status.code is Code.SKIP:
             state.skip_pre_bind.add(name)
         elif status.code is Code.ERROR:

@@ -94,7 +94,9 @@ class DeviceWorld:
         executor = FakeExecutor(no_wait)
         executor.loop = self._loop
         ports = fake_ports(self.api, wall=lambda: self.now_s, executor=executor)
-        self.handle = DeviceHandle(self.known, ClaimWriter(ports, self.known.claims.stored))
+        self.waiting: list[str] = []
+        writer = ClaimWriter(ports, self.known.claims.stored, only_waits=self.waiting.append)
+        self.handle = DeviceHandle(self.known, writer)
         self.args = DynamicResourcesArgs(binding_timeout=duration_of_seconds(binding_timeout_s))
         self.plugin = DynamicResources(self.args, self.handle)
         self.classes(GPU)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plugins.dynamic_resources import binding
 from plugins.framework.status import Code
 from scheduler.client.errors import ApiError
 from scheduler.kinds import RESOURCE_CLAIMS
@@ -338,6 +339,25 @@ def test_binding_waits_for_the_driver() -> None:
     assert cycle.pre_bind(meanwhile=says(world, "Ready")) == ""
     assert world.handle.device_reports.waits == ["web on n1"]
     assert world.handle.device_reports.results == ["success"]
+
+
+@pytest.mark.parametrize("is_long", [True, False])
+def test_a_binding_that_waits_for_long_lets_others_go_ahead(monkeypatch, is_long) -> None:
+    monkeypatch.setattr(binding, "BRIEFLY_S", 0.0 if is_long else 600.0)
+    world = slow_device()
+    cycle = world.cycle(WEB)
+    cycle.reserve()
+    assert cycle.pre_bind(meanwhile=says(world, "Ready")) == ""
+    assert (cycle.info.uid in world.waiting) is is_long
+
+
+@pytest.mark.parametrize("is_slow", [True, False])
+def test_a_binding_without_conditions_is_brief(is_slow) -> None:
+    world = slow_device() if is_slow else one_device()
+    cycle = world.cycle(WEB)
+    cycle.reserve()
+    flight = world.plugin.pre_bind_pre_flight(cycle.state, cycle.info, "n1")
+    assert flight.is_brief is not is_slow
 
 
 def test_a_device_that_fails_ends_the_binding() -> None:

@@ -48,6 +48,7 @@ class Scene:
         self._knows_writes = knows_writes
         self.known: ResourceClaim | None = None
         self.decided: ResourceClaim | None = None
+        self.waiting: list[str] = []
         self.writer: ClaimWriter
 
     def run(self, act: Callable[[], Awaitable[Any]]) -> Any:
@@ -57,6 +58,7 @@ class Scene:
                 ports,
                 lambda claim: setattr(self, "known", claim),
                 newest=lambda namespace, name: self.known if self._knows_writes else None,
+                only_waits=self.waiting.append,
             )
             self.decided = await self.api.get_object(RESOURCE_CLAIMS, "default", "c")
             result = await act()
@@ -72,11 +74,15 @@ class Scene:
 
     async def begun(self, patches: int) -> None:
         """Wait until so many patches have begun."""
+        await self.until(lambda: len(self.api.patches) >= patches)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until something holds, which takes a few ticks."""
         for _ in range(100):
-            if len(self.api.patches) >= patches:
+            if holds():
                 return
             await asyncio.sleep(0)
-        raise AssertionError("no patch has begun")
+        raise AssertionError("nothing happened")
 
     def all_at_once(self, pods: Sequence[Pod] = PODS) -> list[Any]:
         """Return the claim or the error that each pod gets."""
@@ -189,6 +195,36 @@ def test_a_lost_answer_is_settled_for_all(is_done: bool) -> None:
     assert scene.reserved() == names(PODS)
     assert not any(isinstance(each, Exception) for each in ends)
     assert len(scene.api.requests) == (1 if is_done else 2)
+
+
+def uids(pods: Sequence[Pod]) -> list[str]:
+    return [each.metadata.uid for each in pods]
+
+
+def test_pods_let_others_go_ahead_while_a_write_pauses() -> None:
+    scene = Scene()
+    scene.api.faults.append(BUSY)
+    scene.all_at_once()
+    assert scene.waiting == uids(PODS)
+
+
+def test_a_pod_that_comes_while_a_write_pauses_lets_others_go_ahead() -> None:
+    scene = Scene()
+    scene.api.faults.append(BUSY)
+
+    async def act() -> None:
+        first = asyncio.ensure_future(scene.join(PODS[0]))
+        await scene.until(lambda: bool(scene.waiting))
+        await asyncio.gather(first, scene.join(PODS[1]))
+
+    scene.run(act)
+    assert scene.waiting == uids(PODS[:2])
+
+
+def test_a_pod_that_comes_while_all_goes_well_waits_its_turn() -> None:
+    scene = Scene()
+    scene.all_at_once()
+    assert scene.waiting == []
 
 
 def test_as_many_are_written_as_the_limit_allows() -> None:

@@ -52,6 +52,7 @@ class Scene:
         self.api = FakeObjectApi()
         self.stored: list[ResourceClaim] = []
         self.created: list[str] = []
+        self.waiting: list[str] = []
         if claim is not None:
             self.put(claim)
 
@@ -71,7 +72,9 @@ class Scene:
 
         async def play() -> Any:
             ports = fake_ports(self.api, wall=lambda: NOW_S, executor=FakeExecutor(no_wait))
-            writer = ClaimWriter(ports, self.stored.append, self.created.append)
+            writer = ClaimWriter(
+                ports, self.stored.append, self.created.append, only_waits=self.waiting.append
+            )
             claim = await self.api.get_object(RESOURCE_CLAIMS, "default", "c")
             result = await act(writer, claim)
             await asyncio.sleep(0)
@@ -222,6 +225,20 @@ def test_a_busy_server_is_asked_again() -> None:
     assert len(scene.api.requests) == 2
 
 
+@pytest.mark.parametrize(
+    "act",
+    [
+        pytest.param(lambda writer, claim: writer.reserve(claim, WEB, NEW), id="finalizer"),
+        pytest.param(lambda writer, _: writer.create(SPECIAL), id="special claim"),
+    ],
+)
+def test_a_pod_lets_others_go_ahead_while_a_write_pauses(act: Any) -> None:
+    scene = Scene(FREE)
+    scene.api.faults.append(BUSY)
+    scene.run(act)
+    assert scene.waiting == [WEB.metadata.uid]
+
+
 # --- after a failure --------------------------------------------------------------------------
 
 
@@ -314,6 +331,7 @@ def test_a_special_claim_is_created_under_a_name_like_the_servers() -> None:
     assert len(created.metadata.name) == len("web-extended-resources-") + 5
     assert created.metadata.owner_references == SPECIAL.metadata.owner_references
     assert created.spec == SPECIAL.spec
+    assert created.metadata.finalizers == (FINALIZER,)
     assert scene.created == ["success"]
 
 

@@ -45,7 +45,7 @@ class WatchedHandle(RecordingHandle):
 
 
 class Slow(PreBindPlugin):
-    """Lets pods named ``slow`` wait until it is told to go on."""
+    """Lets pods named ``slow`` and ``brief`` wait until it is told to go on."""
 
     name = "Slow"
 
@@ -54,6 +54,8 @@ class Slow(PreBindPlugin):
         self.entered, self.go_on = asyncio.Event(), asyncio.Event()
 
     def pre_bind_pre_flight(self, state: CycleState, info: PodInfo, node_name: str) -> PreFlight:
+        if info.name == "brief":
+            return PreFlight(is_brief=True)
         return PRE_BIND if info.name == "slow" else SKIP_PRE_BIND
 
     async def pre_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
@@ -119,6 +121,21 @@ def test_a_pod_that_waits_in_pre_bind_leaves_its_place_to_others() -> None:
     bound, pressing = asyncio.run(play())
     assert bound == [pod("quick").build().metadata.uid]
     assert pressing <= 1
+
+
+def test_a_pod_whose_pre_bind_only_writes_keeps_its_place_for_as_long() -> None:
+
+    async def play() -> tuple[int, int]:
+        scene = Scene()
+        async with asyncio.timeout(30):
+            scene.start("brief")
+            await scene.slow.entered.wait()
+            during = len(scene.bindings._slots)
+            scene.slow.go_on.set()
+            await scene.bindings.drain(10)
+        return during, len(scene.bindings._slots)
+
+    assert asyncio.run(play()) == (1, 0)
 
 
 def test_places_are_given_back_once() -> None:

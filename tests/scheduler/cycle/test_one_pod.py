@@ -395,12 +395,21 @@ def test_a_pre_flight_that_fails_is_an_error_of_ours(flight):
     assert len(stage.parts.waiting_pods.list()) == 0
 
 
+class Brief(Preparer):
+    name = "Brief"
+
+    def pre_bind_pre_flight(self, state, info, node_name):
+        return PreFlight(self.flight, is_brief=True)
+
+
 @pytest.mark.parametrize(
     ("plugins", "nominated"),
     [
         pytest.param((), [], id="nothing to wait for"),
         pytest.param((Preparer(SUCCESS, Status(Code.SKIP)),), [], id="nothing to prepare"),
         pytest.param((Preparer(SUCCESS),), ["n1"], id="PreBind has something to do"),
+        pytest.param((Brief(SUCCESS),), [], id="PreBind only writes"),
+        pytest.param((Brief(SUCCESS), Preparer(SUCCESS)), ["n1"], id="one of two waits"),
         pytest.param((Doorman(Status(Code.WAIT), 0),), ["n1", None], id="Permit waits"),
     ],
 )
