@@ -4,7 +4,7 @@ An expression is compiled once (:func:`compile_expression`) and evaluated for ea
 (:class:`DeviceView`). Nothing here knows of claims, classes or nodes.
 """
 
-from plugins.cel.device import AttributeLike, DeviceView
+from plugins.cel.device import AttributeLike, DeviceView, is_amount, is_version
 from plugins.cel.errors import COST_LIMIT_EXCEEDED, CompileError, EvaluationError
 from plugins.cel.program import MAX_EXPRESSION_BYTES, Program, compile_expression
 
@@ -17,4 +17,6 @@ __all__ = [
     "EvaluationError",
     "Program",
     "compile_expression",
+    "is_amount",
+    "is_version",
 ]

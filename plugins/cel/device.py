@@ -115,6 +115,24 @@ class DeviceView:
         return self._hash
 
 
+def is_version(text: str) -> bool:
+    """Return whether an attribute can be a semantic version."""
+    try:
+        semver.parsed(text)
+    except CelError:
+        return False
+    return True
+
+
+def is_amount(text: str) -> bool:
+    """Return whether a capacity can be a quantity."""
+    try:
+        quantity.parsed(text)
+    except CelError:
+        return False
+    return True
+
+
 def _content(attribute: AttributeLike) -> tuple[Value, ...]:
     """Return what tells attributes apart: 1 and true are different values."""
     flag = attribute.bool_value

@@ -22,6 +22,7 @@ from plugins.cel.errors import (
 from plugins.cel.go_text import go_type
 from plugins.cel.parser import parse
 from plugins.cel.planner import Planner
+from plugins.cel.reads import Projection, reads_of
 from plugins.cel.regular_expressions import MAX_PATTERN_MEMORY
 from plugins.cel.source import Issue, failure
 from plugins.cel.validators import validate
@@ -46,15 +47,30 @@ BYTES_PER_CHARACTER = 300
 
 
 class Program:
-    """A compiled expression over ``device``; ``bytes`` is the most memory that it may take.
+    """A compiled expression over ``device``.
+
+    Attributes
+    ----------
+    bytes : int
+        The most memory that it may take.
+    projection : Projection or None
+        What it reads of well-formed devices; None where that may be anything.
 
     *Concurrency*: immutable; evaluations share nothing.
     """
 
-    __slots__ = ("_run", "_slots", "bytes", "text")
+    __slots__ = ("_run", "_slots", "bytes", "projection", "text")
 
-    def __init__(self, text: str, run: Run, slots: int, patterns: int = 0) -> None:
+    def __init__(
+        self,
+        text: str,
+        run: Run,
+        slots: int,
+        patterns: int = 0,
+        projection: Projection | None = None,
+    ) -> None:
         self.text = text
+        self.projection = projection
         self.bytes = (
             BYTES_PER_PROGRAM + BYTES_PER_CHARACTER * len(text) + MAX_PATTERN_MEMORY * patterns
         )
@@ -152,4 +168,6 @@ def _compiled(text: str) -> Program:
         raise CompileError(f"must evaluate to bool or the unknown type, not {types.named(result)}")
     planner = Planner(checked)
     run = planner.compiled(node)
-    return Program(text, run, planner.slots, planner.patterns)
+    reads = reads_of(node)
+    projection = None if reads is None else Projection(reads)
+    return Program(text, run, planner.slots, planner.patterns, projection)

@@ -10,7 +10,7 @@ counters, or a pool is invalid is left to the search.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,7 +21,7 @@ from plugins.dynamic_resources.requests import PrioritizedList
 from plugins.dynamic_resources.search import MAX_RESULTS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterable, Sequence
+    from collections.abc import Collection, Container, Hashable, Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cache.devices import Devices
     from cache.objects import Node
     from plugins.dynamic_resources.pooled_device import PooledDevice
-    from plugins.dynamic_resources.pools import PoolIndex
+    from plugins.dynamic_resources.pools import NodePools, Pool, PoolIndex
     from plugins.dynamic_resources.requests import ClaimRequests, Request
     from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.results import BoolArray
@@ -40,8 +40,18 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 1 << 26
 """64 MiB for all requests: one over 80 000 devices weighs 4 MiB."""
 
-_ROW_BYTES: Final = 80
-_DEVICE_BYTES: Final = 40
+_ROW_BYTES: Final = 500
+"""Estimate for a row whose node reaches a pool of its own."""
+
+_DEVICE_BYTES: Final = 16
+"""Estimate for a device that matches: its identity lives elsewhere as long as the device does."""
+
+_AT_ONCE: Final = 64
+"""Nodes that are prepared, and devices that are looked at, between two checks of the budget."""
+
+MAX_EXEMPT: Final = 20_000
+"""Devices that are read in one cycle without being charged to the pod: some 40 ms. Of slices that
+were there before the first pod all are read ahead, see :meth:`FreeDevices.prepare`."""
 
 SEARCH: Final = -1
 """Stands for the number of free devices on a node that has to be searched."""
@@ -125,6 +135,47 @@ def _key(request: Request) -> Hashable:
     return of_class, own, request.tolerations
 
 
+class _Part:
+    """The devices of one pool that match, as the nodes of some groups reach them.
+
+    Attributes
+    ----------
+    devices
+        In use or not; None where a node that reaches the pool has to be searched.
+    free
+        How many of them were free when they were counted last.
+    """
+
+    __slots__ = ("devices", "free", "groups", "pool")
+
+    def __init__(
+        self, pool: Pool, devices: tuple[DeviceId, ...] | None, in_use: Container[DeviceId]
+    ) -> None:
+        self.pool = pool
+        self.devices = devices
+        self.free = 0
+        self.groups: list[_Group] = []
+        self.recount(in_use)
+
+    def recount(self, in_use: Container[DeviceId]) -> int:
+        """Return how many more devices are free than there were."""
+        before = self.free
+        self.free = sum(device not in in_use for device in self.devices or ())
+        return self.free - before
+
+
+class _Group:
+    """Rows that reach the same pools, and have the same number of free devices."""
+
+    __slots__ = ("free", "is_unsure", "parts", "rows")
+
+    def __init__(self, parts: tuple[_Part, ...], *, is_unsure: bool) -> None:
+        self.parts = parts
+        self.is_unsure = is_unsure
+        self.rows: _Rows | tuple[int] = set()
+        self.free = sum(part.free for part in parts)
+
+
 class _Counts:
     """The free devices for one kind of request.
 
@@ -132,38 +183,115 @@ class _Counts:
     ----------
     free
         int32, by row: the free devices, or ``SEARCH``.
-    devices
-        By row: the devices that match, in use or not.
-    rows_of
-        The rows on which devices of a pool match.
-    unknown, stale
-        The rows of which the devices have to be looked up; the rows to be counted again.
+    unknown
+        The rows of which the devices have to be looked up.
+    stale
+        The parts to be counted again.
     """
 
-    __slots__ = ("bytes", "devices", "free", "rows_of", "stale", "unknown")
+    __slots__ = ("_common", "_group_of", "_parts_of", "bytes", "free", "stale", "unknown")
 
     def __init__(self, n_rows: int) -> None:
-        self.free: npt.NDArray[np.int32] = np.zeros(n_rows, dtype=np.int32)
-        self.devices: list[tuple[DeviceId, ...] | None] = [()] * n_rows
-        self.rows_of: dict[PoolId, _Rows] = {}
-        self.unknown: _Rows = set(range(n_rows))
-        self.stale: _Rows = set()
-        self.bytes = _ROW_BYTES * n_rows
+        self.free: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+        self.unknown: _Rows = set()
+        self.stale: set[_Part] = set()
+        self.bytes = 0
+        self._group_of: list[_Group | None] = []
+        self._common: dict[NodePools, _Group] = {}
+        self._parts_of: dict[PoolId, list[_Part]] = {}
+        self.resize(n_rows)
+        self.unknown.update(range(n_rows))
 
     def resize(self, n_rows: int) -> None:
-        known = len(self.devices)
-        if n_rows > known:
-            self.free = np.concatenate([self.free, np.zeros(n_rows - known, dtype=np.int32)])
-            self.devices += [()] * (n_rows - known)
-            self.bytes += _ROW_BYTES * (n_rows - known)
+        more = n_rows - len(self.free)
+        if more > 0:
+            self.free = np.concatenate([self.free, np.zeros(more, dtype=np.int32)])
+            self._group_of += [None] * more
+            self.bytes += _ROW_BYTES * more
 
-    def forget(self, pools: Collection[PoolId] | None) -> None:
-        """Drop the rows of pools, or of all: what changed or went is looked up again."""
-        if pools is None:
-            self.rows_of.clear()
+    def has_changed(self, pool: PoolId) -> None:
+        """Count a pool again, because one of its devices was taken or freed."""
+        self.stale.update(self._parts_of.get(pool, ()))
+
+    def all_have_changed(self) -> None:
+        """Count all pools again."""
+        for parts in self._parts_of.values():
+            self.stale.update(parts)
+
+    def part(self, pool: Pool) -> _Part | None:
+        """Return the matches in a pool that other nodes reach as well, if they are known."""
+        return next((each for each in self._parts_of.get(pool.id, ()) if each.pool is pool), None)
+
+    def join(self, row: int, pools: NodePools) -> bool:
+        """Enter a row into the group of its pools; return False if there is none yet."""
+        group = self._common.get(pools) if pools.is_common else None
+        if group is None:
+            return False
+        if self._group_of[row] is not group:
+            self._enter(row, group)
+        return True
+
+    def enter(self, row: int, pools: NodePools | None, parts: tuple[_Part, ...]) -> None:
+        """Enter a row with its devices; ``pools`` is None where they cannot be told."""
+        is_unsure = pools is None or pools.has_invalid or any(p.devices is None for p in parts)
+        group = _Group(parts, is_unsure=is_unsure)
+        self._enter(row, group)
+        if pools is not None and pools.is_common:
+            self._common[pools] = group
+        else:
+            group.rows = (row,)
+        for part in parts:
+            if not part.groups:
+                self._parts_of.setdefault(part.pool.id, []).append(part)
+                self.bytes += _DEVICE_BYTES * len(part.devices or ())
+            part.groups.append(group)
+
+    def leave(self, row: int) -> None:
+        """Forget what is known of a row."""
+        group = self._group_of[row]
+        self._group_of[row] = None
+        self.free[row] = 0
+        if group is None:
             return
-        for pool in pools:
-            self.rows_of.pop(pool, None)
+        if isinstance(group.rows, set):
+            group.rows.discard(row)
+            if group.rows:
+                return
+        for part in group.parts:
+            part.groups.remove(group)
+            if not part.groups:
+                self._drop(part)
+
+    def forget_unused(self) -> None:
+        """Forget the pools that no node reaches any more."""
+        self._common = {pools: group for pools, group in self._common.items() if group.rows}
+
+    def recount(self, in_use: Container[DeviceId]) -> None:
+        """Count the stale parts."""
+        while self.stale:
+            part = self.stale.pop()
+            grown = part.recount(in_use)
+            if not grown:
+                continue
+            for group in part.groups:
+                group.free += grown
+                if not group.is_unsure:
+                    self.free[list(group.rows)] = group.free
+
+    def _enter(self, row: int, group: _Group) -> None:
+        self.leave(row)
+        self._group_of[row] = group
+        if isinstance(group.rows, set):
+            group.rows.add(row)
+        self.free[row] = SEARCH if group.is_unsure else group.free
+
+    def _drop(self, part: _Part) -> None:
+        self.bytes -= _DEVICE_BYTES * len(part.devices or ())
+        self.stale.discard(part)
+        parts = self._parts_of[part.pool.id]
+        parts.remove(part)
+        if not parts:
+            del self._parts_of[part.pool.id]
 
 
 class FreeDevices:
@@ -195,7 +323,8 @@ class FreeDevices:
         )
         self._cursor = self._pool_version = self._device_version = 0
         self._nodes: list[Node | None] = []
-        self._reach: dict[PoolId, _Rows] = {}
+        self._row_of_pool: dict[PoolId, _Rows] = {}
+        self._shared_pools: set[PoolId] = set()
         self.allocated: AllocatedState = devices.allocated()
         self._device_version = self.allocated.version
         self._pool_version, _ = devices.slices.pool_changes(0)
@@ -216,12 +345,11 @@ class FreeDevices:
         for counts in self._kinds.values():
             counts.resize(n_rows)
             counts.unknown |= changed
-            counts.forget(pools)
             if taken is None:
-                counts.stale.update(range(n_rows))
+                counts.all_have_changed()
                 continue
             for device in taken:
-                counts.stale.update(counts.rows_of.get(device.pool_id, ()))
+                counts.has_changed(device.pool_id)
 
     def _read_allocated(self) -> Collection[DeviceId] | None:
         """Take the devices in use; return those that changed, or None for any of them."""
@@ -258,11 +386,12 @@ class FreeDevices:
 
     def _rows_of_pools(self, pools: Collection[PoolId] | None, view: SlicesView) -> _Rows:
         """Return the rows on which pools may have changed: those that reach, or reached, one."""
-        if pools is None:
-            self._reach.clear()
+        if pools is None or not self._shared_pools.isdisjoint(pools):
+            self._row_of_pool.clear()
+            self._shared_pools.clear()
             return set(range(len(self.columns)))
         # Rows that still reach a pool are entered again when their devices are looked up.
-        changed: _Rows = set().union(*(self._reach.pop(pool, ()) for pool in pools))
+        changed: _Rows = set().union(*(self._row_of_pool.pop(pool, ()) for pool in pools))
         for pool in pools:
             for each in view.by_pool.get(pool, ()):
                 name = each.spec.node_name
@@ -290,69 +419,93 @@ class FreeDevices:
             self._kinds.put(wanted.key, counts)
         if counts.unknown:
             self._look_up(counts, wanted.request, budget)
-        while counts.stale:
-            row = counts.stale.pop()
-            if row < n_rows:
-                counts.free[row] = self._free(counts.devices[row])
+        counts.recount(self.allocated.devices)
         free = counts.free[:n_rows]
         return free >= wanted.needed, free == SEARCH
 
-    def _free(self, devices: tuple[DeviceId, ...] | None) -> int:
-        if devices is None:
-            return SEARCH
-        in_use = self.allocated.devices
-        return sum(device not in in_use for device in devices)
-
     def _look_up(self, counts: _Counts, request: Request, budget: AttemptBudget) -> None:
         """Find the devices that match on all unknown rows."""
-        n_rows = len(self.columns)
+        left = MAX_EXEMPT
         while counts.unknown:
-            budget.check()
-            row = counts.unknown.pop()
-            node = self._nodes[row] if row < n_rows else None
-            if node is None:
-                continue
-            with budget.exempt():
-                # What the devices look like is nobody's choice but the drivers'.
-                self._prepare(node)
-            matching, pools = self._matching(node, request)
-            for pool in pools:
-                self._reach.setdefault(pool, set()).add(row)
-            grown = len(matching or ()) - len(counts.devices[row] or ())
-            counts.devices[row] = matching
-            counts.stale.add(row)
-            for device in matching or ():
-                counts.rows_of.setdefault(device.pool_id, set()).add(row)
-            counts.bytes += _DEVICE_BYTES * grown
+            rows = list(islice(counts.unknown, _AT_ONCE))
+            if left > 0:
+                with budget.exempt():
+                    # What the devices look like is nobody's choice but the drivers'.
+                    left -= self._prepare(rows)
+            for row in rows:
+                budget.check()
+                self._look_up_row(counts, request, row, budget)
+                counts.unknown.discard(row)
+        counts.forget_unused()
         self._kinds.weigh_again()
 
-    def _prepare(self, node: Node) -> None:
-        with suppress(AllocationError):
-            for device in self.pools.pools(node).devices:
-                _ = device.view
+    def _prepare(self, rows: Iterable[int]) -> int:
+        """Read the pools of rows; return about how many devices that was."""
+        effort = 0
+        for row in rows:
+            node = self._nodes[row] if row < len(self._nodes) else None
+            pools = None if node is None else self._pools_of(node)
+            effort += 1
+            if pools is None or pools.is_common:
+                continue
+            effort += len(pools.devices)
+        return effort
 
-    def _matching(
-        self, node: Node, request: Request
-    ) -> tuple[tuple[DeviceId, ...] | None, Collection[PoolId]]:
-        """Return the devices of a node that a request can have, or None for a search."""
+    def _pools_of(self, node: Node) -> NodePools | None:
         try:
-            pools = self.pools.pools(node)
-            ids = [pool.id for pool in pools.pools]
-            if pools.has_invalid:
-                return None, ids
-            found = []
-            for device in pools.devices:
-                if not request.matches(device):
-                    continue
+            return self.pools.pools(node)
+        except AllocationError:
+            return None
+
+    def _look_up_row(
+        self, counts: _Counts, request: Request, row: int, budget: AttemptBudget
+    ) -> None:
+        node = self._nodes[row] if row < len(self._nodes) else None
+        if node is None:
+            if row < len(counts.free):
+                counts.leave(row)
+            return
+        pools = self._pools_of(node)
+        if pools is None:
+            counts.enter(row, None, ())
+        elif not counts.join(row, pools):
+            parts = tuple(self._part(counts, request, pool, node, budget) for pool in pools.pools)
+            counts.enter(row, pools, parts)
+            for pool in pools.pools:
+                if pool.is_local:
+                    self._row_of_pool.setdefault(pool.id, set()).add(row)
+                else:
+                    self._shared_pools.add(pool.id)
+
+    def _part(
+        self, counts: _Counts, request: Request, pool: Pool, node: Node, budget: AttemptBudget
+    ) -> _Part:
+        known = None if pool.is_local or pool.chooses_by_device else counts.part(pool)
+        if known is not None:
+            return known
+        return _Part(pool, _matching(request, pool, node, budget), self.allocated.devices)
+
+
+def _matching(
+    request: Request, pool: Pool, node: Node, budget: AttemptBudget
+) -> tuple[DeviceId, ...] | None:
+    """Return the devices of a pool that a request can have on a node, or None for a search."""
+    found = []
+    try:
+        for start in range(0, len(pool.devices), _AT_ONCE):
+            budget.glance()
+            for device in request.matching(pool.devices[start : start + _AT_ONCE]):
                 rule = device.node_rule
-                if (rule is not None and not rule.matches(node)) or not request.tolerates(device):
+                if (rule is not None and not rule.matches(node)) or (
+                    device.taints and not request.tolerates(device)
+                ):
                     continue
                 if not _is_simple(device):
-                    return None, ids
+                    return None
                 found.append(device.id)
-        except AllocationError:
-            return None, ()
-        return tuple(found), ids
+    except AllocationError:
+        return None
+    return tuple(found)
 
 
 def _is_simple(device: PooledDevice) -> bool:

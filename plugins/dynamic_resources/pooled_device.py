@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from cache.ages import AGES
 from cache.device_objects import BLOCKING_EFFECTS, DeviceId
 from cache.quantity import exact_value
-from plugins.cel import DeviceView
+from plugins.cel import DeviceView, is_amount, is_version
 from plugins.dynamic_resources.node_rules import device_rule
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from cache.device_objects import (
         Device,
+        DeviceAttribute,
         DeviceCounterConsumption,
         DeviceTaint,
         ResourceSlice,
@@ -40,6 +42,8 @@ class PooledDevice:
         Whether several requests and claims can have a share of it.
     has_policies
         Whether a capacity can be consumed in certain amounts only.
+    is_well_formed
+        Whether all attributes and capacities have values, so that selectors can look at them.
     taints
         Those that prevent an allocation unless they are tolerated.
     node_rule
@@ -58,6 +62,7 @@ class PooledDevice:
         "has_policies",
         "id",
         "is_shared",
+        "is_well_formed",
         "node_rule",
         "slice",
         "taints",
@@ -69,10 +74,14 @@ class PooledDevice:
         self.device = device
         self.slice = known
         self.is_shared = bool(device.allow_multiple_allocations)
-        self.has_policies = any(
-            capacity.request_policy is not None for capacity in device.capacity.values()
-        )
-        self.taints: tuple[DeviceTaint, ...] = tuple(
+        self.has_policies = False
+        self.is_well_formed = _have_values(device.attributes)
+        for capacity in device.capacity.values():
+            if capacity.request_policy is not None:
+                self.has_policies = True
+            if not _is_amount(str(capacity.value)):
+                self.is_well_formed = False
+        self.taints: tuple[DeviceTaint, ...] = device.taints and tuple(
             taint for taint in device.taints if taint.effect in BLOCKING_EFFECTS
         )
         self.node_rule: NodeRule | None = (
@@ -164,6 +173,23 @@ class _Look:
 
     def __hash__(self) -> int:
         return self._hash
+
+
+def _have_values(attributes: Mapping[str, DeviceAttribute]) -> bool:
+    for attribute in attributes.values():
+        if (
+            attribute.string_value is None
+            and attribute.int_value is None
+            and attribute.bool_value is None
+        ):
+            version = attribute.version_value
+            if version is None or not _is_version(version):
+                return False
+    return True
+
+
+_is_version = AGES.forgets(4096)(is_version)
+_is_amount = AGES.forgets(4096)(is_amount)
 
 
 def _drawn(taken: DeviceCounterConsumption) -> tuple[object, ...]:

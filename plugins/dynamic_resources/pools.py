@@ -66,6 +66,10 @@ class Pool:
         In the order in which they are tried.
     counters
         None for a pool without counter sets.
+    is_local
+        Whether all of its slices that the node can reach are for this node only.
+    chooses_by_device
+        Whether devices can be reached from other nodes than their slice.
     """
 
     id: PoolId
@@ -73,6 +77,8 @@ class Pool:
     is_invalid: bool = False
     devices: tuple[PooledDevice, ...] = ()
     counters: CounterState | None = None
+    is_local: bool = False
+    chooses_by_device: bool = False
 
     @property
     def is_usable(self) -> bool:
@@ -307,7 +313,7 @@ class PoolIndex:
             if known.newest > described.generation:
                 return None
             if known.count(described.generation) != described.resource_slice_count:
-                return Pool(pool_id, is_incomplete=True)
+                return Pool(pool_id, is_incomplete=True, is_local=_are_local(slices))
             whole = known.generation(described.generation)
         slices.sort(key=lambda each: each.metadata.name)
         # Pools for many nodes look alike on all of them.
@@ -330,12 +336,18 @@ class PoolIndex:
                 whole.is_consistent if whole is not None else _consumption_is_valid(sets, slices)
             )
         ):
-            return Pool(pool_id, is_invalid=True)
+            return Pool(pool_id, is_invalid=True, is_local=_are_local(slices))
         counters = None
         if sets:
             counters = CounterState(sets, tuple(with_devices)) if whole is None else whole.counters
         devices = tuple(device for each in with_devices for device in self._devices_of(each))
-        return Pool(pool_id, devices=devices, counters=counters)
+        return Pool(
+            pool_id,
+            devices=devices,
+            counters=counters,
+            is_local=_are_local(slices),
+            chooses_by_device=any(each.spec.per_device_node_selection for each in slices),
+        )
 
     def _devices_of(self, known: ResourceSlice) -> tuple[PooledDevice, ...]:
         held = self._devices.get(known.metadata.name)
@@ -362,6 +374,10 @@ def _add(pools: dict[PoolId, list[ResourceSlice]], new: ResourceSlice) -> None:
 
 def _are_same(known: Sequence[ResourceSlice], new: Sequence[ResourceSlice]) -> bool:
     return len(known) == len(new) and all(map(is_, known, new))
+
+
+def _are_local(slices: Iterable[ResourceSlice]) -> bool:
+    return all(each.spec.node_name for each in slices)
 
 
 def _names_are_unique(slices: Sequence[ResourceSlice]) -> bool:

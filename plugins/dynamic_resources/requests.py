@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from plugins.dynamic_resources.selector_cache import SelectorList
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cache.device_objects import (
         DeviceClass,
@@ -91,6 +91,18 @@ class Request:
         return (self.class_selectors is None or self.class_selectors.matches(device)) and (
             self.selectors is None or self.selectors.matches(device)
         )
+
+    def matching(self, devices: Sequence[PooledDevice]) -> Sequence[PooledDevice]:
+        """Return the devices that the selectors match.
+
+        Raises
+        ------
+        AllocationError
+            When a selector cannot be compiled or fails on one of them.
+        """
+        if self.class_selectors is not None:
+            devices = self.class_selectors.matching(devices)
+        return devices if self.selectors is None else self.selectors.matching(devices)
 
     def tolerates(self, device: PooledDevice) -> bool:
         """Return whether no taint of a device prevents the allocation."""

@@ -1,5 +1,8 @@
 """Selectors of devices, evaluated once for each distinct expression and device.
 
+Devices are distinct for an expression if they differ in what it reads; where that cannot be told
+beforehand, if they differ at all.
+
 *Source*: k8s.io/dynamic-resource-allocation 0.36, structured/internal/incubating,
 allocator_incubating.go (selectorsMatch); cel/cache.go.
 """
@@ -7,6 +10,7 @@ allocator_incubating.go (selectorsMatch); cel/cache.go.
 from __future__ import annotations
 
 import threading
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from cache.byte_bounded import ByteBounded
@@ -14,10 +18,11 @@ from plugins.cel import CompileError, EvaluationError, compile_expression
 from plugins.dynamic_resources.errors import AllocationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from cache.device_objects import DeviceSelector
     from plugins.cel import DeviceView, Program
+    from plugins.cel.reads import Projection
     from plugins.dynamic_resources.pooled_device import PooledDevice
 
 MAX_BYTES: Final = 1 << 28
@@ -56,33 +61,65 @@ class Selector:
     *Concurrency*: as :class:`SelectorCache`.
     """
 
-    __slots__ = ("_cache", "_program", "_results", "bytes", "error", "expression")
+    __slots__ = ("_cache", "_program", "_projection", "_results", "bytes", "error", "expression")
 
     def __init__(self, expression: str, cache: SelectorCache) -> None:
         self.expression = expression
         self._cache = cache
         self._program: Program | None = None
-        self._results: dict[DeviceView, bool | str] = {}
+        self._projection: Projection | None = None
+        self._results: dict[Hashable, bool | str] = {}
         self.error: str | None = None
         self.bytes = _SELECTOR_BYTES + 4 * len(expression)
         try:
             self._program = compile_expression(expression)
+            self._projection = self._program.projection
             self.bytes += self._program.bytes
         except CompileError as error:
             self.error = str(error)
 
     def evaluate(self, device: PooledDevice) -> bool | str:
-        """Return whether a device matches, or the text of the error that the evaluation raised."""
-        view = device.view
-        result = self._results.get(view)
-        if result is None:
-            result = self._evaluate(view)
-            self._results[view] = result
-            entries = len(device.device.attributes) + len(device.device.capacity)
-            weight = _RESULT_BYTES + _ATTRIBUTE_BYTES * entries
-            self.bytes += weight
-            self._cache.grown(weight)
+        """Return whether a device matches, or the text of the error that the evaluation raised.
+
+        *Cost*: a microsecond if a device that does not differ in what the expression reads was
+        evaluated before.
+        """
+        key = self._key(device)
+        result = self._results.get(key)
+        return self._new_result(device, key) if result is None else result
+
+    def results(self, devices: Iterable[PooledDevice]) -> list[bool | str]:
+        """Return what :meth:`evaluate` does, for several devices."""
+        found: list[bool | str] = []
+        known, key_of = self._results, self._key
+        for device in devices:
+            key = key_of(device)
+            result = known.get(key)
+            found.append(self._new_result(device, key) if result is None else result)
+        return found
+
+    def _key(self, device: PooledDevice) -> Hashable:
+        """Return a key that is equal for devices with equal results."""
+        key: Hashable | None = None
+        if self._projection is not None and device.is_well_formed:
+            known = device.device
+            key = self._projection.key(
+                device.id.driver, device.is_shared, known.attributes, known.capacity
+            )
+        return device.view if key is None else key
+
+    def _new_result(self, device: PooledDevice, key: Hashable) -> bool | str:
+        result = self._results[key] = self._evaluate(device.view)
+        weight = _RESULT_BYTES + _ATTRIBUTE_BYTES * self._entries(device, key)
+        self.bytes += weight
+        self._cache.grown(weight)
         return result
+
+    def _entries(self, device: PooledDevice, key: Hashable) -> int:
+        """Return how many attributes and capacities a key keeps alive."""
+        if self._projection is not None and key is not device.view:
+            return self._projection.size
+        return len(device.device.attributes) + len(device.device.capacity)
 
     def _evaluate(self, view: DeviceView) -> bool | str:
         if self._program is None:
@@ -173,10 +210,28 @@ class SelectorList:
         """
         for index, selector in enumerate(self._selectors):
             result = selector.evaluate(device)
-            if result is True:
-                continue
             if result is False:
                 return False
-            kind = "runtime" if selector.error is None else "compile"
-            raise AllocationError(f"{self._owner}: selector #{index}: CEL {kind} error: {result}")
+            if result is not True:
+                raise self._error(index, result)
         return True
+
+    def matching(self, devices: Sequence[PooledDevice]) -> Sequence[PooledDevice]:
+        """Return the devices that match; on each, the first selector that is not true decides.
+
+        Raises
+        ------
+        AllocationError
+            When a selector cannot be compiled or fails.
+        """
+        for index, selector in enumerate(self._selectors):
+            results = selector.results(devices)
+            for result in results:
+                if result is not True and result is not False:
+                    raise self._error(index, result)
+            devices = list(compress(devices, results))
+        return devices
+
+    def _error(self, index: int, result: str) -> AllocationError:
+        kind = "runtime" if self._selectors[index].error is None else "compile"
+        return AllocationError(f"{self._owner}: selector #{index}: CEL {kind} error: {result}")

@@ -336,8 +336,8 @@ def test_pools_that_are_gone_leave_nothing() -> None:
         world.counted(asked)
         world.drop_slice(f"churn-{number}")
     world.counted(asked)
-    assert len(world.counting._reach) == 1
-    assert [len(each.rows_of) for each in world.counting._kinds.values()] == [1]
+    assert len(world.counting._row_of_pool) == 1
+    assert [len(each._parts_of) for each in world.counting._kinds.values()] == [1]
 
 
 def test_nodes_that_reach_the_same_slices_are_searched_once() -> None:
