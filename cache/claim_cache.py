@@ -23,7 +23,6 @@ from cache.allocated_devices import (
     claim_user,
     device_use,
 )
-from cache.change_journal import ChangeJournal
 from cache.resource_versions import INCOMPARABLE, parse_resource_version
 
 if TYPE_CHECKING:
@@ -59,7 +58,6 @@ class ClaimCache:
         self._in_flight: dict[str, ResourceClaim] = {}
         self._by_owner: dict[str, dict[ClaimKey, None]] = {}
         self._all: Mapping[ClaimKey, ResourceClaim] | None = None
-        self._journal: ChangeJournal[ClaimKey] = ChangeJournal()
         self._uses: dict[ClaimUser, DeviceUse] = {}
         self._used = AllocatedDevices()
         self._listeners: tuple[ClaimListener, ...] = ()
@@ -94,21 +92,6 @@ class ClaimCache:
             if self._all is None:
                 self._all = MappingProxyType({**self._api, **self._written})
             return self._all
-
-    @property
-    def version(self) -> int:
-        """Grows with every change of what :meth:`get` returns."""
-        return self._journal.version
-
-    def changes(self, since: int) -> tuple[int, frozenset[ClaimKey] | None]:
-        """Return the current :attr:`version`, and the keys whose view changed after ``since``.
-
-        The keys are None when ``since`` is too long ago.
-
-        *Cost*: proportional to the changes since.
-        """
-        with self._lock:
-            return self._journal.version, self._journal.since(since)
 
     def allocated(self) -> AllocatedState:
         """Return the devices in use, those of allocations in flight included.
@@ -307,7 +290,6 @@ class ClaimCache:
         if before == after:
             return
         self._all = None
-        self._journal.record(key)
         self._events.append((before, after))
         self._index_locked(key, before, after)
         for user in dict.fromkeys(claim_user(each) for each in (before, after) if each is not None):

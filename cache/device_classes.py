@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import threading
-from types import MappingProxyType
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from cache.change_journal import ChangeJournal
 from cache.resources import is_extended_resource_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cache.device_objects import DeviceClass
     from cache.locks import MakeLock
 
@@ -38,32 +35,15 @@ class DeviceClasses:
         self._lock = make_lock()
         self._classes: dict[str, DeviceClass] = {}
         self._of_resource: dict[str, dict[str, DeviceClass]] = {}
-        self._copy: Mapping[str, DeviceClass] | None = None
-        self._journal: ChangeJournal[str] = ChangeJournal()
-
-    @property
-    def version(self) -> int:
-        """Grows with every change."""
-        return self._journal.version
-
-    def changes(self, since: int) -> tuple[int, frozenset[str] | None]:
-        """Return the current :attr:`version`, and the names of the classes changed after ``since``.
-
-        The names are None when ``since`` is too long ago.
-        """
-        with self._lock:
-            return self._journal.version, self._journal.since(since)
 
     def get(self, name: str) -> DeviceClass | None:
         """Return a class, or None."""
         return self._classes.get(name)
 
-    def all(self) -> Mapping[str, DeviceClass]:
-        """Return all classes by name as they are now; the mapping does not change later."""
+    def names(self, most: int) -> list[str]:
+        """Return the names of so many classes at most, the oldest entries first."""
         with self._lock:
-            if self._copy is None:
-                self._copy = MappingProxyType(dict(self._classes))
-            return self._copy
+            return list(islice(self._classes, most))
 
     def for_resource(self, resource: str) -> DeviceClass | None:
         """Return the class that provides an extended resource, or None.
@@ -114,8 +94,6 @@ class DeviceClasses:
                 resource = new.spec.extended_resource_name
                 if resource:
                     self._of_resource.setdefault(resource, {})[name] = new
-            self._copy = None
-            self._journal.record(name)
 
     def _unindex_locked(self, known: DeviceClass) -> None:
         resource = known.spec.extended_resource_name

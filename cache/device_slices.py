@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cache.change_journal import ChangeJournal
@@ -61,7 +60,7 @@ class DeviceSlices:
     def __init__(self, make_lock: MakeLock = threading.Lock) -> None:
         self._lock = make_lock()
         self._slices: dict[str, ResourceSlice] = {}
-        self._journal: ChangeJournal[str] = ChangeJournal()
+        self._version = 0
         self._pool_journal: ChangeJournal[PoolId] = ChangeJournal()
         self._names_of_node: dict[str, dict[str, None]] = {}
         self._names_of_pool: dict[PoolId, dict[str, None]] = {}
@@ -72,20 +71,11 @@ class DeviceSlices:
         self._by_node: SnapshotDict[str, tuple[ResourceSlice, ...]] = SnapshotDict()
         self._by_pool: SnapshotDict[PoolId, tuple[ResourceSlice, ...]] = SnapshotDict()
         self._view = SlicesView(0, {}, (), (), {})
-        self._copy: Mapping[str, ResourceSlice] | None = None
 
     @property
     def version(self) -> int:
         """Grows with every change."""
-        return self._journal.version
-
-    def changes(self, since: int) -> tuple[int, frozenset[str] | None]:
-        """Return the current :attr:`version`, and the names of the slices changed after ``since``.
-
-        The names are None when ``since`` is too long ago.
-        """
-        with self._lock:
-            return self._journal.version, self._journal.since(since)
+        return self._version
 
     def pool_changes(self, since: int) -> tuple[int, frozenset[PoolId] | None]:
         """Return the version of the pools, and the pools whose slices changed after ``since``.
@@ -99,20 +89,10 @@ class DeviceSlices:
         """Return a slice, or None."""
         return self._slices.get(name)
 
-    def all(self) -> Mapping[str, ResourceSlice]:
-        """Return all slices by name as they are now; the mapping does not change later.
-
-        *Cost*: proportional to the slices after one of them changed, else constant.
-        """
-        with self._lock:
-            if self._copy is None:
-                self._copy = MappingProxyType(dict(self._slices))
-            return self._copy
-
     def view(self) -> SlicesView:
         """Return all slices as they are now."""
         with self._lock:
-            if self._view.version != self._journal.version:
+            if self._view.version != self._version:
                 self._view = self._new_view_locked()
             return self._view
 
@@ -138,8 +118,7 @@ class DeviceSlices:
             for pool in dict.fromkeys(map(pool_id, known)):
                 self._stale_pools.add(pool)
                 self._pool_journal.record(pool)
-            self._copy = None
-            self._journal.record(name)
+            self._version += 1
             if len(self._stale_nodes) + len(self._stale_pools) >= MAX_CHANGED:
                 self._view = self._new_view_locked()
 
@@ -168,7 +147,7 @@ class DeviceSlices:
             self._by_pool.put(pool, self._sorted_locked(self._names_of_pool.get(pool, {})) or None)
         self._stale_nodes, self._stale_pools = set(), set()
         return SlicesView(
-            self._journal.version,
+            self._version,
             self._by_node.snapshot(),
             shared,
             with_counters,

@@ -51,7 +51,8 @@ _AT_ONCE: Final = 64
 
 MAX_EXEMPT: Final = 20_000
 """Devices that are read in one cycle without being charged to the pod: some 40 ms. Of slices that
-were there before the first pod all are read ahead, see :meth:`FreeDevices.prepare`."""
+were there before the first pod all are read ahead
+(:class:`plugins.framework.read_ahead.ReadAheadPlugin`)."""
 
 SEARCH: Final = -1
 """Stands for the number of free devices on a node that has to be searched."""
@@ -310,8 +311,10 @@ class FreeDevices:
     -----
     *Concurrency*: confined to the thread of the columns; reads ``devices``, which is thread-safe.
 
-    *Cost*: the first pod with a new kind of request pays an evaluation for each distinct device
-    and a microsecond for each device; later pods pay for the nodes whose devices changed.
+    *Cost*: the first pod with a new kind of request pays an evaluation for each device that is
+    distinct for its selectors, a microsecond for each selector and device, and some microseconds
+    for each node whose pools were not read ahead; later pods pay for the nodes whose devices
+    changed.
     """
 
     def __init__(self, columns: Columns, pools: PoolIndex, devices: Devices) -> None:
@@ -404,8 +407,19 @@ class FreeDevices:
 
     # --- counting -----------------------------------------------------------------------------
 
-    def enough(self, wanted: Countable, budget: AttemptBudget) -> tuple[BoolArray, BoolArray]:
+    def is_kept(self, wanted: Countable) -> bool:
+        """Return whether requests are counted already, or half of the memory is still left."""
+        return wanted.key in self._kinds or self._kinds.bytes < MAX_BYTES // 2
+
+    def enough(
+        self, wanted: Countable, budget: AttemptBudget, *, exempt: int = MAX_EXEMPT
+    ) -> tuple[BoolArray, BoolArray]:
         """Return bool (n_rows,) twice: the nodes with enough devices, and those to be searched.
+
+        Parameters
+        ----------
+        exempt
+            About how many devices may be read outside of the budget.
 
         Raises
         ------
@@ -418,20 +432,21 @@ class FreeDevices:
             counts = _Counts(n_rows)
             self._kinds.put(wanted.key, counts)
         if counts.unknown:
-            self._look_up(counts, wanted.request, budget)
+            self._look_up(counts, wanted.request, budget, exempt)
         counts.recount(self.allocated.devices)
         free = counts.free[:n_rows]
         return free >= wanted.needed, free == SEARCH
 
-    def _look_up(self, counts: _Counts, request: Request, budget: AttemptBudget) -> None:
+    def _look_up(
+        self, counts: _Counts, request: Request, budget: AttemptBudget, exempt: int
+    ) -> None:
         """Find the devices that match on all unknown rows."""
-        left = MAX_EXEMPT
         while counts.unknown:
             rows = list(islice(counts.unknown, _AT_ONCE))
-            if left > 0:
+            if exempt > 0:
                 with budget.exempt():
                     # What the devices look like is nobody's choice but the drivers'.
-                    left -= self._prepare(rows)
+                    exempt -= self._prepare(rows)
             for row in rows:
                 budget.check()
                 self._look_up_row(counts, request, row, budget)

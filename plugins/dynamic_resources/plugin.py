@@ -49,6 +49,7 @@ from plugins.framework.interfaces import (
     ScorePlugin,
 )
 from plugins.framework.normalize import default_normalize
+from plugins.framework.read_ahead import ReadAheadPlugin
 from plugins.framework.results import (
     ALL_PASS,
     PROCEED,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from cache.objects import Node, Pod
     from cache.pod_info import PodInfo
     from plugins.dynamic_resources.device_report import DeviceReport
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.handle import Handle
@@ -98,6 +100,7 @@ class DynamicResources(
     ScorePlugin,
     ReservePlugin,
     PreBindPlugin,
+    ReadAheadPlugin,
 ):
     """Rejects nodes on which devices cannot be allocated, and allocates them on the chosen one."""
 
@@ -115,6 +118,11 @@ class DynamicResources(
         self._verdicts = NodeVerdictMaker(
             handle, checked.filter_timeout.seconds, self._binding_timeout_s
         )
+
+    def read_ahead(self, nodes: NodesView, budget: AttemptBudget) -> None:
+        """Read the devices of all nodes, and which of them belong to classes."""
+        if self.handle.devices.slices.version:
+            self._verdicts.read_ahead(nodes.columns, budget)
 
     # --- before the nodes ---------------------------------------------------------------------
 

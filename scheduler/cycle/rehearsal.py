@@ -14,6 +14,7 @@ import structlog
 
 from cache.objects import Pod
 from cache.pod_info import PodInfo
+from plugins.framework.attempt_budget import AttemptBudget
 
 if TYPE_CHECKING:
     from cache.scheduler_cache import SchedulerCache
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from scheduler.runtime.profile_map import Profiles
 
 log = structlog.get_logger(__name__)
+
+REHEARSAL_S: Final = 1.0
+"""CPU seconds that a profile may use to read ahead before the first pod; the rest follows whenever
+no pod is active."""
 
 _POD: Final = b"""{
   "metadata": {
@@ -68,3 +73,26 @@ def rehearse(cache: SchedulerCache, cycle: SchedulingCycle, profiles: Profiles) 
                 cycle.rehearse(framework, PodInfo(pod))
             except Exception as error:  # noqa: BLE001 - a plugin's failure; scheduling goes on
                 log.debug("rehearsal", profile=framework.profile_name, error=str(error))
+    read_ahead(cache, cycle, profiles, REHEARSAL_S)
+
+
+def read_ahead(
+    cache: SchedulerCache, cycle: SchedulingCycle, profiles: Profiles, limit_s: float
+) -> bool:
+    """Prepare what the next pods need besides; return whether anything is left to be done.
+
+    Parameters
+    ----------
+    limit_s
+        CPU seconds that each profile may use.
+
+    *Concurrency*: scheduling thread, between two cycles.
+    """
+    cache.update_snapshot(cycle.snapshot)
+    is_left = False
+    for framework in profiles:
+        try:
+            is_left |= cycle.read_ahead(framework, AttemptBudget(limit_s))
+        except Exception as error:  # noqa: BLE001 - as above
+            log.debug("read ahead", profile=framework.profile_name, error=str(error))
+    return is_left

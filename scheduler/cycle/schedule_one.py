@@ -18,7 +18,7 @@ from plugins.framework.status import Code, Status, failure
 from scheduler.cycle.binding_cycle import BindingJob
 from scheduler.cycle.cycle_watch import DEFAULT_SLOW_CYCLE_S, CycleWatch
 from scheduler.cycle.failure_handler import Failure
-from scheduler.cycle.rehearsal import rehearse
+from scheduler.cycle.rehearsal import read_ahead, rehearse
 from scheduler.runtime.waiting_pods import WaitingPod
 
 if TYPE_CHECKING:
@@ -37,6 +37,12 @@ if TYPE_CHECKING:
     from scheduler.runtime.framework_runner import FrameworkRunner
     from scheduler.runtime.known_pods import KnownPods
     from scheduler.runtime.profile_map import Profiles
+
+READ_AHEAD_EVERY_S: Final = 1.0
+"""How long no pod is active before plugins prepare data for coming pods, and again after that."""
+
+READ_AHEAD_S: Final = 0.02
+"""CPU seconds for which a pod that becomes active meanwhile may have to wait."""
 
 MAX_CYCLE_S: Final = 300.0
 """A cycle that takes longer does not come back: then the process had better start again. The
@@ -180,11 +186,15 @@ class SchedulingLoop:
         rehearse(self._cache, self._cycle, self._profiles)
         if self._on_ready is not None:
             self._executor.call_on_loop(self._on_ready)
+        is_left = False
         while True:
-            queued = self._queue.pop()
-            if queued is None:
+            queued = self._queue.pop(0.0 if is_left else READ_AHEAD_EVERY_S)
+            if queued is not None:
+                self.attempt(queued)
+            elif self._queue.is_closed:
                 return
-            self.attempt(queued)
+            else:
+                is_left = read_ahead(self._cache, self._cycle, self._profiles, READ_AHEAD_S)
 
     def attempt(self, queued: QueuedPod) -> None:
         """Run one cycle, and undo its effects if an exception ends it.

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cache.columns import NodesView
     from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.results import RowArray
     from scheduler.cycle.host_selection import HostSelector
@@ -228,6 +229,20 @@ class SchedulingCycle:
         """
         judge(framework, self.snapshot, info)
         self._reuse.warm(framework, info)
+
+    def read_ahead(self, framework: FrameworkRunner, budget: AttemptBudget) -> bool:
+        """Let plugins prepare data for coming pods; return whether anything is left to be done.
+
+        Raises
+        ------
+        Exception
+            When a plugin fails.
+        """
+        try:
+            framework.read_ahead(self.snapshot.all_nodes(), budget)
+        except AttemptBudgetExceededError:
+            return True
+        return False
 
     def _try_own_node(
         self,

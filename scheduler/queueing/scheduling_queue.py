@@ -499,6 +499,11 @@ class SchedulingQueue(QueueQuestions):
             self._closed = True
             self._arrival.notify_all()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._closed
+
     # --- moves --------------------------------------------------------------------------------
 
     def _try_active_locked(

@@ -25,6 +25,7 @@ from plugins.framework.interfaces import (
     ReservePlugin,
     ScorePlugin,
 )
+from plugins.framework.read_ahead import ReadAheadPlugin
 from plugins.framework.status import SUCCESS, Code, Status, failure
 from scheduler.decision.decision import Scores
 from scheduler.decision.profile_origin import DEFAULT_ORIGIN
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from cache.node_info import NodeInfo
     from cache.objects import Pod
     from cache.pod_info import PodInfo
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.handle import WhatIf
@@ -124,6 +126,7 @@ class FrameworkRunner:
             (p, measured("PreBind", p, p.pre_bind)) for p in at("preBind", PreBindPlugin)
         )
         self._binds = tuple((p, measured("Bind", p, p.bind)) for p in binders)
+        self._read_ahead = tuple(p for p in self.plugins if isinstance(p, ReadAheadPlugin))
         self._post_binds = tuple((p.name, p.post_bind) for p in at("postBind", PostBindPlugin))
 
     def _check_plugins(self, binders: Sequence[Plugin], scorers: Sequence[Plugin]) -> None:
@@ -167,6 +170,17 @@ class FrameworkRunner:
     def event_registrations(self) -> dict[str, tuple[EventRegistration, ...]]:
         """Return what each plugin wants to hear of."""
         return {plugin.name: tuple(plugin.events_to_register()) for plugin in self.plugins}
+
+    def read_ahead(self, nodes: NodesView, budget: AttemptBudget) -> None:
+        """Let plugins prepare data that do not depend on a pod.
+
+        Raises
+        ------
+        AttemptBudgetExceededError
+            When the budget is used up before all is prepared.
+        """
+        for plugin in self._read_ahead:
+            plugin.read_ahead(nodes, budget)
 
     # --- before the cycle ---------------------------------------------------------------------
 

@@ -140,14 +140,6 @@ def test_claims_are_found_by_their_owner() -> None:
     assert cache.by_owner("pod-uid") == ()
 
 
-def test_the_journal_names_the_claims_whose_view_changed() -> None:
-    cache = known(FREE, claim("d"))
-    since = cache.version
-    cache.stored(TAKEN)
-    cache.changed(FREE, TAKEN)
-    assert cache.changes(since) == (since + 1, {("default", "c")})
-
-
 def test_all_shows_what_was_written() -> None:
     cache = known(FREE, claim("d"))
     before = cache.all()

@@ -112,13 +112,12 @@ def test_a_class_that_changes_or_goes_leaves_nothing_behind() -> None:
     classes.changed(two, None)
     assert classes.class_of(GPU) is None
     classes.changed(other, None)
-    assert not classes.all()
+    assert not classes.names(1)
     assert not classes._of_resource
 
 
-def test_the_journal_names_the_classes_that_changed() -> None:
+def test_so_many_names_as_asked_for() -> None:
     classes = DeviceClasses()
-    classes.changed(None, device_class("one"))
-    seen = classes.version
-    classes.changed(None, device_class("two"))
-    assert classes.changes(seen) == (classes.version, {"two"})
+    for name in "bca":
+        classes.changed(None, device_class(name))
+    assert classes.names(2) == ["b", "c"]

@@ -87,5 +87,5 @@ def test_what_the_api_server_has_is_known(fresh_control_plane: ControlPlane) -> 
         ):
             api.delete(path)
         api.wait_until(lambda: not devices.claims.all(), "the claim is gone")
-        api.wait_until(lambda: not devices.slices.all(), "the slice is gone")
-        api.wait_until(lambda: not devices.classes.all(), "the class is gone")
+        api.wait_until(lambda: not devices.slices.view().by_pool, "the slice is gone")
+        api.wait_until(lambda: not devices.classes.names(1), "the class is gone")

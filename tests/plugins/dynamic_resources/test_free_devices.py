@@ -362,3 +362,50 @@ def test_most_nodes_are_counted() -> None:
     assert world.counted(asked) == {"n1": False, "n2": True, "n3": True}
     world.put_claim(resource_claim("c").allocated(allocated("a", pool="s1")))
     assert world.counted(asked) == {"n1": False, "n2": False, "n3": True}
+
+
+def many_nodes(count: int) -> World:
+    world = World()
+    for number in range(count):
+        world.put_node(f"n{number}")
+        world.put_slice(local(f"s{number}", "a", "b", on=f"n{number}"))
+    world.counting.follow()
+    return world
+
+
+def test_devices_that_were_read_ahead_are_there_for_the_first_pod() -> None:
+    world = many_nodes(100)
+    (wanted,) = countable(world.read(ONE.build()))
+    world.counting.enough(wanted, UNLIMITED, exempt=0)
+    world.counting.follow()
+    assert [each.unknown for each in world.counting._kinds.values()] == [set()]
+
+
+@pytest.mark.parametrize(
+    ("exempt", "charged"),
+    [
+        pytest.param(0, 300, id="nothing"),
+        pytest.param(200, 300 - 128, id="two lots of nodes"),
+        pytest.param(10_000, 0, id="everything"),
+    ],
+)
+def test_only_so_many_devices_are_read_at_the_expense_of_all(exempt: int, charged: int) -> None:
+    world = many_nodes(300)
+    (wanted,) = countable(world.read(ONE.build()))
+    # A second for each pool that is read.
+    budget = AttemptBudget(1000.0, lambda: float(len(world.counting.pools._built)))
+    world.counting.enough(wanted, budget, exempt=exempt)
+    assert budget.used_s() == charged
+
+
+def test_a_device_that_all_nodes_reach_is_counted_once_for_all() -> None:
+    world = World()
+    for name in NAMES:
+        world.put_node(name)
+    world.put_slice(resource_slice("s").on_all_nodes().devices("a", "b").build())
+    two = resource_claim("asked").request("r", "gpu", count=2).build()
+    assert world.counted(two) == dict.fromkeys(NAMES, True)
+    (counts,) = world.counting._kinds.values()
+    assert [len(parts) for parts in counts._parts_of.values()] == [1]
+    world.put_claim(resource_claim("c").allocated(allocated("a")))
+    assert world.counted(two) == dict.fromkeys(NAMES, False)

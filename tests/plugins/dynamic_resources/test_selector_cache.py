@@ -8,7 +8,7 @@ from cache.device_objects import CELDeviceSelector, DeviceSelector
 from plugins.dynamic_resources.errors import AllocationError
 from plugins.dynamic_resources.pooled_device import PooledDevice
 from plugins.dynamic_resources.selector_cache import SelectorCache, SelectorList
-from tests.device_builders import device
+from tests.device_builders import device, version
 from tests.plugins.dynamic_resources.device_worlds import here
 
 
@@ -92,3 +92,34 @@ def test_results_count():
         for one in devices:
             assert selector.evaluate(one) is True
     assert cache.bytes <= limit
+
+
+def test_devices_that_differ_in_what_is_not_read_share_a_result():
+    cache = SelectorCache()
+    first, second = pooled(
+        device("d").attribute("x", 1).attribute("uuid", "a"),
+        device("e").attribute("x", 1).attribute("uuid", "b"),
+    )
+    selector = cache.get('device.attributes["gpu.example.com"].x == 1')
+    assert selector.evaluate(first) is True
+    grown = selector.bytes
+    assert selector.evaluate(second) is True
+    assert selector.bytes == grown
+
+
+def test_a_device_that_cannot_be_evaluated_is_told_from_others():
+    cache = SelectorCache()
+    good, bad = pooled(
+        device("d").attribute("x", 1), device("e").attribute("x", 1).attribute("v", version("?"))
+    )
+    selector = cache.get('device.attributes["gpu.example.com"].x == 1')
+    assert selector.evaluate(good) is True
+    assert "parse semantic version" in str(selector.evaluate(bad))
+
+
+def test_several_devices_at_once_are_judged_as_one_by_one():
+    wanted = listed(SelectorCache(), "device.attributes['gpu.example.com'].x > 1", "true")
+    devices = pooled(*(device(f"d{x}").attribute("x", x) for x in range(4)))
+    assert list(wanted.matching(devices)) == [each for each in devices if wanted.matches(each)]
+    with pytest.raises(AllocationError, match="selector #0"):
+        wanted.matching([*devices, *pooled("without")])

@@ -10,12 +10,14 @@ import pytest
 from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
 from plugins.default_binder import DefaultBinder
+from plugins.framework.attempt_budget import AttemptBudgetExceededError
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.interfaces import FilterPlugin, PostFilterPlugin
+from plugins.framework.read_ahead import ReadAheadPlugin
 from plugins.framework.status import unschedulable
 from plugins.priority_sort import PrioritySort
 from scheduler.cycle.host_selection import HostSelector
-from scheduler.cycle.rehearsal import rehearse
+from scheduler.cycle.rehearsal import read_ahead, rehearse
 from scheduler.cycle.scheduling_cycle import SchedulingCycle
 from scheduler.runtime.framework_runner import FrameworkRunner
 from scheduler.runtime.profile_map import Profiles
@@ -124,3 +126,21 @@ def test_where_no_node_is_feasible_nobody_is_asked_to_make_room():
 @pytest.mark.parametrize("names", [pytest.param((), id="no node"), pytest.param(("a",), id="one")])
 def test_a_plugin_that_fails_and_an_empty_cluster_are_no_hindrance(names):
     rehearse(cache_with(*names), new_cycle(), Profiles([runner([Broken(None, None)])]))
+
+
+class Reader(Full, ReadAheadPlugin):
+    """Has so much to read, of which each budget allows a part."""
+
+    left = 5
+
+    def read_ahead(self, nodes, budget):
+        for _ in range(3):
+            if not self.left:
+                return
+            self.left -= 1
+        raise AttemptBudgetExceededError(budget.limit_s)
+
+
+def test_what_plugins_read_ahead_goes_on_until_nothing_is_left():
+    parts = cache_with("a"), new_cycle(), Profiles([runner([Reader(None, None)])])
+    assert [read_ahead(*parts, 0.02) for _ in range(3)] == [True, False, False]

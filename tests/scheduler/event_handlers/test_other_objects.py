@@ -111,7 +111,7 @@ KNOWN_BY: Mapping[str, Callable[[Known], object]] = {
     "statefulsets": lambda known: known.workloads.version,
     "poddisruptionbudgets": lambda known: known.disruption_budgets.version,
     "deviceclasses": lambda known: known.devices.classes.class_of("example.com/gpu"),
-    "resourceslices": lambda known: len(known.devices.slices.all()),
+    "resourceslices": lambda known: sum(map(len, known.devices.slices.view().by_pool.values())),
     "resourceclaims": lambda known: len(known.devices.claims.all()),
 }
 """By what it shows that a change was taken over; for all others by the version of the storage."""
@@ -186,7 +186,7 @@ def test_an_amount_that_is_none_costs_only_its_object(
 
 def versions(known: Known) -> tuple[object, ...]:
     devices = known.devices
-    return version_of(known.storage), devices.slices.version, devices.claims.version
+    return version_of(known.storage), devices.slices.version, devices.claims.all()
 
 
 # --- what is announced by the cache: claims ---------------------------------------------------

@@ -46,4 +46,4 @@ def test_a_slice_with_an_amount_that_cannot_be_read_is_named() -> None:
     bad = resource_slice("bad").devices(device("d").capacity(memory="much"))
     (error,) = cluster.add_all([dumped("ResourceSlice", bad.build())])
     assert str(error).startswith("ResourceSlice bad: 'much' is not a quantity")
-    assert not cluster.known.devices.slices.all()
+    assert not cluster.known.devices.slices.view().by_pool
