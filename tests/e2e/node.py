@@ -1,7 +1,9 @@
 """A real node: containerd with runc, and a kubelet; two of them share one bridge.
 
-State lies in the sandbox's folder. The kubelet takes part as ``system:node:NAME``, with the rights
-that the node authorizer gives it, and its pods' containers really run.
+Containerd is built by binaries.py, since that of Debian 12 cannot give devices to containers (CDI);
+runc is Debian's. State lies in the sandbox's folder. The kubelet takes part as
+``system:node:NAME``, with the rights that the node authorizer gives it, and its pods' containers
+really run.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from tests.controlplane.binaries import ControlPlaneError, find_or_build
+from tests.controlplane.binaries import CONTAINERD, ControlPlaneError, find_or_build
 from tests.controlplane.server_process import ServerProcess
 from tests.e2e.images import BUSYBOX
 from tests.e2e.sandbox import BRIDGE, GATEWAY, cgroup_of
@@ -44,6 +46,15 @@ class Node:
     number
         Tells the ports and the pod addresses of nodes on one machine apart, from 0.
 
+    Attributes
+    ----------
+    folder
+        Configuration, state and logs.
+    kubelet_folder
+        The kubelet's own folder, where device drivers register.
+    cdi_folder
+        Where containerd looks for the devices that drivers add to containers.
+
     Concurrency
     -----------
     One thread at a time.
@@ -53,7 +64,10 @@ class Node:
         self.name = name
         self._number = number
         self._sandbox = folder
-        self._folder = folder / name
+        self.folder = folder / name
+        self.kubelet_folder = self.folder / "kubelet"
+        self.cdi_folder = self.folder / "cdi"
+        self._programs: Mapping[str, Path] = {}
         self._containerd: ServerProcess | None = None
         self._kubelet: ServerProcess | None = None
 
@@ -65,28 +79,29 @@ class Node:
         ControlPlaneError
             One of them ended, or containerd does not answer within a minute.
         """
-        self._folder.mkdir()
+        self._programs = find_or_build([*CONTAINERD, "kubelet"])
+        self.folder.mkdir()
+        self.cdi_folder.mkdir()
         self._write_cni()
         self._containerd = ServerProcess(
-            ["/usr/bin/containerd", "--config", self._containerd_config()],
-            self._folder / "containerd.log",
+            [self._programs["containerd"], "--config", self._containerd_config()],
+            self.folder / "containerd.log",
         )
         self._await_containerd(self._containerd)
         for archive in images.values():
             self.ctr("images", "import", str(archive))
-        kubelet = find_or_build(["kubelet"])["kubelet"]
         self._kubelet = ServerProcess(
             [
-                kubelet,
+                self._programs["kubelet"],
                 f"--config={self._kubelet_config()}",
                 f"--kubeconfig={control_plane.kubeconfig_of(node_user(self.name))}",
                 f"--hostname-override={self.name}",
-                f"--root-dir={self._folder / 'kubelet'}",
-                f"--cert-dir={self._folder / 'pki'}",
+                f"--root-dir={self.kubelet_folder}",
+                f"--cert-dir={self.folder / 'pki'}",
                 f"--node-ip={GATEWAY}",
                 f"--node-labels=berth.e2e/node={self.name}",
             ],
-            self._folder / "kubelet.log",
+            self.folder / "kubelet.log",
         )
 
     def stop(self) -> None:
@@ -98,7 +113,7 @@ class Node:
     def ctr(self, *arguments: str) -> str:
         """Run containerd's own client in the kubelet's namespace; its output."""
         done = subprocess.run(
-            ["ctr", "--address", self._socket, "--namespace", "k8s.io", *arguments],
+            [self._programs["ctr"], "--address", self._socket, "--namespace", "k8s.io", *arguments],
             capture_output=True,
             text=True,
             check=False,
@@ -129,7 +144,7 @@ class Node:
 
     @property
     def _socket(self) -> str:
-        return str(self._folder / "containerd.sock")
+        return str(self.folder / "containerd.sock")
 
     def _await_containerd(self, containerd: ServerProcess) -> None:
         deadline = time.monotonic() + _DEADLINE_S
@@ -143,7 +158,7 @@ class Node:
                 time.sleep(0.05)
 
     def _write_cni(self) -> None:
-        folder = self._folder / "cni"
+        folder = self.folder / "cni"
         folder.mkdir()
         conflist = {
             "cniVersion": "0.4.0",
@@ -167,30 +182,33 @@ class Node:
         (folder / "10-berth.conflist").write_text(json.dumps(conflist))
 
     def _containerd_config(self) -> Path:
-        path = self._folder / "containerd.toml"
+        path = self.folder / "containerd.toml"
         # Without CAP_SYS_RESOURCE nobody can lower an OOM score: runc would fail.
         path.write_text(f"""\
-version = 2
-root = "{self._folder}/containerd"
-state = "{self._folder}/state"
-disabled_plugins = ["io.containerd.internal.v1.opt"]
+version = 3
+root = "{self.folder}/containerd"
+state = "{self.folder}/state"
+disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
 [grpc]
 address = "{self._socket}"
-[plugins."io.containerd.grpc.v1.cri"]
-sandbox_image = "{BUSYBOX}"
+[plugins."io.containerd.cri.v1.images".pinned_images]
+sandbox = "{BUSYBOX}"
+[plugins."io.containerd.cri.v1.runtime"]
 restrict_oom_score_adj = true
-[plugins."io.containerd.grpc.v1.cri".cni]
-bin_dir = "/usr/lib/cni"
-conf_dir = "{self._folder}/cni"
-[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+cdi_spec_dirs = ["{self.cdi_folder}"]
+[plugins."io.containerd.cri.v1.runtime".cni]
+bin_dirs = ["/usr/lib/cni"]
+conf_dir = "{self.folder}/cni"
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
-[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+runtime_path = "{self._programs["containerd-shim-runc-v2"]}"
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
 SystemdCgroup = false
 """)
         return path
 
     def _kubelet_config(self) -> Path:
-        path = self._folder / "kubelet.yaml"
+        path = self.folder / "kubelet.yaml"
         config = {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
@@ -203,7 +221,7 @@ SystemdCgroup = false
             "port": _FIRST_PORT + 10 * self._number,
             "healthzPort": 0,
             "readOnlyPort": 0,
-            "podLogsDir": str(self._folder / "logs"),
+            "podLogsDir": str(self.folder / "logs"),
             "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%"},
             "imageGCHighThresholdPercent": 100,
             # Nobody but the sandbox reaches its ports.

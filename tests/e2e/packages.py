@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 # A program (or file) by which one knows that the package is there.
 PACKAGES: Final[Mapping[str, str]] = {
-    "containerd": "containerd",
     "runc": "runc",
     "buildah": "buildah",
     "debootstrap": "debootstrap",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from tests.e2e import devices
 from tests.e2e.cluster import NODES
 from tests.e2e.evidence import LEASE_S, Evidence
 from tests.e2e.images import BUSYBOX, NEXT_VERSION, VERSION
@@ -30,6 +31,7 @@ from tests.e2e.report import now
 
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
+    from tests.e2e.devices import DeviceDriver
     from tests.e2e.prometheus import Prometheus
     from tests.e2e.release import Release
     from tests.e2e.report import Report
@@ -37,6 +39,10 @@ if TYPE_CHECKING:
 REPLICAS: Final = 8
 PORT: Final = 10_259
 PACKING: Final = "berth-packing"
+DEVICE_PODS: Final = tuple(
+    f"device-{number}" for number in range(len(NODES) * len(devices.WANTED) + 1)
+)
+"""One more than there are devices."""
 RATE: Final = float(os.environ.get(RATE_VARIABLE) or 10)
 
 # When berth was meant to be refused: nothing outside of these times may be.
@@ -133,6 +139,53 @@ def test_a_deployment_runs_where_berth_placed_it(cluster: Cluster, report: Repor
     for pod in cluster.get("/api/v1/namespaces/default/pods")["items"]:
         name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
         assert cluster.kubectl("logs", name).strip() == f"runs on {node}"
+
+
+def test_a_container_sees_the_device_of_its_claim(
+    cluster: Cluster, drivers: dict[str, DeviceDriver], report: Report
+) -> None:
+    report.heading("pods with resource claims, and a device driver on each node")
+    everything = {f"{node}/{name}" for node in NODES for name in devices.DEVICES}
+    cluster.wait("the drivers' slices", lambda: devices.published(cluster) == everything)
+    devices.create_namespace(cluster)
+    devices.create_pods(cluster, *DEVICE_PODS)
+    count = len(DEVICE_PODS) - 1
+    took = cluster.wait("a pod on each device", lambda: len(devices.running_pods(cluster)) == count)
+    report.fact(f"{count} pods with claims, created to running", f"{took:.1f} s")
+    allocated = {c.pod: c for c in devices.claims(cluster) if c.device}
+    seen = {pod: devices.seen_device(cluster, pod) for pod in devices.running_pods(cluster)}
+    report.fact("devices that the containers see", ", ".join(sorted(seen.values())))
+    assert seen == {pod: claim.device for pod, claim in allocated.items()}
+    assert set(seen.values()) == {f"{node}/{name}" for node in NODES for name in devices.WANTED}
+    for node, driver in drivers.items():
+        ours = {c.uid for c in allocated.values() if c.device.startswith(f"{node}/")}
+        assert driver.prepared() == ours
+
+
+def test_a_device_that_is_free_again_goes_to_the_pod_that_waits(
+    cluster: Cluster, report: Report
+) -> None:
+    allocated = {c.pod: c.device for c in devices.claims(cluster) if c.device}
+    (waiting,) = set(DEVICE_PODS) - set(allocated)
+    reason = "cannot allocate all claims"
+    cluster.wait("the reason", lambda: reason in devices.unschedulable_reason(cluster, waiting))
+    deleted = min(allocated)
+    cluster.kubectl("delete", "pod", deleted, "-n", devices.NAMESPACE, "--wait=false")
+    took = cluster.wait("its pod to run", lambda: waiting in devices.running_pods(cluster))
+    report.fact("pod with a claim deleted, until the next one runs", f"{took:.1f} s")
+    assert devices.seen_device(cluster, waiting) == allocated[deleted]
+
+
+def test_the_claims_of_deleted_pods_are_taken_back(
+    cluster: Cluster, drivers: dict[str, DeviceDriver], report: Report
+) -> None:
+    before = {claim.uid for claim in devices.claims(cluster) if claim.device}
+    assert {uid for driver in drivers.values() for uid in driver.prepared()} == before
+    cluster.kubectl("delete", "pods", "--all", "-n", devices.NAMESPACE, "--wait=false")
+    took = cluster.wait("the claims to be gone", lambda: not devices.claims(cluster))
+    assert [driver.prepared() for driver in drivers.values()] == [set(), set()]
+    report.fact(f"{len(before)} pods deleted, until claims and devices are free", f"{took:.1f} s")
+    check(cluster)
 
 
 def test_a_scheduling_profile_is_taken_over(cluster: Cluster, report: Report) -> None:
