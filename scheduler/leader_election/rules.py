@@ -102,8 +102,9 @@ def next_step(view: View, identity: str, *, holds: bool, now_s: float, own_lease
     -----
     # Differs: client-go creates a Lease that is missing at once. Here whoever has seen its holder
     waits until that one's time is over: it goes on writing until it notices. (Whoever starts just
-    then knows of no holder, and creates it.) And a leader whose name was taken out of the Lease
-    steps down, where client-go's puts it back.
+    then knows of no holder, and creates it. So does a standby that knows an earlier holder only,
+    because the Lease of the last one was made and deleted between two of its looks.) And a leader
+    whose name was taken out of the Lease steps down, where client-go's puts it back.
     """
     holder = view.lease.record.holder if view.lease is not None else None
     if holds:

@@ -68,6 +68,8 @@ class Door:
         self.after: deque[Fault] = deque()
         """What becomes of the answers to the next writes."""
         self.is_hanging = False
+        self.holder: str | None = None
+        """In the last Lease that was read here."""
         self.seen: list[str] = []
 
     def __str__(self) -> str:
@@ -75,6 +77,8 @@ class Door:
 
     async def get(self, *, timeout_s: float) -> Lease | None:
         await self._arrive("get", timeout_s)
+        if self._store.lease is not None:
+            self.holder = self._store.lease.record.holder
         return self._store.lease
 
     async def create(self, record: LeaseRecord, *, timeout_s: float) -> Lease:

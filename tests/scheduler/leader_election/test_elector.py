@@ -453,6 +453,7 @@ def test_a_standby_told_to_stop_while_it_took_the_lease_gives_it_back() -> None:
 
 @settings(max_examples=60)
 @given(st.integers(0, 2**32))
+@example(16535)  # the Lease of a second leader would be deleted before a standby has seen it
 @example(31)  # deleted, made anew, renewed and deleted again, all of it unseen by a standby
 def test_two_leaders_never_write_at_one_time(seed: int) -> None:
     """I6, over random delays, lost answers, refusals, deletions and edits of the lease."""
@@ -493,13 +494,20 @@ def test_two_leaders_never_write_at_one_time(seed: int) -> None:
                             candidate.door.faults.append(some_fault())  # type: ignore[arg-type]
                     if rng.random() < 0.3:
                         candidate.door.after.append(some_fault())  # type: ignore[arg-type]
-                # By 60 everybody has seen who leads; who has not is told nothing by an absence, nor
-                # by two of which one follows the other within a third of the lease's duration.
+                # Nobody can know of a holder whose Lease is gone before they look, nor of absences
+                # of which one follows the other within a third of the lease's duration. By 60
+                # there has been a first leader.
                 if store.lease is not None and now() > deleted_s and rng.random() < 0.5:
                     what = rng.choice([store.touch, store.delete])
                     if what == store.delete:
+                        if not all(has_seen_holder(each) for each in candidates):
+                            continue
                         deleted_s = now() + 5.0
                     what()
+
+        def has_seen_holder(candidate: Candidate) -> bool:
+            is_standby = candidate.standing is Standing.STANDBY
+            return not is_standby or candidate.door.holder == store.record.holder
 
         tasks = [asyncio.ensure_future(trouble())]
         for candidate in candidates:
