@@ -1,7 +1,9 @@
 """Write the claims of a pod that is about to be bound, and wait for its devices.
 
-    write every claim -> has another scheduler given a device away as well? -> give ours back
-                      -> binding conditions? -> wait for them
+    for each claim: finalizer -> does another claim have the device? -> stop
+                              -> allocation and reservation
+    has another scheduler given a device away as well? -> give ours back
+    binding conditions? -> wait for them
 
 Differs: kube-scheduler looks at binding conditions every five seconds. Here the claim cache wakes
 the binding, and the clock does when the time is up. kube-scheduler does not look for devices that
@@ -31,7 +33,7 @@ from plugins.dynamic_resources.binding_conditions import (
     is_timed_out,
 )
 from plugins.dynamic_resources.claims_of_pod import is_reserved_for, key_of
-from plugins.dynamic_resources.collisions import Collision, find_collision
+from plugins.dynamic_resources.collisions import CollisionError, find_collision
 from plugins.dynamic_resources.extended_resources import is_in_memory
 from plugins.framework.status import SUCCESS, Status, unschedulable
 
@@ -87,14 +89,16 @@ class PodBinding:
         Exception
             Any error of a write.
         """
-        allocated = [
-            index for index in range(len(self._cycle.claims)) if await self._bind_claim(index)
-        ]
-        collision = await self._collision(allocated)
-        if collision is not None:
+        allocated: list[int] = []
+        try:
+            for index in range(len(self._cycle.claims)):
+                if await self._bind_claim(index):
+                    allocated.append(index)  # noqa: PERF401 - it is read after an error
+            await self._check_written(allocated)
+        except CollisionError as error:
             await self._give_back(allocated)
-            self._reports.collision(collision.device.driver)
-            return unschedulable(str(collision))
+            self._reports.collision(error.collision.device.driver)
+            return unschedulable(str(error))
         if any(conditional_results(self._cycle.claims)):
             await self._wait_for_conditions(timeout_s)
         return SUCCESS
@@ -117,7 +121,9 @@ class PodBinding:
         try:
             if special and is_in_memory(claim):
                 claim = await self._create_special()
-            claim = await self._writer.reserve(claim, self._pod, allocation)
+            claim = await self._writer.reserve(
+                claim, self._pod, allocation, lambda: self._check_in_flight(index)
+            )
             cycle.claims[index] = claim
             if special:
                 await self._until_shown(claim)
@@ -160,27 +166,40 @@ class PodBinding:
         await self._writer.show_special_claim(self._pod, shown)
 
     def _end_flight(self, index: int) -> None:
+        if self._cycle.reserved.pop(index, None) is not None:
+            self._devices.claims.end_flight(self._flight(index))
+
+    def _flight(self, index: int) -> str:
+        """Return the UID under which the allocation of a claim is in flight."""
         cycle = self._cycle
-        if cycle.reserved.pop(index, None) is not None:
-            uid = cycle.special_uid if cycle.is_special(index) else cycle.claims[index].metadata.uid
-            self._devices.claims.end_flight(uid)
+        return cycle.special_uid if cycle.is_special(index) else cycle.claims[index].metadata.uid
 
     # --- devices that were allocated twice ----------------------------------------------------
 
-    async def _collision(self, allocated: list[int]) -> Collision | None:
-        """Return a device of this pod that another claim has as well, or None.
+    def _check_in_flight(self, index: int) -> None:
+        """Raise CollisionError if another claim is known to have a device that is to be written.
+
+        What is not written need not be given back: kube-scheduler takes a device for free as soon
+        as one of two claims that have it is deallocated.
+        """
+        claim = self._devices.claims.in_flight(self._flight(index))
+        if claim is not None:
+            self._check(claim)
+
+    async def _check_written(self, allocated: list[int]) -> None:
+        """Raise CollisionError if a device of this pod is in another claim as well.
 
         What was written before our own claims is known once the watch has shown them.
         """
         for index in allocated:
             await self._until_caught_up(self._cycle.claims[index])
-        state = self._devices.allocated()
-        view = self._devices.slices.view()
         for index in allocated:
-            found = find_collision(self._cycle.claims[index], state, view)
-            if found is not None:
-                return found
-        return None
+            self._check(self._cycle.claims[index])
+
+    def _check(self, claim: ResourceClaim) -> None:
+        found = find_collision(claim, self._devices.allocated(), self._devices.slices.view())
+        if found is not None:
+            raise CollisionError(found)
 
     async def _give_back(self, allocated: list[int]) -> None:
         """Deallocate the claims that this binding has allocated."""

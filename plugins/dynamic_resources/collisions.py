@@ -42,6 +42,14 @@ class Collision(NamedTuple):
         return f"device {device} of claim {self.claim} was also allocated to {others}"
 
 
+class CollisionError(Exception):
+    """A claim cannot have a device; ``collision`` says which and why."""
+
+    def __init__(self, collision: Collision) -> None:
+        super().__init__(str(collision))
+        self.collision = collision
+
+
 def find_collision(
     claim: ResourceClaim, state: AllocatedState, slices: SlicesView
 ) -> Collision | None:

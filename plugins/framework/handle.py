@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cache.columns import NodesView
     from cache.device_objects import AllocationResult, ResourceClaim
@@ -150,9 +150,16 @@ class ClaimWriter(Protocol):
         ...
 
     async def reserve(
-        self, claim: ResourceClaim, pod: Pod, allocation: AllocationResult | None
+        self,
+        claim: ResourceClaim,
+        pod: Pod,
+        allocation: AllocationResult | None,
+        check: Callable[[], object] = lambda: None,
     ) -> ResourceClaim:
-        """Reserve a claim for a pod, after allocating it if there is an allocation to write."""
+        """Reserve a claim for a pod, after allocating it if there is an allocation to write.
+
+        ``check`` is called right before an allocation is written, and may raise.
+        """
         ...
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:

@@ -105,9 +105,18 @@ class ClaimReservations:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def allocate(
-        self, claim: ResourceClaim, pod: Pod, allocation: AllocationResult
+        self,
+        claim: ResourceClaim,
+        pod: Pod,
+        allocation: AllocationResult,
+        check: Callable[[], object],
     ) -> ResourceClaim:
         """Allocate a claim and reserve it for a pod; return the claim as it is then.
+
+        Parameters
+        ----------
+        check
+            Called right before the allocation is written; what it raises ends the writing.
 
         Raises
         ------
@@ -121,6 +130,7 @@ class ClaimReservations:
                 known = await self._add_finalizer(known, pod)
             if known.status.allocation is not None:
                 raise changed("allocated", known)
+            check()
             written = {
                 **msgspec.to_builtins(allocation),
                 "allocationTimestamp": self._timestamp(),

@@ -134,9 +134,18 @@ class ClaimWriter:
     # --- before the pod is bound --------------------------------------------------------------
 
     async def reserve(
-        self, claim: ResourceClaim, pod: Pod, allocation: AllocationResult | None
+        self,
+        claim: ResourceClaim,
+        pod: Pod,
+        allocation: AllocationResult | None,
+        check: Callable[[], object] = lambda: None,
     ) -> ResourceClaim:
         """Reserve a claim for a pod, after allocating it if there is an allocation to write.
+
+        Parameters
+        ----------
+        check
+            Called right before an allocation is written; what it raises ends the writing.
 
         Returns
         -------
@@ -148,7 +157,7 @@ class ClaimWriter:
             When the claim is gone, was allocated or deallocated by others, or cannot be written.
         """
         if allocation is not None:
-            return await self._reservations.allocate(claim, pod, allocation)
+            return await self._reservations.allocate(claim, pod, allocation, check)
         return await self._reservations.join(claim, pod)
 
     def _newest(self, claim: ResourceClaim) -> ResourceClaim:

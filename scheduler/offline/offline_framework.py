@@ -13,7 +13,7 @@ from scheduler.runtime.nominated_nodes import NominatedNodes
 from scheduler.runtime.profile_builder import build_framework
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cache.device_objects import AllocationResult, ResourceClaim
     from cache.node_info import NodeInfo
@@ -77,7 +77,11 @@ class NoClaimWriter:
         return str(uuid4())
 
     async def reserve(
-        self, claim: ResourceClaim, pod: Pod, allocation: AllocationResult | None
+        self,
+        claim: ResourceClaim,
+        pod: Pod,
+        allocation: AllocationResult | None,
+        check: Callable[[], object] = lambda: None,
     ) -> ResourceClaim:
         """Raise ReadOnlyError: no claim is written offline."""
         raise ReadOnlyError("no claim is written while explaining")

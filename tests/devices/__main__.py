@@ -37,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rivals.add_argument("--pods", type=int, default=contest.pods, help="of each scheduler")
     rivals.add_argument("--lifetime", dest="lifetime_s", type=float, default=contest.lifetime_s)
     rivals.add_argument("--seed", type=int, default=contest.seed)
+    rivals.add_argument(
+        "--separated", action="store_true", help="each scheduler has a class of its own"
+    )
     options = vars(parser.parse_args(arguments))
     kind = options.pop("kind")
     console = Console() if sys.stdout.isatty() else Console(width=160)

@@ -117,15 +117,12 @@ class Change(NamedTuple):
     ----------
     user
         Empty when the audit log does not have the write: its client died meanwhile.
-    before
-        The claim before.
     """
 
     what: str
     uid: str
     version: int
     user: str
-    before: ClaimVersion
 
 
 def find_changes(
@@ -147,13 +144,13 @@ def find_changes(
             user = users.get((after.uid, after.version), "")
             known = before.get(after.uid, after)
             for what in changes(known, after):
-                yield Change(what, after.uid, after.version, user, known)
+                yield Change(what, after.uid, after.version, user)
         before[after.uid] = after
     seen: set[tuple[str, int]] = set()
     for write in writes:
         key = write.after.uid, write.after.version
         if key in seen:
-            yield Change(NOTHING, *key, write.user, write.after)
+            yield Change(NOTHING, *key, write.user)
         seen.add(key)
 
 

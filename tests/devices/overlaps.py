@@ -68,6 +68,32 @@ def find_overlaps(versions: Iterable[ClaimVersion]) -> list[Overlap]:
     return found
 
 
+def forgotten(versions: Iterable[ClaimVersion]) -> set[tuple[str, Device]]:
+    """Return each claim and device that were allocated because a plain set of devices had lost it.
+
+    kube-scheduler keeps the allocated devices in a set: when the first of two claims with the same
+    device is deallocated, the set takes the device for free, although the other claim has it.
+
+    *Source*: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go (1.36).
+    """
+    known: set[Device] = set()
+    holders: dict[Device, set[str]] = {}
+    held: dict[str, frozenset[Device]] = {}
+    found = set()
+    for each in versions:
+        before, after = held.get(each.uid, frozenset()), frozenset(each.devices)
+        held[each.uid] = after
+        for device in before - after:
+            known.discard(device)
+            holders[device].discard(each.uid)
+        for device in after - before:
+            if holders.setdefault(device, set()) and device not in known:
+                found.add((each.uid, device))
+            known.add(device)
+            holders[device].add(each.uid)
+    return found
+
+
 def most_held(versions: Sequence[ClaimVersion]) -> int:
     """Return the largest number of devices that were in use at one time."""
     held: dict[str, int] = {}

@@ -49,14 +49,17 @@ class Contest:
         Of each scheduler, at any time.
     lifetime_s
         How long a pod is bound, on average.
+    separated
+        Whether each scheduler has half of the devices for itself, by classes of its own.
     """
 
     seconds: float = 300.0
     nodes: int = 25
     devices: int = 4
-    pods: int = 60
+    pods: int = 80
     lifetime_s: float = 5.0
     seed: int = 1
+    separated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,8 @@ class Rivalry:
         The mean share of the devices that were allocated.
     metrics
         Of each scheduler, by its name.
+    errors
+        Of the attempts of Berth that failed with an error.
     """
 
     contest: Contest
@@ -77,6 +82,7 @@ class Rivalry:
     pods: Sequence[PodVersion]
     in_use: float
     metrics: Mapping[str, str]
+    errors: Sequence[str]
     left: Sequence[str]
 
 
@@ -88,8 +94,10 @@ def compete(contest: Contest, say: Callable[[str], object] = lambda _: None) -> 
         BlockingApi(plane.admin_kubeconfig) as api,
         claim_controller(plane),
     ):
-        create_devices(api, contest.nodes, contest.devices)
-        create_template(api, "gpu", 1)
+        owners = (BERTH, KUBE_SCHEDULER) if contest.separated else ("",)
+        create_devices(api, contest.nodes, contest.devices, owners)
+        for name in (BERTH, KUBE_SCHEDULER):
+            create_template(api, name, 1, name if contest.separated else "")
         berth = Replica(plane, 1)
         other = start_kube_scheduler(plane, https_port=port)
         try:
@@ -111,6 +119,11 @@ def compete(contest: Contest, say: Callable[[str], object] = lambda _: None) -> 
                     BERTH: scrape(berth.address),
                     KUBE_SCHEDULER: scrape(f"127.0.0.1:{port}", "https"),
                 },
+                errors=[
+                    str(line.get("error", ""))
+                    for line in berth.lines()
+                    if line.get("event") == "scheduling failed"
+                ],
                 left=[each.name for each in claims.latest.values()],
             )
         finally:
@@ -152,7 +165,7 @@ class _Tenants:
             alive = sum(each == scheduler for each in self._alive.values())
             for _ in range(min(self.contest.pods - alive, _PODS_A_TICK)):
                 name = f"{scheduler}-{self._created:06}"
-                manifests.append(pod_of_template(name, "gpu", scheduler))
+                manifests.append(pod_of_template(name, scheduler, scheduler))
                 self._created += 1
         created = await api.create_many(manifests)
         for pod in created:

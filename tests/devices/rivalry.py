@@ -10,12 +10,12 @@ from tests.controlplane import peer
 from tests.controlplane.access import USER
 from tests.controlplane.audit import bind_records, check_binds
 from tests.devices.claim_writes import ALLOCATION, DEALLOCATION, claim_writes, find_changes
-from tests.devices.overlaps import find_overlaps
+from tests.devices.overlaps import find_overlaps, forgotten
 from tests.devices.promises import Promise
 from tests.devices.rival_life import BERTH, KUBE_SCHEDULER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tests.devices.claim_writes import Change, ClaimWrite
     from tests.devices.overlaps import Overlap
@@ -39,8 +39,9 @@ class Collision(NamedTuple):
         Whether the pod of the second claim was bound meanwhile.
     gap_s
         From the answer to the first write until the second arrived; negative where they overlapped.
-    after_withdrawal
-        Whether Berth had withdrawn an allocation of the device while the first claim had it.
+    is_forgotten
+        Whether a set of devices, such as kube-scheduler's, took the device for free: it was in two
+        claims before, and one of them was deallocated. Otherwise both schedulers raced for it.
     """
 
     overlap: Overlap
@@ -50,7 +51,7 @@ class Collision(NamedTuple):
     both_bound: bool
     second_is_bound: bool
     gap_s: float
-    after_withdrawal: bool
+    is_forgotten: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,8 @@ class _Judge:
         self._bound = bound
         self._writes = {(x.after.uid, x.after.version): x for x in writes}
         withdrawn = [x for x in changes if x.what == DEALLOCATION and x.user == USER]
-        self.withdrawn = {(each.uid, each.version): each.before for each in withdrawn}
+        self.withdrawn = {(each.uid, each.version) for each in withdrawn}
+        self._forgotten = forgotten(rivalry.claims)
 
     def collision(self, overlap: Overlap) -> Collision:
         """Return what became of a device in two claims."""
@@ -123,18 +125,12 @@ class _Judge:
             both_bound=all(bound),
             second_is_bound=bound[1],
             gap_s=(second.received - first.done).total_seconds(),
-            after_withdrawal=self._after_withdrawal(overlap),
+            is_forgotten=(overlap.second, overlap.device) in self._forgotten,
         )
 
     def _bound_in(self, overlap: Overlap, claim: str) -> bool:
         """Return whether the pod of a claim was bound before the overlap ended."""
         return self._bound.get(self._owners[claim], overlap.until) < overlap.until
-
-    def _after_withdrawal(self, overlap: Overlap) -> bool:
-        return any(
-            overlap.first_since < version < overlap.since and overlap.device in before.devices
-            for (_, version), before in self.withdrawn.items()
-        )
 
 
 def _checks_s(
@@ -190,4 +186,13 @@ def judge(rivalry: Rivalry, findings: Findings) -> list[Promise]:
             [name for name in (BERTH, KUBE_SCHEDULER) if not findings.bound[name]],
         ),
         Promise("all claims are freed with their pods", "", list(rivalry.left)),
+        *_separated(rivalry, findings, describe),
     ]
+
+
+def _separated(
+    rivalry: Rivalry, findings: Findings, describe: Callable[[Collision], str]
+) -> Iterator[Promise]:
+    if rivalry.contest.separated:
+        found = [describe(each) for each in findings.collisions]
+        yield Promise("no device of separated pools is in two claims", "", found)

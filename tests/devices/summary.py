@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tests.devices.rivalry import Findings
 
 _WIDTH: Final = 68
+_COLLISIONS: Final = "berth_device_collisions_total"
 _ATTEMPTS: Final = "scheduler_schedule_attempts_total"
 
 
@@ -124,14 +125,16 @@ def page_of_rivals(
         section("What each scheduler did", _schedulers(rivalry, findings)),
         section("Devices that two claims had", _collisions(findings)),
         section("How long it took", _times(findings)),
+        section("Errors of Berth", _errors(rivalry.errors)),
         section("What was promised", promises_table(promises)),
         verdict(promises),
     )
 
 
 def _schedulers(rivalry: Rivalry, findings: Findings) -> RenderableType:
-    made = table(right=(1, 2, 3, 4))
-    made.add_row("", "pods bound", "attempts", "unschedulable", "error", style="bright_black")
+    made = table(right=(1, 2, 3, 4, 5))
+    head = ("", "pods bound", "attempts", "unschedulable", "error", "collisions found")
+    made.add_row(*head, style="bright_black")
     for name in (BERTH, KUBE_SCHEDULER):
         text = rivalry.metrics[name]
         counts = {
@@ -144,13 +147,14 @@ def _schedulers(rivalry: Rivalry, findings: Findings) -> RenderableType:
             f"{sum(counts.values()):.0f}",
             f"{counts['unschedulable']:.0f}",
             f"{counts['error']:.0f}",
+            f"{metric_sum(text, _COLLISIONS):.0f}" if name == BERTH else "",
         )
     return made
 
 
 def _collisions(findings: Findings) -> RenderableType:
     made = table(right=(2, 3, 4, 5))
-    head = ("first", "second", "devices", "withdrawn by Berth", "both bound", "after a withdrawal")
+    head = ("first", "second", "devices", "withdrawn by Berth", "both bound", "taken for free")
     made.add_row(*head, style="bright_black")
     for first in (BERTH, KUBE_SCHEDULER):
         for second in (BERTH, KUBE_SCHEDULER):
@@ -159,7 +163,7 @@ def _collisions(findings: Findings) -> RenderableType:
                 len(found),
                 sum(each.is_withdrawn for each in found),
                 sum(each.both_bound for each in found),
-                sum(each.after_withdrawal for each in found),
+                sum(each.is_forgotten for each in found),
             )
             made.add_row(first, second, *map(str, counts))
     return made
@@ -168,12 +172,22 @@ def _collisions(findings: Findings) -> RenderableType:
 def _times(findings: Findings) -> RenderableType:
     made = table(right=(1, 2, 3))
     made.add_row("", "median", "99 %", "longest", style="bright_black")
-    late = [x.gap_s for x in findings.between(BERTH, KUBE_SCHEDULER) if x.both_bound]
+    raced = [x for x in findings.between(BERTH, KUBE_SCHEDULER) if not x.is_forgotten]
+    late = [x.gap_s for x in raced if x.both_bound]
     for what, seconds in (
         ("from Berth's allocation to its bind", findings.checks_s),
-        ("from Berth's allocation to kube-scheduler's, where both bound", sorted(late)),
+        ("from Berth's allocation to kube-scheduler's, where both raced and bound", sorted(late)),
     ):
         if seconds:
             shown = (quantile(seconds, 0.5), quantile(seconds, 0.99), seconds[-1])
             made.add_row(what, *(f"{1000 * each:.0f} ms" for each in shown))
     return made
+
+
+def _errors(errors: Sequence[str]) -> RenderableType:
+    if not errors:
+        return Text("none")
+    lines = list(errors[:MAX_SHOWN])
+    if len(errors) > MAX_SHOWN:
+        lines.append(f"and {len(errors) - MAX_SHOWN} more")
+    return Text("\n".join(lines))

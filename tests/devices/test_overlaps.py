@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tests.devices.histories import ClaimVersion
-from tests.devices.overlaps import find_overlaps, most_held
+from tests.devices.overlaps import find_overlaps, forgotten, most_held
 
 A, B = ("pool", "a"), ("pool", "b")
 
@@ -62,3 +62,21 @@ def test_a_device_in_two_claims_is_found(versions, overlaps):
 def test_the_most_devices_in_use_are_those_of_one_moment():
     versions = [version(1, "x", A, B), version(2, "x"), version(3, "y", A)]
     assert most_held(versions) == 2
+
+
+@pytest.mark.parametrize(
+    ("versions", "found"),
+    [
+        pytest.param([version(1, "x", A), version(2, "y", A)], set(), id="a race"),
+        pytest.param(
+            [version(1, "x", A), version(2, "y", A), version(3, "x"), version(4, "z", A)],
+            {("z", A)},
+            id="after one of two has left",
+        ),
+        pytest.param(
+            [version(1, "x", A), version(2, "x"), version(3, "y", A)], set(), id="free indeed"
+        ),
+    ],
+)
+def test_a_device_that_a_set_of_devices_has_forgotten_is_found(versions, found):
+    assert forgotten(versions) == found

@@ -253,6 +253,32 @@ def test_a_device_that_another_scheduler_allocated_too_is_given_back() -> None:
     assert world.handle.device_reports.collisions == ["gpu.example.com"]
 
 
+def test_a_device_that_is_known_to_be_taken_is_not_allocated_at_all() -> None:
+    """kube-scheduler takes a device for free that one of two claims has given back."""
+    world = one_device()
+    cycle = world.cycle(WEB)
+    cycle.reserve()
+    taken_by_another_scheduler(world)
+    cycle.pre_bind()
+    assert ("PATCH", "resourceclaims/status", "c") not in world.api.requests
+
+
+def test_what_was_allocated_before_a_collision_is_given_back() -> None:
+    """The first claim of the pod is written when the second one turns out to be impossible."""
+    world = DeviceWorld("n1").local("n1", "gpu-0", "gpu-1")
+    world.claim(CLAIM)
+    world.claim(resource_claim("d").request("r", "gpu"))
+    cycle = world.cycle(pod("web").resource_claim("r", "c").resource_claim("s", "d"))
+    cycle.reserve()
+    other = resource_claim("theirs").request("r", "gpu")
+    world.claim(other.allocated(allocated("gpu-1", pool="n1"), nodes="n1"))
+    assert "of claim default/d was also allocated to default/theirs" in cycle.pre_bind()
+    assert [world.shown(name).status.allocation for name in "cd"] == [None, None]
+    cycle.unreserve()
+    assert used(world) == ["gpu-1"]
+    assert world.handle.device_reports.collisions == ["gpu.example.com"]
+
+
 def test_after_a_collision_the_pod_gets_another_device() -> None:
     world = DeviceWorld("n1").local("n1", "gpu-0", "gpu-1")
     world.claim(CLAIM)
