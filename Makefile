@@ -5,10 +5,10 @@ RUN := $(UV) run --frozen --quiet
 # Measurements use the content of the image: no development dependencies, compiled bytecode.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: help install demo devices rivals test parity cel hints schedules lint types imports house worlds bench bench-quick bench-report bench-gpu hostile waking soak e2e conformance failovers image manifests pins test-trixie code-map
+.PHONY: help install demo devices rivals test parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-gpu hostile waking soak e2e conformance failovers image manifests pins test-trixie code-map
 
 help: ## Print this menu
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .uv/bin/uv:
 	@python3 -m venv .uv && .uv/bin/pip install --quiet --disable-pip-version-check uv
@@ -40,6 +40,10 @@ hints: install ## Compare the pods that N random changes (20000) wake with kube-
 schedules: install ## Let berth and kube-scheduler place pods on N random clusters (200), step by step
 	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle >/dev/null
 	@$(RUN) python -m tests.parity.schedules --clusters $(or $(N),200) $(if $(SEED),--seed $(SEED))
+
+device-schedules: install ## Compare N schedules (3000) of 10 pods with device claims, step by step; SEED=... repeats
+	@$(RUN) python -m tests.controlplane.binaries oracle >/dev/null
+	@$(RUN) python -m tests.parity.device_schedules --cases $(or $(N),3000) $(if $(SEED),--seed $(SEED))
 
 worlds: install ## Compare all writes and Events of 500 generated worlds with their record (ARGS=0-99)
 	@$(RUN) python -m tests.worlds check $(ARGS)

@@ -38,14 +38,14 @@ def _verdict(verdict: Json) -> Json:
     }
     normal: Json = {"scores": scores, "total": verdict["total"]}
     if "allocations" in verdict:
-        normal["allocations"] = [_devices(each) for each in verdict["allocations"]]
+        normal["allocations"] = [devices_of(each) for each in verdict["allocations"]]
     return normal
 
 
-def _devices(value: Any) -> Any:
+def devices_of(value: Any) -> Any:
     """Return (a part of) an allocation without what is empty and without chance."""
     if isinstance(value, list):
-        return [_devices(each) for each in value]
+        return [devices_of(each) for each in value]
     if not isinstance(value, dict):
         return value
     normal: Json = {}
@@ -57,7 +57,7 @@ def _devices(value: Any) -> Any:
         elif key == "consumedCapacity":
             normal[key] = {name: str(exact_value(amount)) for name, amount in part.items()}
         else:
-            normal[key] = _devices(part)
+            normal[key] = devices_of(part)
     return normal
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from cache.quantity import exact_value
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.parity.vocabulary import Json
 
 _ERROR: Final = re.compile(
-    r"default/\S+|(?<=claim )[\w-]+(?=:)|request \S+|class [\w-]+:|[de]\.example\.com/\S+|#?\d+|"
-    r"attribute \S+:|(?<=no such key: ).*|(?<=CEL compile error: ).*"
+    r"default/\S+|(?<=claim )[\w<>-]+(?=:)|request \S+|class [\w-]+:|[de]\.example\.com/\S+|#?\d+|"
+    r"attribute \S+:|(?<=result of type )\w+|(?<=converted to bool: ).*|(?<=no such key: ).*|"
+    r"(?<=CEL compile error: ).*"
 )
 """What differs from case to case in an error."""
 
@@ -35,12 +38,75 @@ def device_branches(question: Json, oracle: Json) -> Iterator[str]:
         for each in question["objects"]
         if each["kind"] == "ResourceClaim"
     }
+    devices = _Devices(question["objects"])
     for verdict in oracle["nodes"].values():
         allocations = verdict.get("allocations", ())
         if len(allocations) > 1:
             yield "allocation: several claims"
         for each in allocations:
             yield from _of_allocation(each, claims_of.get(each["claim"]))
+            of_claim = claims_of.get(each["claim"], {"devices": {}})["devices"]
+            requests = each.get("requests") or of_claim.get("requests", [])
+            for result in each["allocation"]["devices"].get("results") or ():
+                yield from devices.of_result(result, requests)
+
+
+class _Devices:
+    """The devices of a question, with what there is to say of one that is allocated."""
+
+    def __init__(self, objects: list[Json]) -> None:
+        slices = [each["spec"] for each in objects if each["kind"] == "ResourceSlice"]
+        self._known = {
+            (spec["driver"], spec["pool"]["name"], device["name"]): (spec, device)
+            for spec in sorted(slices, key=lambda spec: int(spec["pool"]["generation"]))
+            for device in spec.get("devices", ())
+        }
+        self._held = {
+            (result["driver"], result["pool"], result["device"])
+            for each in objects
+            if each["kind"] == "ResourceClaim" and "allocation" in each.get("status", ())
+            for result in each["status"]["allocation"]["devices"]["results"]
+            if not result.get("adminAccess")
+        }
+
+    def of_result(self, result: Json, requests: list[Json]) -> Iterator[str]:
+        """Yield why a device could be had."""
+        known = (result["driver"], result["pool"], result["device"])
+        spec, device = self._known[known]
+        if known in self._held:
+            yield "device: in use" + (" by others" if "shareID" in result else ", for an admin")
+        if any(
+            taint["effect"] in ("NoSchedule", "NoExecute") for taint in device.get("taints", ())
+        ):
+            yield "device: tainted"
+        if device.get("consumesCounters"):
+            yield "device: consumes counters"
+        if device.get("bindsToNode"):
+            yield "device: binds to the node"
+        if spec.get("perDeviceNodeSelection"):
+            yield "device: with nodes of its own"
+        wanted = _asked(requests, result["request"]).get("capacity", {}).get("requests", {})
+        for name, amount in (result.get("consumedCapacity") or {}).items():
+            policy = device.get("capacity", {}).get(name, {}).get("requestPolicy")
+            if name not in wanted:
+                yield f"capacity: {'default' if policy else 'whole'}"
+            elif exact_value(amount) == exact_value(wanted[name]):
+                yield f"capacity: as requested{' within a policy' if policy else ''}"
+            elif "validRange" not in (policy or {}):
+                yield "capacity: next valid value"
+            elif exact_value(amount) == exact_value(policy["validRange"]["min"]):
+                yield "capacity: least of a range"
+            else:
+                yield "capacity: next step of a range"
+
+
+def _asked(requests: list[Json], name: str) -> Json:
+    """Return the request, or the alternative of one, that a result names."""
+    parent, _, alternative = name.partition("/")
+    request: Json = next(each for each in requests if each["name"] == parent)
+    if not alternative:
+        return request["exactly"]
+    return next(each for each in request["firstAvailable"] if each["name"] == alternative)
 
 
 def _of_allocation(allocated: Json, spec: Json | None) -> Iterator[str]:
@@ -124,6 +190,10 @@ DEVICES: Final[frozenset[str]] = frozenset(
                 "claim _ selector _: CEL runtime error: _ unsupported attribute value",
                 "claim _ selector _: CEL runtime error: no such key: _",
                 "claim _ selector _: CEL runtime error: no such overload",
+                "claim _ selector _: CEL runtime error: CEL result of type _ could not be "
+                "converted to bool: _",
+                "claim _ selector _: CEL runtime error: operation cancelled: actual cost limit "
+                "exceeded",
                 "create NodeSelector for claim _: unsupported ResourceSlice.NodeSelector with _ "
                 "terms",
             )
@@ -162,6 +232,29 @@ DEVICES: Final[frozenset[str]] = frozenset(
                 "consumedCapacity",
                 "shareID",
                 "tolerations",
+            )
+        ),
+        *(
+            f"device: {what}"
+            for what in (
+                "binds to the node",
+                "consumes counters",
+                "in use by others",
+                "in use, for an admin",
+                "tainted",
+                "with nodes of its own",
+            )
+        ),
+        *(
+            f"capacity: {what}"
+            for what in (
+                "as requested",
+                "as requested within a policy",
+                "default",
+                "least of a range",
+                "next step of a range",
+                "next valid value",
+                "whole",
             )
         ),
         "config: FromClass of a request",

@@ -43,7 +43,7 @@ def device_classes(dice: Dice, theme: Theme) -> list[Json]:
     """Return the classes that claims name; some have a name as an extended resource."""
     classes = []
     for name in (*CLASSES, *(EXTENDED_CLASSES if theme.extended else ())):
-        if dice.chance(2 if name in CLASSES else 30):
+        if dice.chance(2 if name in CLASSES else 40):
             continue
         spec: Json = {}
         if name == "all-d":
@@ -69,11 +69,11 @@ def _exact(dice: Dice, theme: Theme, *, alternative: bool = False) -> Json:
     """Return a request, or an alternative of one, which has no admin access."""
     name = dice.choice(("all-d", "all-d", "any", "any", "filtered"))
     request: Json = {"deviceClassName": "gone" if dice.chance(2) else name}
-    if dice.chance(60 if theme.many else 12):
+    if dice.chance(60 if theme.many else 16):
         request["allocationMode"] = "All"
     else:
         count = dice.choice((1, 1, 1, 1, 2, 2, 3))
-        if dice.chance(1) and not theme.many and not alternative:
+        if dice.chance(2) and not theme.many and not alternative:
             # Of an alternative, kube-scheduler would try all subsets of the devices.
             count = dice.choice((20, 33, 500))
         request |= {"allocationMode": "ExactCount", "count": count}
@@ -85,15 +85,17 @@ def _exact(dice: Dice, theme: Theme, *, alternative: bool = False) -> Json:
         request["adminAccess"] = dice.chance(80)
     if theme.shared and dice.chance(70) and (amounts := _amounts(dice)):
         request["capacity"] = {"requests": amounts}
-    if theme.odd and dice.chance(5):
+    if theme.odd and dice.chance(12):
         request |= dice.choice(({"allocationMode": "Some"}, {"deviceClassName": ""}))
     return request
 
 
 def _amounts(dice: Dice) -> dict[str, str]:
     amounts = {}
-    if dice.chance(60):
-        amounts["memory"] = dice.choice(("1Gi", "12Gi", "40Gi", "11Gi", "100Gi", "0"))
+    if dice.chance(80):
+        amounts["memory"] = dice.choice(
+            ("1Gi", "2Gi", "6Gi", "11Gi", "12Gi", "12Gi", "40Gi", "100Gi", "0")
+        )
     if dice.chance(30):
         amounts["slots"] = dice.choice(("1", "2", "500m"))
     if dice.chance(5):
@@ -137,7 +139,7 @@ def claim_specs(dice: Dice, theme: Theme) -> Json:
         for _ in range(dice.choice((1, 1, 2))):
             kind = dice.choice(("matchAttribute", "distinctAttribute"))
             constraint: Json = {kind: dice.choice(CONSTRAINED)}
-            if theme.odd and dice.chance(20):
+            if theme.odd and dice.chance(35):
                 constraint = {}
             if some := dice.some(references, 0, 2):
                 constraint["requests"] = some
@@ -228,9 +230,10 @@ def claim(name: str, spec: Json, **metadata: object) -> Json:
     }
 
 
-def _allocated(
+def allocated_claim(
     dice: Dice, name: str, devices: Sequence[Published], theme: Theme, users: Sequence[str]
 ) -> Json:
+    """Return a claim that holds devices, and is reserved for some pods."""
     made = claim(name, claim_specs(dice, theme))
     results = _results(dice, devices, made["spec"], theme)
     allocation: Json = {"devices": {"results": results}}
@@ -251,22 +254,25 @@ def _allocated(
     return made
 
 
-_STATES = (*["new"] * 50, *["allocated"] * 9, "missing", "deleted", "of another pod")
+_OTHER_PODS = "of another pod"
+_STATES = (*["new"] * 40, *["allocated"] * 7, "missing", "deleted", _OTHER_PODS, _OTHER_PODS)
 _USERS: Final[tuple[list[str], ...]] = ([], [], ["asked"], ["other"], ["asked", "other"])
 
 
 def _of_the_pod(dice: Dice, name: str, devices: Sequence[Published], theme: Theme) -> list[Json]:
-    state = "allocated" if theme.held and dice.chance(75) else dice.choice(_STATES)
+    state = "allocated" if theme.held and dice.chance(85) else dice.choice(_STATES)
     if state == "missing":
         return []
     if state == "allocated":
-        made = _allocated(dice, name, devices, theme, dice.choice(_USERS))
+        # Those that nobody else uses are given back when the pod fits nowhere.
+        users = dice.choice(_USERS[: 3 if theme.held and dice.chance(60) else None])
+        made = allocated_claim(dice, name, devices, theme, users)
     else:
         made = claim(name, claim_specs(dice, theme))
     if state == "deleted":
         made["metadata"]["deletionTimestamp"] = LONG_AGO
         made["metadata"]["finalizers"] = ["example.com/keep"]
-    uid = "uid-former" if state == "of another pod" else "uid-asked"
+    uid = "uid-former" if state == _OTHER_PODS else "uid-asked"
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "asked", "uid": uid, "controller": True}
     made["metadata"]["ownerReferences"] = [owner]
     return [made]
@@ -277,11 +283,11 @@ def resource_claims(dice: Dice, slices: list[Json], theme: Theme) -> list[Json]:
     devices = published(slices)
     claims = [made for name in POD_CLAIMS for made in _of_the_pod(dice, name, devices, theme)]
     claims += [
-        _allocated(dice, f"taken-{index}", devices, theme, ["other"])
+        allocated_claim(dice, f"taken-{index}", devices, theme, ["other"])
         for index in range(dice.choice((1, 2, 0, 3, 4)))
     ]
     if theme.extended and dice.chance(12):
-        special = _allocated(dice, "asked-extended-resources-x", devices, theme, [])
+        special = allocated_claim(dice, "asked-extended-resources-x", devices, theme, [])
         if dice.chance(50):
             special["status"] = {}
         owner = {"apiVersion": "v1", "kind": "Pod", "name": "asked", "uid": "uid-asked"}

@@ -28,7 +28,7 @@ _CONFIGURATIONS: Final[tuple[tuple[str, Json], ...]] = (
 # Of two classes with one name one has no implicit name; which one, depends on their order.
 _IMPLICIT = [IMPLICIT_PREFIX + name for name in ("all-d", "any", "filtered", EXTENDED_CLASSES[-1])]
 _RESOURCES = [*EXTENDED_NAMES * 2, *_IMPLICIT]
-_ROOM = {"cpu": "16", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+ROOM: Final = {"cpu": "16", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
 
 
 def _node(dice: Dice, name: str, theme: Theme) -> Json:
@@ -37,7 +37,7 @@ def _node(dice: Dice, name: str, theme: Theme) -> Json:
         labels[ZONE] = dice.choice(("zone-a", "zone-b", "zone-c"))
     if dice.chance(50):
         labels["disk"] = dice.choice(("ssd", "hdd"))
-    room = dict(_ROOM)
+    room = dict(ROOM)
     if theme.extended:
         for resource in EXTENDED_NAMES:
             if dice.chance(35):
@@ -58,7 +58,8 @@ def _entries(dice: Dice, theme: Theme) -> tuple[list[Json], list[Json]]:
     """Return the pod's claims, in its specification and in its status."""
     entries: list[Json] = []
     statuses: list[Json] = []
-    names = dice.some(POD_CLAIMS, 1, dice.choice((1, 1, 2, 2, 3)))
+    least = 2 if theme.held and dice.chance(60) else 1
+    names = dice.some(POD_CLAIMS, least, max(least, dice.choice((1, 1, 2, 2, 3))))
     for index, claim_name in enumerate(names):
         entry: Json = {"name": f"e{index}"}
         way = "" if theme.odd and dice.chance(5) else dice.choice(_WAYS)
@@ -141,7 +142,7 @@ def _config(plugin: str, arguments: Json) -> Json:
 def about_devices(dice: Dice) -> list[Json]:
     """Return questions about one cluster with devices; each pod meets claims of its own."""
     theme = themes(dice)
-    names = NODE_NAMES[: dice.choice((2, 3, 1, 4))]
+    names = NODE_NAMES[: dice.choice((2, 3, 1, 4, 3))]
     objects = [_node(dice, name, theme) for name in names]
     objects += device_classes(dice, theme)
     slices = resource_slices(dice, names, theme)
@@ -152,7 +153,7 @@ def about_devices(dice: Dice) -> list[Json]:
             "objects": [*objects, *resource_claims(dice, slices, theme)],
             "pod": _pod(dice, theme),
         }
-        if dice.chance(40 if theme.extended else 4):
+        if dice.chance(55 if theme.extended else 4):
             question["config"] = _config(*dice.choice(_CONFIGURATIONS))
         asked.append(question)
     return asked

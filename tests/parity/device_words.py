@@ -39,8 +39,12 @@ class Theme:
     alternatives: bool
     admin: bool
     extended: bool
+    failing: bool
+    """Whether selectors report errors for some devices."""
     odd: bool
     """Whether there are objects that an API server would refuse."""
+    terms: bool
+    """Whether node selectors have several terms, of which no allocation can be made."""
     many: bool
     """Whether there are more devices in a slice than a claim may have."""
     held: bool
@@ -48,12 +52,16 @@ class Theme:
 
 
 _SHARES = {
-    "extended": 18,
-    "odd": 14,
+    "extended": 24,
+    "odd": 17,
+    "terms": 10,
     "many": 3,
-    "held": 16,
-    "constraints": 35,
-    "alternatives": 30,
+    "held": 20,
+    "failing": 60,
+    "constraints": 48,
+    "alternatives": 38,
+    "shared": 34,
+    "admin": 34,
 }
 _SHARE = 22
 
@@ -106,12 +114,23 @@ GOOD_SELECTORS: Final = (
     "!device.allowMultipleAllocations",
     "false",
 )
+_TENFOLD = "cel.bind({0}, " + " + ".join(["{1}"] * 10) + ", {2})"
+_COSTLY = (
+    'cel.bind(a, "a hundred thousandth of the text that is too expensive to be put together.....", '
+    + _TENFOLD.format("b", "a", _TENFOLD.format("c", "b", _TENFOLD.format("d", "c", "{0}")))
+    + ")"
+).format(_TENFOLD.format("e", "d", _TENFOLD.format("f", "e", "f.size() > 0")))
+
 FAILING_SELECTORS: Final = (
     'device.attributes["d.example.com"].model == "a"',
     'device.attributes["d.example.com"].numa >= 0',
-    'device.attributes["d.example.com"].firmware == "1.0.0"',
+    *['device.attributes["d.example.com"].firmware == "1.0.0"'] * 2,
     'device.attributes["d.example.com"].ready',
     'device.attributes["y.example.com"].ready',
+    # Of no type that is known before it is evaluated, and then no bool.
+    *['device.attributes["d.example.com"].?numa.orValue("none")'] * 2,
+    _COSTLY,
+    _COSTLY,
 )
 """They report an error for some devices."""
 _BROKEN_SELECTORS: Final[tuple[Json, ...]] = ({}, {"cel": {"expression": "device.model =="}})
@@ -124,10 +143,10 @@ def selectors(dice: Dice, theme: Theme, *, of_class: bool = False) -> list[Json]
     """
     some: list[Json] = []
     for _ in range(dice.choice((0, 0, 0, 1, 1, 2))):
-        if theme.odd and dice.chance(20):
+        if theme.odd and dice.chance(42):
             some.append(dice.choice(_BROKEN_SELECTORS[of_class:]))
         else:
-            texts = FAILING_SELECTORS if dice.chance(7) else GOOD_SELECTORS
+            texts = FAILING_SELECTORS if theme.failing and dice.chance(20) else GOOD_SELECTORS
             some.append({"cel": {"expression": dice.choice(texts)}})
     return some
 
@@ -183,6 +202,10 @@ _TERMS: Final[tuple[Json, ...]] = (
     {
         "matchExpressions": [{"key": ZONE, "operator": "Exists"}],
         "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["node-3"]}],
+    },
+    {
+        "matchExpressions": [{"key": ZONE, "operator": "In", "values": ["zone-a", "zone-c"]}],
+        "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["node-2"]}],
     },
 )
 

@@ -27,6 +27,7 @@ _POLICIES: Final[tuple[Json, ...]] = (
     {"default": "10Gi"},
     {"default": "10Gi", "validRange": {"min": "5Gi"}},
     {"default": "10Gi", "validRange": {"min": "10Gi", "max": "30Gi", "step": "5Gi"}},
+    *[{"default": "5Gi", "validRange": {"min": "5Gi", "step": "10Gi"}}] * 2,
     {"default": "10Gi", "validRange": {"min": "5Gi", "max": "40Gi", "step": "4Gi"}},
     {"default": "10Gi", "validValues": ["10Gi", "20Gi", "40Gi"]},
     {"default": "10Gi", "validValues": ["10Gi"]},
@@ -52,15 +53,15 @@ def _consumption(dice: Dice, broken: bool) -> list[Json]:
 
 def _device(dice: Dice, name: str, theme: Theme, *, counted: bool) -> Json:
     device: Json = {"name": name, "attributes": attributes(dice)}
-    if theme.odd and dice.chance(5):
+    if theme.odd and dice.chance(20):
         device["attributes"]["strange"] = {}
     shared = theme.shared and dice.chance(70)
     if shared:
         device["allowMultipleAllocations"] = True
     capacity: Json = {}
     if dice.chance(70 if theme.shared else 30):
-        capacity["memory"] = {"value": dice.choice(("40Gi", "80Gi", "10Gi", "8"))}
-        if shared and dice.chance(70):
+        capacity["memory"] = {"value": dice.choice(("40Gi", "80Gi", "80Gi", "10Gi", "8"))}
+        if shared and dice.chance(85):
             capacity["memory"]["requestPolicy"] = dice.choice(_POLICIES)
     if dice.chance(30):
         capacity["slots"] = {"value": dice.choice(("4", "2", "1500m"))}
@@ -81,12 +82,14 @@ def _device(dice: Dice, name: str, theme: Theme, *, counted: bool) -> Json:
 def _where(dice: Dice, node_names: list[str], theme: Theme) -> Json:
     """Return the nodes of a slice, or of a device of one."""
     kind = dice.choice(("name", "selector", "selector", "all"))
+    if theme.terms and dice.chance(60):
+        kind = "selector"
     if kind == "name":
         return {"nodeName": dice.choice(node_names)}
     if kind == "all":
         return {"allNodes": True}
     selector = node_selectors(dice)
-    if theme.odd and dice.chance(40):
+    if theme.terms and dice.chance(80):
         selector = {"nodeSelectorTerms": selector["nodeSelectorTerms"] * 2}
     return {"nodeSelector": selector}
 
@@ -135,7 +138,7 @@ def _filled(
         one_by_one = theme.per_device and dice.chance(50)
         many = theme.many and dice.chance(50)
         some: list[Json] = []
-        for _ in range(dice.choice((12, 32, 33) if many else (2, 1, 3, 2, 4))):
+        for _ in range(dice.choice((12, 32, 33) if many else (2, 1, 3, 3, 4))):
             device = _device(dice, f"dev-{number}", theme, counted=counted)
             number += 1
             if one_by_one:
@@ -165,7 +168,7 @@ def resource_slices(dice: Dice, node_names: list[str], theme: Theme) -> list[Jso
                     newer = _Pool(driver, name, 2)
                     where = {"nodeName": dice.choice(node_names)}
                     slices += _filled(dice, newer, where, theme, node_names)
-    if theme.network or theme.per_device or dice.chance(5):
+    if theme.network or theme.per_device or theme.terms or dice.chance(5):
         for name in SHARED_POOLS:
             if dice.chance(80):
                 pool = _Pool(dice.choice(DRIVERS), name, 1)

@@ -53,7 +53,18 @@ def _smaller(value: object) -> Iterator[object]:
 _KEPT = frozenset(
     {
         *("apiVersion", "kind", "metadata", "name", "namespace", "uid", "spec", "status"),
-        *("objects", "pod", "containers", "devices", "request", "device", "nodeSelectorTerms"),
+        *(
+            "objects",
+            "pod",
+            "steps",
+            "claims",
+            "after",
+            "containers",
+            "devices",
+            "request",
+            "device",
+            "nodeSelectorTerms",
+        ),
         *("driver", "pool", "generation", "resourceSliceCount", "nodeName", "nodeSelector"),
         *("cel", "expression", "value", "key", "operator", "int", "bool", "string", "version"),
     }

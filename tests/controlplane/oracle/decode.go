@@ -20,6 +20,7 @@ type question struct {
 	nodes     []*v1.Node
 	objects   []runtime.Object // what a client finds: all but nodes
 	profile   *config.KubeSchedulerProfile
+	bind      bool // whether the claims of the pod are to be written
 }
 
 func decodeCase(line []byte) (*question, error) {
@@ -27,6 +28,7 @@ func decodeCase(line []byte) (*question, error) {
 		Objects []json.RawMessage
 		Pod     *v1.Pod
 		Config  json.RawMessage
+		Bind    bool
 	}
 	if err := json.Unmarshal(line, &raw); err != nil {
 		return nil, err
@@ -34,7 +36,7 @@ func decodeCase(line []byte) (*question, error) {
 	if raw.Pod == nil {
 		return nil, fmt.Errorf("pod: is missing")
 	}
-	q := &question{pod: raw.Pod, nominated: nominations{}}
+	q := &question{pod: raw.Pod, nominated: nominations{}, bind: raw.Bind}
 	decoder := clientscheme.Codecs.UniversalDeserializer()
 	var pods []*v1.Pod
 	names := map[string]bool{}

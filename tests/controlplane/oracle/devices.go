@@ -42,6 +42,13 @@ type deallocation struct {
 	Claims  []string `json:"claims"` // of which one is deallocated or deleted
 }
 
+// bound is what DynamicResources writes for a pod on a node.
+type bound struct {
+	Node   string                       `json:"node"`
+	Claims []*resourceapi.ResourceClaim `json:"claims"`
+	Error  string                       `json:"error,omitempty"`
+}
+
 // devices are the objects of dynamic resource allocation and the plugin that looks at them. It
 // stands for the manager of the claims, to see what Reserve puts in flight.
 type devices struct {
@@ -133,6 +140,31 @@ func (d *devices) allocations(
 		found = append(found, one)
 	}
 	return found, nil
+}
+
+// bind reserves a node for a pod and writes the pod's claims, the latest of each.
+func (d *devices) bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, node string) *bound {
+	result := &bound{Node: node}
+	if status := d.plugin.Reserve(ctx, state, pod, node); !status.IsSuccess() {
+		result.Error = status.Message()
+		return result
+	}
+	d.client.ClearActions()
+	if status := d.plugin.PreBind(ctx, state, pod, node); !status.IsSuccess() {
+		result.Error = status.Message()
+	}
+	latest := map[string]*resourceapi.ResourceClaim{}
+	for _, action := range d.client.Actions() {
+		if update, ok := action.(clienttesting.UpdateAction); ok {
+			if claim, ok := update.GetObject().(*resourceapi.ResourceClaim); ok {
+				latest[claim.Name] = claim
+			}
+		}
+	}
+	for _, claim := range latest {
+		result.Claims = append(result.Claims, claim)
+	}
+	return result
 }
 
 // deallocation asks what the plugin does for a pod that fits nowhere; nil for a pod without claims

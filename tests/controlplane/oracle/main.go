@@ -2,7 +2,7 @@
 //
 // It reads one JSON object a line from standard input,
 //
-//	{"objects": [...], "pod": {...}, "config": {...}}
+//	{"objects": [...], "pod": {...}, "config": {...}, "bind": false}
 //
 // and writes one a line to standard output,
 //
@@ -10,6 +10,7 @@
 //	 "nodes": {name: {"rejected", "code", "reasons"}
 //	                 | {"scores": {plugin: weighted}, "total",
 //	                    "allocations": [{"claim", "requests", "allocation"}]}},
+//	 "bound": {"node", "claims": [...], "error"},
 //	 "deallocation": {"message", "claims": [name]},
 //	 "preemption": null | {"candidates": {name: {"victims": ["ns/name"], "pdbViolations"}},
 //	                       "best": [name], "message"}}
@@ -18,7 +19,9 @@
 // "errors" are those that the nodes' filters report; {"error": "..."} also stands for a line that
 // cannot be answered. "allocations" are those of the pod's claims that have none yet, with their
 // requests for the claim that stands for extended resources. "deallocation" is there when no node
-// can have a pod with claims; its claims are those of which one is deallocated or deleted. "objects" are API objects with their
+// can have a pod with claims; its claims are those of which one is deallocated or deleted. "bound"
+// is there if "bind" asks for it: the feasible node with the highest total, of several the first by
+// name, and the claims as DynamicResources writes them for it. "objects" are API objects with their
 // kinds, as an API server would have stored them: nothing is defaulted here. "config" is a
 // KubeSchedulerConfiguration of which the first profile counts; without it the default profile.
 // Pods without a node and with a nominated one are nominated. "preemption" is there when no node
@@ -43,6 +46,7 @@ type answer struct {
 	PreFilter *rejection         `json:"prefilter"`
 	Nodes     map[string]verdict `json:"nodes"`
 
+	Bound        *bound            `json:"bound,omitempty"`
 	Deallocation *deallocation     `json:"deallocation,omitempty"`
 	Preemption   *preemptionAnswer `json:"preemption"`
 }

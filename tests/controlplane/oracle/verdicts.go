@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -96,6 +97,12 @@ func (q *question) answer() (answer, error) {
 		result.Nodes[node.Name] = verdict{ranking: &ranking{
 			Scores: scores, Total: node.TotalScore, Allocations: allocations,
 		}}
+	}
+	if q.bind {
+		slices.SortFunc(ranked, func(a, b fwk.NodePluginScores) int {
+			return cmp.Or(cmp.Compare(b.TotalScore, a.TotalScore), cmp.Compare(a.Name, b.Name))
+		})
+		result.Bound = known.bind(ctx, state, q.pod, ranked[0].Name)
 	}
 	return result, nil
 }

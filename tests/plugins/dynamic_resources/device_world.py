@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cache.devices import Devices
+from cache.objects import Node
 from cache.snapshot import Snapshot
 from plugins.dynamic_resources import DynamicResources, DynamicResourcesArgs
 from plugins.framework.cycle_state import CycleState
@@ -83,12 +84,13 @@ class DeviceHandle(RecordingHandle):
 class DeviceWorld:
     """Nodes with devices, and claims that an API stores and a watch brings at once."""
 
-    def __init__(self, *nodes: NodeBuilder | str, binding_timeout_s: int = 600) -> None:
+    def __init__(self, *nodes: NodeBuilder | Node | str, binding_timeout_s: int = 600) -> None:
         self.api, self.known, self.now_s = FakeObjectApi(), Devices(), NOW_S
         self.api.watch(RESOURCE_CLAIMS, self.known.claims.changed)
-        built = [node(each) if isinstance(each, str) else each for each in nodes or ("n1",)]
+        named = [node(each) if isinstance(each, str) else each for each in nodes or ("n1",)]
+        built = [each if isinstance(each, Node) else each.build() for each in named]
         snapshot = Snapshot()
-        cache_of([each.build() for each in built]).update_snapshot(snapshot)
+        cache_of(built).update_snapshot(snapshot)
         self.nodes: NodesView = snapshot.all_nodes()
         self._loop = the_loop()
         executor = FakeExecutor(no_wait)
