@@ -132,8 +132,9 @@ def page_of_rivals(
 
 
 def _schedulers(rivalry: Rivalry, findings: Findings) -> RenderableType:
-    made = table(right=(1, 2, 3, 4, 5))
-    head = ("", "pods bound", "attempts", "unschedulable", "error", "collisions found")
+    made = table(right=(1, 2, 3, 4, 5, 6))
+    attempts = ("pods bound", "attempts", "unschedulable", "error")
+    head = ("", *attempts, "collisions found", "after the write")
     made.add_row(*head, style="bright_black")
     for name in (BERTH, KUBE_SCHEDULER):
         text = rivalry.metrics[name]
@@ -148,6 +149,7 @@ def _schedulers(rivalry: Rivalry, findings: Findings) -> RenderableType:
             f"{counts['unschedulable']:.0f}",
             f"{counts['error']:.0f}",
             f"{metric_sum(text, _COLLISIONS):.0f}" if name == BERTH else "",
+            str(findings.withdrawals) if name == BERTH else "",
         )
     return made
 
