@@ -132,6 +132,28 @@ def test_a_pod_waits_for_the_device_of_another(plane: ControlPlane) -> None:
         api.wait_until(lambda: not allocations(api), "the device is free again")
 
 
+def test_pods_that_share_a_claim_are_all_reserved_on_its_node(plane: ControlPlane) -> None:
+    with BlockingApi(plane.admin_kubeconfig) as api, RunningBerth(plane.berth_kubeconfig()) as _:
+        cluster(api, "common", nodes=3, devices=1)
+        requests = [{"name": "r", "exactly": {"deviceClassName": "common"}}]
+        spec = {"devices": {"requests": requests}}
+        api.create_many([resource("ResourceClaim", "common", spec, namespace="default")])
+        claims = [{"name": "gpu", "resourceClaimName": "common"}]
+        names = [f"shares-{index}" for index in range(PODS)]
+        api.create_many([make_pod(name, cpu="10m", resourceClaims=claims) for name in names])
+        api.wait_bound(PODS)
+        pods = [each for each in api.pods() if each["metadata"]["name"] in names]
+        claim = api.get(f"{GROUP}/namespaces/default/resourceclaims/common")
+        reserved = [each["uid"] for each in claim["status"]["reservedFor"]]
+        assert sorted(reserved) == sorted(each["metadata"]["uid"] for each in pods)
+        assert {each["spec"]["nodeName"] for each in pods} == {
+            pool for pool, _ in allocations(api)["common"]
+        }
+        for name in names:
+            api.delete(f"/api/v1/namespaces/default/pods/{name}")
+        api.wait_until(lambda: not allocations(api), "the device is free again")
+
+
 def test_a_class_provides_an_extended_resource(plane: ControlPlane) -> None:
     with BlockingApi(plane.admin_kubeconfig) as api, RunningBerth(plane.berth_kubeconfig()) as _:
         amounts = {cluster(api, "mapped", nodes=1, devices=1): "1"}
