@@ -30,14 +30,27 @@ def _compile(checkout: Path) -> None:
         compileall.compile_dir(checkout / package, quiet=2, workers=1)
 
 
+def _profile(scheduler_name: str, plugin_config: Sequence[Any]) -> dict[str, Any]:
+    more = {"pluginConfig": list(plugin_config)} if plugin_config else {}
+    return {"schedulerName": scheduler_name, **more}
+
+
 class Contender(Protocol):
     """A scheduler that can be started against a control plane."""
 
     name: str
     scheduler_name: str
 
-    def start(self, control_plane: ControlPlane) -> ServerProcess:
-        """Start it; it schedules pods that ask for ``scheduler_name``."""
+    def start(
+        self, control_plane: ControlPlane, plugin_config: Sequence[Any] = ()
+    ) -> ServerProcess:
+        """Start it; it schedules pods that ask for ``scheduler_name``.
+
+        Parameters
+        ----------
+        plugin_config
+            The ``pluginConfig`` of its profile.
+        """
         ...
 
 
@@ -74,7 +87,9 @@ class Berth:
         self.scheduler_name = scheduler_name
         self.name = "berth" if checkout is None else f"berth@{checkout}"
 
-    def start(self, control_plane: ControlPlane) -> ServerProcess:
+    def start(
+        self, control_plane: ControlPlane, plugin_config: Sequence[Any] = ()
+    ) -> ServerProcess:
         _compile(self._checkout or _HERE)
         kubeconfig = control_plane.berth_kubeconfig()
         config = {
@@ -82,7 +97,7 @@ class Berth:
             "kind": "KubeSchedulerConfiguration",
             "leaderElection": {"leaderElect": False},
             "clientConnection": {"kubeconfig": str(kubeconfig), "qps": QPS, "burst": QPS},
-            "profiles": [{"schedulerName": self.scheduler_name}],
+            "profiles": [_profile(self.scheduler_name, plugin_config)],
             **self._config,
         }
         path = control_plane.folder / "berth.yaml"
@@ -132,12 +147,16 @@ class KubeScheduler:
         self.name = "kube-scheduler-all" if all_nodes else "kube-scheduler"
         self.scheduler_name = scheduler_name
         self._config: dict[str, Any] = {"percentageOfNodesToScore": 100} if all_nodes else {}
-        if scheduler_name != "default-scheduler":
-            self._config["profiles"] = [{"schedulerName": scheduler_name}]
-        self._config |= config or {}
+        self._over = config or {}
 
-    def start(self, control_plane: ControlPlane) -> ServerProcess:
-        return start_kube_scheduler(control_plane, self._config, https_port=self._https_port)
+    def start(
+        self, control_plane: ControlPlane, plugin_config: Sequence[Any] = ()
+    ) -> ServerProcess:
+        config = dict(self._config)
+        if self.scheduler_name != "default-scheduler" or plugin_config:
+            config["profiles"] = [_profile(self.scheduler_name, plugin_config)]
+        config |= self._over
+        return start_kube_scheduler(control_plane, config, https_port=self._https_port)
 
 
 class BindOnly:
@@ -151,7 +170,9 @@ class BindOnly:
     def __init__(self, scheduler_name: str) -> None:
         self.scheduler_name = scheduler_name
 
-    def start(self, control_plane: ControlPlane) -> ServerProcess:
+    def start(
+        self, control_plane: ControlPlane, plugin_config: Sequence[Any] = ()
+    ) -> ServerProcess:
         kubeconfig = control_plane.berth_kubeconfig()
         command = [sys.executable, "-m", "tests.bench.bind_only", str(kubeconfig)]
         return ServerProcess(

@@ -20,8 +20,14 @@ EMPTY_CLASS: Final = "no-devices-class"
 NODE_LABEL: Final = "node-with-dra"
 API: Final = "resource.k8s.io/v1"
 
-CLASSES: Final = 25
+TAINT: Final = "example.com/taint"
+GPU: Final = "example.com/gpu"
+
+CLASSES: Final = 50
 """Classes that provide an extended resource each."""
+
+SAME_RESOURCE: Final = 20
+"""Classes that all provide :data:`GPU`."""
 
 
 def device_classes() -> list[Json]:
@@ -35,12 +41,21 @@ def device_classes() -> list[Json]:
             _class(f"{CLASS}-{index}", f'device.driver == "{DRIVER}"', extended_resource(index))
             for index in range(CLASSES)
         ),
+        *(
+            _class(f"scoring-{CLASS}-{index}", f'device.driver == "{DRIVER}"', GPU)
+            for index in range(SAME_RESOURCE)
+        ),
     ]
 
 
 def extended_resource(index: int) -> str:
     """Return the name of the extended resource that a class provides."""
-    return f"example.com/gpu-{index}"
+    return f"{GPU}-{index}"
+
+
+def implicit_resource(index: int) -> str:
+    """Return the name under which every class is an extended resource."""
+    return f"deviceclass.resource.kubernetes.io/{CLASS}-{index}"
 
 
 def _class(name: str, expression: str, extended_resource_name: str = "") -> Json:
@@ -71,6 +86,9 @@ def _slice(name: str, pool: str, slices: int, **spec: object) -> Json:
     }
 
 
+PREALLOCATED: Final = (1, 2)
+"""The counters of the partition of each pool that a claim has already."""
+
 _LABELLED: Final = {
     "nodeSelectorTerms": [
         {"matchExpressions": [{"key": NODE_LABEL, "operator": "In", "values": ["true"]}]}
@@ -78,12 +96,18 @@ _LABELLED: Final = {
 }
 
 
-def local_devices(count: int) -> Callable[[Sequence[str]], Iterator[Json]]:
-    """Return what yields one slice of so many devices for each node."""
+def local_devices(count: int, **more: object) -> Callable[[Sequence[str]], Iterator[Json]]:
+    """Return what yields one slice of so many devices for each node.
+
+    Parameters
+    ----------
+    more
+        What each device has besides.
+    """
 
     def slices(nodes: Sequence[str]) -> Iterator[Json]:
         for node in nodes:
-            devices = [_local_device(index) for index in range(count)]
+            devices = [{**_local_device(index), **more} for index in range(count)]
             yield _slice(node, node, 1, nodeName=node, devices=devices)
 
     return slices
@@ -126,11 +150,45 @@ def partitioned_devices(nodes: Sequence[str]) -> Iterator[Json]:
         yield _slice(f"{pool}-devices", pool, 2, nodeSelector=_LABELLED, devices=devices)
 
 
+def backtracking_devices(nodes: Sequence[str]) -> Iterator[Json]:
+    """Yield one pool for each node: eight devices, of which the first takes the room of two.
+
+    Upstream there is one such pool that all nodes reach, and one pod.
+    """
+    processors = {f"cpu{index}": {"value": "1"} for index in range(1, 9)}
+    sets = [
+        {"name": "counter-set-for-cpu", "counters": processors},
+        {"name": "counter-set-for-mem", "counters": {"mem": {"value": "70Gi"}}},
+    ]
+    for node in nodes:
+        yield _slice(f"{node}-counters", node, 2, nodeName=node, sharedCounters=sets)
+        devices = [
+            {
+                "name": f"device-{index}",
+                "consumesCounters": [
+                    {
+                        "counterSet": "counter-set-for-cpu",
+                        "counters": {f"cpu{index}": {"value": "1"}},
+                    },
+                    {
+                        "counterSet": "counter-set-for-mem",
+                        "counters": {"mem": {"value": "20Gi" if index == 1 else "10Gi"}},
+                    },
+                ],
+            }
+            for index in range(1, 9)
+        ]
+        yield _slice(f"{node}-devices", node, 2, nodeName=node, devices=devices)
+
+
 def _partition(pool: int, *counters: int) -> Json:
     drawn = {f"counter{index}": {"value": "1"} for index in counters}
     return {
         "name": "device-" + "-".join(map(str, counters)),
-        "attributes": {"dra.example.com/slice": {"int": pool}},
+        "attributes": {
+            "dra.example.com/slice": {"int": pool},
+            "preallocate": {"bool": counters == PREALLOCATED},
+        },
         "capacity": {"counters": {"value": str(len(counters))}},
         "consumesCounters": [{"counterSet": "counter-set", "counters": drawn}],
     }
@@ -138,10 +196,78 @@ def _partition(pool: int, *counters: int) -> Json:
 
 SLICES: Final[Mapping[str, Callable[[Sequence[str]], Iterator[Json]]]] = {
     "ten for each node": local_devices(10),
+    "ten for each node, tainted": local_devices(
+        10, taints=[{"key": TAINT, "value": "tainted", "effect": "NoSchedule"}]
+    ),
+    "twenty for each node": local_devices(20),
+    "backtracking": backtracking_devices,
     "shared": shared_devices,
     "partitioned": partitioned_devices,
 }
 """By the name by which a workload's ground asks for them."""
+
+
+# --- claims that are allocated already --------------------------------------------------------
+
+
+def allocated_local(share: float, but: int = 0) -> Callable[[Sequence[str], str], Iterator[Json]]:
+    """Return what yields claims that have a share of ten devices for each node, but for the last.
+
+    Parameters
+    ----------
+    but
+        How many of them stay free.
+    """
+
+    def claims(nodes: Sequence[str], namespace: str) -> Iterator[Json]:
+        count = round(share * 10 * len(nodes)) - but
+        for index in range(count):
+            # The first devices of all nodes before the second ones.
+            node, device = nodes[index % len(nodes)], index // len(nodes)
+            terms = [_field("metadata.name", node)]
+            yield _allocated(index, namespace, node, f"instance-{device}", terms)
+
+    return claims
+
+
+def allocated_partitions(nodes: Sequence[str], namespace: str) -> Iterator[Json]:
+    """Yield a claim for each pool of partitions, which has one that draws from two counters."""
+    name = "device-" + "-".join(map(str, PREALLOCATED))
+    for index in range(20 * len(nodes)):
+        pool = f"resourceslice-{index}"
+        yield _allocated(index, namespace, pool, name, _LABELLED["nodeSelectorTerms"])
+
+
+def _field(key: str, value: str) -> Json:
+    return {"matchFields": [{"key": key, "operator": "In", "values": [value]}]}
+
+
+def _allocated(index: int, namespace: str, pool: str, device: str, terms: Sequence[object]) -> Json:
+    result = {"request": "req-0", "driver": DRIVER, "pool": pool, "device": device}
+    return {
+        "apiVersion": API,
+        "kind": "ResourceClaim",
+        "metadata": {
+            "name": f"allocated-{index:06}",
+            "namespace": namespace,
+            "finalizers": [FINALIZER],
+        },
+        "spec": {"devices": {"requests": [_exactly("req-0")]}},
+        "status": {
+            "allocation": {
+                "devices": {"results": [result]},
+                "nodeSelector": {"nodeSelectorTerms": list(terms)},
+            }
+        },
+    }
+
+
+ALLOCATED: Final[Mapping[str, Callable[[Sequence[str], str], Iterator[Json]]]] = {
+    "half": allocated_local(0.5),
+    "all but ten": allocated_local(1, but=10),
+    "one partition of each pool": allocated_partitions,
+}
+"""By the name by which a workload asks for them; each takes the nodes and a namespace."""
 
 
 # --- claims -----------------------------------------------------------------------------------
@@ -181,6 +307,8 @@ def _exactly(name: str, class_name: str = CLASS, **more: object) -> Json:
     return {"name": name, "exactly": {"deviceClassName": class_name, **more}}
 
 
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+
 _40GI: Final = {"capacity": {"requests": {"memory": "40Gi"}}}
 
 ONE_DEVICE = ClaimTemplate({"requests": [_exactly("req-0")]})
@@ -188,6 +316,10 @@ SHARED_BY_FIVE = ClaimTemplate(ONE_DEVICE.devices, shared_by=5)
 TWO_SHARES = ClaimTemplate(
     {"requests": [_exactly(f"req-{index}", SHARING_CLASS, **_40GI) for index in range(2)]}
 )
+TOLERATING = ClaimTemplate(
+    {"requests": [_exactly("req-0", tolerations=[{"key": TAINT, "operator": "Exists"}])]}
+)
+SEVEN_DEVICES = ClaimTemplate({"requests": [_exactly("req-0", count=7)]})
 TWO_OF_ONE_POOL = ClaimTemplate(
     {
         "requests": [_exactly("req-0", count=2)],

@@ -53,11 +53,25 @@ class LoadClient:
         return msgspec.json.decode(answer.body)
 
     async def create(self, manifest: Mapping[str, Any]) -> None:
-        """Create one object."""
+        """Create one object, and write the status of a claim that has one."""
         await self.transport.request(
             "POST",
             collection_path(manifest),
             body=msgspec.json.encode(manifest),
+            discard_body=True,
+        )
+        if manifest["kind"] == "ResourceClaim" and "status" in manifest:
+            await self.patch(manifest, {"status": manifest["status"]}, "/status")
+
+    async def patch(
+        self, manifest: Mapping[str, Any], patch: Mapping[str, Any], subresource: str = ""
+    ) -> None:
+        """Merge a patch into one object."""
+        await self.transport.request(
+            "PATCH",
+            f"{collection_path(manifest)}/{manifest['metadata']['name']}{subresource}",
+            body=msgspec.json.encode(patch),
+            content_type="application/merge-patch+json",
             discard_body=True,
         )
 
@@ -82,6 +96,12 @@ class LoadClient:
                     group.create_task(work())
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
+
+    async def give_back(self, claim: Mapping[str, Any]) -> None:
+        """Deallocate and delete a claim, as the controllers do once its pod is gone."""
+        await self.patch(claim, {"status": None}, "/status")
+        await self.patch(claim, {"metadata": {"finalizers": None}})
+        await self.delete(claim)
 
     async def delete(self, manifest: Mapping[str, Any]) -> None:
         """Delete one object at once; that it is gone already is no error."""
@@ -117,6 +137,7 @@ class BoundWatch:
         self.restarts = 0
         self._wanted = 0
         self._reached = asyncio.Event()
+        self._more = asyncio.Event()
         self.begun = asyncio.Event()
         self._version = ""
 
@@ -154,6 +175,7 @@ class BoundWatch:
                     *lines, rest = (rest + chunk).split(b"\n")
                     for line in lines:
                         self._take(line, now_s)
+                    self._more.set()
                     if len(self.bound_s) >= self._wanted:
                         self._reached.set()
             self.restarts += 1
@@ -170,6 +192,12 @@ class BoundWatch:
         except TimeoutError:
             return False
         return True
+
+    async def reached(self, count: int) -> None:
+        """Wait until so many pods are bound."""
+        while len(self.bound_s) < count:
+            self._more.clear()
+            await self._more.wait()
 
     def _take(self, line: bytes, now_s: float) -> None:
         # A pod that gets its node enters the selection: that is an addition, and the only one.

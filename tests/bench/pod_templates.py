@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tests.bench.device_templates import CLASSES, extended_resource
+from tests.bench.device_templates import CLASSES, GPU, extended_resource, implicit_resource
 from tests.controlplane.objects import HOSTNAME_LABEL, ZONE_LABEL
 
 if TYPE_CHECKING:
@@ -118,8 +118,15 @@ VARIED = tuple(
     for memory in (64, 128, 200, 256, 320, 512, 640, 768)
 )
 """Forty different requests, 115 milli-CPU and 361 MiB on average."""
-OF_DEVICES = tuple(PodTemplate({}, {}, {extended_resource(index): "1"}) for index in range(CLASSES))
+OF_50_CLASSES = tuple(
+    PodTemplate({}, {}, {extended_resource(index): "1"}) for index in range(CLASSES)
+)
+OF_25_CLASSES = OF_50_CLASSES[:25]
 """One device each, of a class of its own, by an extended resource."""
+OF_IMPLICIT_RESOURCES = tuple(
+    PodTemplate({}, {}, {implicit_resource(index): "1"}) for index in range(25)
+)
+OF_ONE_RESOURCE = PodTemplate({}, {}, {GPU: "1"})
 IN_ZONES = _on_nodes(
     "matchExpressions", {"key": ZONE_LABEL, "operator": "In", "values": ["zone1", "zone2"]}
 )

@@ -18,7 +18,7 @@ from tests.bench.statistics_of import curve
 from tests.bench.workloads import NAMESPACES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from tests.bench.contenders import Contender
     from tests.bench.saved_control_plane import SavedControlPlane
@@ -86,7 +86,8 @@ class Stage:
         self._now = ""
         uvloop.run(self._create(workload.objects))
         uvloop.run(self._create(workload.pods_before(nodes)))
-        uvloop.run(self._create(workload.pods_to_place(pods)))
+        if not workload.at_a_time:
+            uvloop.run(self._create(workload.pods_to_place(pods)))
         plane.save(_READY)
 
     def _go_to(self, state: str) -> None:
@@ -113,7 +114,7 @@ class Stage:
             It has ended, or has bound nothing at all.
         """
         self._plane.restore(_READY)
-        with self.running(contender) as started:
+        with self.running(contender, workload.plugin_config) as started:
             observed = uvloop.run(self._observe(workload, started.process, nodes, pods, limits))
             usage = ProcessUsage.of(started.process.pid)
             server_cpu_s = self._plane.servers_cpu_s() - started.server_cpu_s
@@ -144,12 +145,12 @@ class Stage:
         )
 
     @contextlib.contextmanager
-    def running(self, contender: Contender) -> Any:
+    def running(self, contender: Contender, plugin_config: Sequence[Any] = ()) -> Any:
         """Run a contender against what is there now; it is gone afterwards, whatever happens."""
         self._plane.settle()
         server_cpu_s = self._plane.servers_cpu_s()
         load_cpu_s = time.process_time()
-        process = contender.start(self._plane)
+        process = contender.start(self._plane, plugin_config)
         try:
             yield Started(process, time.monotonic(), server_cpu_s, load_cpu_s)
         finally:
@@ -179,6 +180,9 @@ class Stage:
             tasks: list[asyncio.Future[Any]] = [following]
             if workload.churn is not None:
                 going = stir(client, watch, workload.churn, workload.counts(nodes)[0])
+                tasks.append(asyncio.ensure_future(going))
+            if workload.at_a_time:
+                going = in_turn(client, watch, workload, pods)
                 tasks.append(asyncio.ensure_future(going))
             try:
                 await until_bound(watch, pods, process, tasks, limits)
@@ -226,6 +230,22 @@ async def until_bound(
                 raise RuntimeError(f"nothing was bound:\n{process.log_tail()}")
         elif now_s - min(watch.bound_s.values()) > limits.seconds:
             return
+
+
+async def in_turn(client: LoadClient, watch: BoundWatch, workload: Workload, pods: int) -> None:
+    """Create some pods and what they need, and delete them when all are bound, again and again."""
+    count, made = 0, list[dict[str, Any]]()
+    for each in workload.pods_to_place(pods):
+        made.append(each)
+        count += each["kind"] == "Pod"
+        if each["kind"] != "Pod" or (count % workload.at_a_time and count < pods):
+            continue
+        await client.create_many(made)
+        await watch.reached(count)
+        await asyncio.gather(*(client.delete(gone) for gone in made if gone["kind"] == "Pod"))
+        claims = [gone for gone in made if gone["kind"] == "ResourceClaim"]
+        await asyncio.gather(*map(client.give_back, claims))
+        made = []
 
 
 async def stir(client: LoadClient, watch: BoundWatch, churn: Churn, before: int) -> None:

@@ -63,3 +63,17 @@ class TestOnARealControlPlane:
         assert [each.bound for each in rounds] == [PODS, PODS]
         assert all(each.start_to_first_bind_s > 0 for each in rounds)
         assert all(each.peak_rss_mib > 0 for each in rounds)
+
+    def test_pods_that_come_in_turn_give_their_devices_back(self, plane: SavedControlPlane) -> None:
+        stage, workload = Stage(plane), BY_NAME["SteadyStateFull"]
+        stage.arrange(workload, NODES, PODS)
+        played = stage.play(
+            workload,
+            contender("berth", SCHEDULER_NAME),
+            nodes=NODES,
+            pods=PODS,
+            number=1,
+            session=0,
+            limits=Limits(),
+        )
+        assert played.bound == PODS

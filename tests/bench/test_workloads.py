@@ -199,7 +199,13 @@ class TestDevices:
 
     @pytest.mark.parametrize(
         ("name", "devices"),
-        [("ResourceClaim", 10), ("ConsumableCapacity", 20), ("Partitionable", 20 * 6)],
+        [
+            ("ResourceClaim", 10),
+            ("ConsumableCapacity", 20),
+            ("Partitionable", 20 * 6),
+            ("PartitionableBacktracking", 8),
+            ("ExtendedResourceScoring", 20),
+        ],
     )
     def test_there_are_devices_for_all_pods(self, name: str, devices: int) -> None:
         workload = BY_NAME[name]
@@ -211,13 +217,61 @@ class TestDevices:
         assert published == devices * NODES
         assert published >= workload.counts(NODES)[1]
 
-    def test_every_extended_resource_that_is_requested_has_a_class(self) -> None:
-        workload = BY_NAME["ExtendedResource"]
-        provided = {
-            each["spec"].get("extendedResourceName")
-            for each in workload.ground.objects(1)
-            if each["kind"] == "DeviceClass"
+    @pytest.mark.parametrize(
+        ("name", "count"),
+        [
+            ("ExtendedResource", 25),
+            ("ExtendedResource50", 50),
+            ("ImplicitExtendedResource", 25),
+            ("ExtendedResourceScoring", 1),
+        ],
+    )
+    def test_every_extended_resource_that_is_requested_has_a_class(
+        self, name: str, count: int
+    ) -> None:
+        workload = BY_NAME[name]
+        classes = [each for each in workload.ground.objects(1) if each["kind"] == "DeviceClass"]
+        provided = {each["spec"].get("extendedResourceName") for each in classes} | {
+            f"deviceclass.resource.kubernetes.io/{each['metadata']['name']}" for each in classes
         }
-        requested = {name for each in workload.pods for name in each.requests}
-        assert len(requested) == 25
+        requested = {resource for each in workload.pods for resource in each.requests}
+        assert len(requested) == count
         assert requested <= provided
+
+    @pytest.mark.parametrize(
+        ("name", "allocated"),
+        [
+            ("SteadyStateEmpty", 0),
+            ("SteadyStateHalf", 5 * NODES),
+            ("SteadyStateFull", 10 * NODES - 10),
+            ("Partitionable", 20 * NODES),
+        ],
+    )
+    def test_devices_in_use_exist_and_have_one_claim_each(self, name: str, allocated: int) -> None:
+        workload = BY_NAME[name]
+        published = {
+            (each["spec"]["pool"]["name"], one["name"])
+            for each in workload.ground.objects(NODES)
+            if each["kind"] == "ResourceSlice"
+            for one in each["spec"].get("devices", ())
+        }
+        used = [
+            (result["pool"], result["device"])
+            for each in workload.pods_before(NODES)
+            if each["kind"] == "ResourceClaim"
+            for result in each["status"]["allocation"]["devices"]["results"]
+        ]
+        assert len(used) == len(set(used)) == allocated
+        assert set(used) <= published
+
+    def test_claims_tolerate_the_taint_of_all_devices(self) -> None:
+        workload = BY_NAME["DeviceTaintToleration"]
+        taints = {
+            taint["key"]
+            for each in workload.ground.objects(1)
+            for one in each.get("spec", {}).get("devices", ())
+            for taint in one["taints"]
+        }
+        assert workload.device_claim is not None
+        (request,) = workload.device_claim.devices["requests"]
+        assert {each["key"] for each in request["exactly"]["tolerations"]} == taints

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from tests.bench import device_templates
 from tests.bench import pod_templates as templates
-from tests.bench.device_templates import NODE_LABEL, SLICES, ClaimTemplate, device_classes
+from tests.bench.device_templates import (
+    ALLOCATED,
+    GPU,
+    NODE_LABEL,
+    SLICES,
+    ClaimTemplate,
+    device_classes,
+)
 from tests.bench.pod_templates import BEFORE, MEASURED, SINGLE_NODE, PodTemplate
 from tests.controlplane.objects import make_namespace, make_node
 
@@ -138,6 +145,14 @@ class Workload:
         Whether each pod has a volume.
     device_claim
         What each of the pods that count asks for besides.
+    allocated
+        What devices are in use already, by their name in
+        :data:`tests.bench.device_templates.ALLOCATED`.
+    at_a_time
+        So many of the pods that count exist at a time: when all of them are bound, they are
+        deleted, and the next ones are created. With 0 all of them exist from the beginning.
+    plugin_config
+        What the schedulers' profile sets.
     objects
         What else there is.
     churn
@@ -156,6 +171,9 @@ class Workload:
     gated: float = 0.0
     claims: bool = False
     device_claim: ClaimTemplate | None = None
+    allocated: str = ""
+    at_a_time: int = 0
+    plugin_config: tuple[Json, ...] = ()
     objects: tuple[Json, ...] = ()
     churn: Churn | None = None
     goals: Mapping[int, float] = field(default_factory=lambda: {5000: 2.0})
@@ -167,7 +185,10 @@ class Workload:
         return round(before), max(round(self.shares[1] * at_most), 1)
 
     def pods_before(self, nodes: int) -> Iterator[Json]:
-        """Yield the pods that run already and those that wait at a gate."""
+        """Yield the pods that run already and those that wait at a gate, and claims in use."""
+        if self.allocated:
+            names = [node_name(index) for index in range(nodes)]
+            yield from ALLOCATED[self.allocated](names, BEFORE)
         alone = self.ground.single == "alone"
         for index in range(self.counts(nodes)[0]):
             # One further in each round: pods of one kind do not come back to the same nodes.
@@ -209,6 +230,19 @@ _THREE_ZONES = Ground(zones=("moon-1", "moon-2", "moon-3"))
 _FIVE = {5000: 5.0}
 _TEN_DEVICES = Ground(devices="ten for each node")
 _DEVICES = {500: 3.0, 5000: 3.0}
+_DEVICES_OF_ALL = {100: 3.0, **_DEVICES}
+"""Where all nodes reach all devices, kube-scheduler is measured at 100 nodes only."""
+_SCORES_GPUS = (
+    {
+        "name": "NodeResourcesFit",
+        "args": {
+            "scoringStrategy": {
+                "type": "LeastAllocated",
+                "resources": [{"name": name, "weight": 1} for name in ("cpu", "memory", GPU)],
+            }
+        },
+    },
+)
 
 WORKLOADS = (
     Workload("Basic", (templates.PLAIN,), (0.2, 2), goals={5000: 3.0, 15000: 4.0}),
@@ -331,12 +365,64 @@ WORKLOADS = (
             ("ResourceClaim", 10, _TEN_DEVICES, device_templates.ONE_DEVICE),
             ("SharedResourceClaim", 10, _TEN_DEVICES, device_templates.SHARED_BY_FIVE),
             ("FirstAvailable", 10, _TEN_DEVICES, device_templates.SECOND_CHOICE),
-            ("ConsumableCapacity", 20, Ground(devices="shared"), device_templates.TWO_SHARES),
-            ("Partitionable", 20, Ground(devices="partitioned"), device_templates.TWO_OF_ONE_POOL),
+            (
+                "DeviceTaintToleration",
+                10,
+                Ground(devices="ten for each node, tainted"),
+                device_templates.TOLERATING,
+            ),
+            (
+                "PartitionableBacktracking",
+                1,
+                Ground(devices="backtracking"),
+                device_templates.SEVEN_DEVICES,
+            ),
         )
     ),
     Workload(
-        "ExtendedResource", templates.OF_DEVICES, (0, 10), ground=_TEN_DEVICES, goals=_DEVICES
+        "ConsumableCapacity",
+        (templates.PLAIN,),
+        (0, 20),
+        ground=Ground(devices="shared"),
+        device_claim=device_templates.TWO_SHARES,
+        goals=_DEVICES_OF_ALL,
+    ),
+    Workload(
+        "Partitionable",
+        (templates.PLAIN,),
+        (0, 20),
+        ground=Ground(devices="partitioned"),
+        device_claim=device_templates.TWO_OF_ONE_POOL,
+        allocated="one partition of each pool",
+        goals=_DEVICES_OF_ALL,
+    ),
+    *(
+        Workload(
+            f"SteadyState{name}",
+            (templates.PLAIN,),
+            (0, 1),
+            ground=_TEN_DEVICES,
+            device_claim=device_templates.ONE_DEVICE,
+            allocated=allocated,
+            at_a_time=10,
+            goals={},
+        )
+        for name, allocated in (("Empty", ""), ("Half", "half"), ("Full", "all but ten"))
+    ),
+    *(
+        Workload(name, pods, (0, share), ground=ground, plugin_config=plugin_config, goals=_DEVICES)
+        for name, share, pods, ground, plugin_config in (
+            ("ExtendedResource", 10, templates.OF_25_CLASSES, _TEN_DEVICES, ()),
+            ("ExtendedResource50", 10, templates.OF_50_CLASSES, _TEN_DEVICES, ()),
+            ("ImplicitExtendedResource", 10, templates.OF_IMPLICIT_RESOURCES, _TEN_DEVICES, ()),
+            (
+                "ExtendedResourceScoring",
+                10,
+                (templates.OF_ONE_RESOURCE,),
+                Ground(devices="twenty for each node"),
+                _SCORES_GPUS,
+            ),
+        )
     ),
     Workload("Startup", (templates.PLAIN,), (4, 0.2), goals={}),
 )
