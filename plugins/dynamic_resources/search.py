@@ -330,6 +330,7 @@ class Search:
                 taken.is_in_use(request, device)
                 or not self._selects(candidates, index, device)
                 or not taken.has_capacity(request, device)
+                or not taken.matches(request, device)
                 or (place.failed and taken.look(request, device) in place.failed)
             ):
                 continue

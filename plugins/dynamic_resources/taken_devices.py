@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cache.quantity import QuantityError
+from plugins.dynamic_resources.constraints import MatchAttribute
 from plugins.dynamic_resources.consumable_capacity import consumed_capacity, fits
 from plugins.dynamic_resources.counters import AvailableCounters, CounterSums
 
@@ -155,6 +156,21 @@ class TakenDevices:
         if not self._charge(charged, device):
             return False
         self._counters.give_back(charged, device)
+        return True
+
+    def matches(self, request: Request, device: PooledDevice) -> bool:
+        """Return False if a constraint keeps a request from a device; :meth:`take` would then fail.
+
+        It is asked first because counters cost more. What a constraint that wants different values
+        admits depends on what was added to it and removed again, so beside others it is left to
+        :meth:`take`.
+        """
+        constraints = self.constraints[request.claim]
+        if len(constraints) > 1 and not all(type(each) is MatchAttribute for each in constraints):
+            return True
+        for each in constraints:  # noqa: SIM110 - a generator costs as much as the rest
+            if not each.admits(request.name, request.alternative, device):
+                return False
         return True
 
     def look(self, request: Request, device: PooledDevice) -> Hashable:
