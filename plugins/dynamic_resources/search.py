@@ -383,7 +383,8 @@ class Search:
             alternatives = [alternatives_of(each) for each in requests]
             if sum(max(each.count for each in some) for some in alternatives) > MAX_RESULTS:
                 return True
-            if constraints and any(each.request.is_all for some in alternatives for each in some):
+            # Of a request for all devices only one that has devices meets a constraint.
+            if constraints and any(each.all_devices for some in alternatives for each in some):
                 return True
         return False
 

@@ -398,6 +398,14 @@ EVERY = [f"{X} != {100 + i}" for i in range(3)]
         ),
         pytest.param(
             resource_claim()
+            .request("r0", "gpu", count=3)
+            .request("r1", "gpu", count=3)
+            .all_of("r2", "gpu", "false")
+            .match(f"{DRIVER}/y", "r2"),
+            id="all devices where there are none under a constraint",
+        ),
+        pytest.param(
+            resource_claim()
             .request("r0", "gpu", f"{X} != 9", count=4)
             .request("r1", "gpu", f"{X} < 5", count=3)
             .request("r2", "gpu", f"{X} < 5", count=3, admin=True),
