@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.controlplane.binaries import find_or_build
-from tests.parity.cel import CASES, Cel, comparable, compare
+from tests.parity.cel import CASES, Berth, Cel, comparable, compare
 from tests.parity.cel_cases import Node, devices, expressions, simpler
+from tests.parity.cel_in_place import sums_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,3 +80,21 @@ def test_an_expression_is_made_simpler_by_its_own_parts_and_by_literals() -> Non
         "!true",
         "!false",
     ]
+
+
+def test_a_sum_that_changes_the_capacity_is_known_and_nothing_else() -> None:
+    capacity = 'device.capacity["d.example.com"].slots'
+    before = f"{capacity}.isGreaterThan(quantity('9223372036854775806'))"
+    device = {
+        "driver": "d.example.com",
+        "attributes": {},
+        "capacity": {"slots": {"value": "9223372036854775807"}},
+    }
+    question = {
+        **device,
+        "expression": f"{capacity}.sub(7).isGreaterThan(quantity('1')) && {before}",
+    }
+    assert Berth().answer(question) == {"matches": True}
+    with sums_in_place():
+        assert Berth().answer(question) == {"matches": False}
+    assert Berth().answer(question) == {"matches": True}
