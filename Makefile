@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # Measurements use the content of the image: no development dependencies, compiled bytecode.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: help install demo devices rivals test parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-gpu hostile waking soak e2e conformance failovers image manifests pins test-trixie code-map
+.PHONY: help install demo devices rivals test parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu hostile waking soak e2e conformance failovers image manifests pins test-trixie code-map
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,10 @@ bench: $(UV) ## Measure beside kube-scheduler (WORKLOADS, NODES, PODS, ROUNDS, C
 	@$(BENCH_RUN) python -m compileall -q berth cache plugins scheduler tests/bench tests/controlplane
 	@$(BENCH_RUN) python -m tests.bench run $(BENCH_OPTIONS) $(ARGS)
 	@$(BENCH_RUN) python -m tests.bench report $(if $(JSON),$(JSON))
+
+bench-devices: $(UV) ## Measure decisions about pods with claims, without an API server (ARGS=--series=..., JSON)
+	@$(BENCH_RUN) python -m tests.bench devices --json $(or $(JSON),docs/benchmarks/devices.json) $(ARGS)
+	@$(BENCH_RUN) python -m tests.bench report $(or $(JSON),docs/benchmarks/devices.json)
 
 QUICK := Basic,PodAffinity,TopologySpreading
 bench-quick: install ## Measure three workloads with 1 000 nodes in five minutes

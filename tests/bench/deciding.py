@@ -39,6 +39,8 @@ class Parts:
     ----------
     cache, handlers
         What knows of nodes and pods, and what tells it.
+    devices
+        The slices, classes and claims.
     framework
         The default profile.
     live_pods
@@ -50,6 +52,7 @@ class Parts:
         setting = Setting(config, Options(), Metrics())
         made = assemble(fake_ports(Nobody()), lambda handlers, others: watched, setting)
         self.cache = made.known.pods.cache
+        self.devices = made.known.cluster.devices
         self.handlers = made.known.handlers
         self.live_pods = watched.pods
         services = made.deciding.services

@@ -31,6 +31,8 @@ def plots(results: Results, *, ours: str) -> dict[str, str]:
         drawn[f"latency-{rate}"] = _latency(results, rate)
     for series in sorted({each.series for each in results.decisions}):
         drawn[f"decisions-{series}"] = _decisions(results, series)
+    for series in sorted({each.series for each in results.device_decisions}):
+        drawn[f"devices-{series}"] = _device_decisions(results, series)
     return drawn
 
 
@@ -119,6 +121,24 @@ def _decisions(results: Results, series: str) -> str:
         for kind in dict.fromkeys(each.kind for each in here)
     ]
     title = f"Time of a decision against {series}"
+    return LinePlot(title, series, "us", lines, log_x=True, log_y=True, dots=True).render()
+
+
+def _device_decisions(results: Results, series: str) -> str:
+    here = [each for each in results.device_decisions if each.series == series]
+    lines = [
+        (
+            kind,
+            sorted(
+                # Nothing has no place on a logarithmic axis.
+                (float(max(getattr(each, series), 1)), each.cycle_us)
+                for each in here
+                if each.kind == kind
+            ),
+        )
+        for kind in dict.fromkeys(each.kind for each in here)
+    ]
+    title = f"Time of a decision about a pod with claims against {series}"
     return LinePlot(title, series, "us", lines, log_x=True, log_y=True, dots=True).render()
 
 

@@ -169,6 +169,46 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True):
         return self.series, self.kind, self.nodes, self.pods, self.terms
 
 
+class DeviceDecisions(msgspec.Struct, frozen=True, kw_only=True):
+    """Decisions about pods with claims, without an API server: one point of a series.
+
+    Times are CPU time of the scheduling thread.
+
+    Attributes
+    ----------
+    series
+        What varies: ``nodes``, ``devices``, ``allocated`` or ``claims``.
+    devices, allocated, claims
+        The devices of all nodes, the claims that have a device already, the claims of each pod.
+    cold_ms, first_ms
+        The first decision: without preparation, and after reading ahead.
+    ahead_ms, longest_ahead_ms
+        Reading ahead: all of it, and its longest piece.
+    cycle_us, p99_us
+        Of the decisions after that: median and 99th percentile.
+    """
+
+    series: str
+    kind: str
+    nodes: int
+    devices: int
+    allocated: int
+    claims: int
+    session: int
+    decisions: int
+    cold_ms: float
+    ahead_ms: float
+    longest_ahead_ms: float
+    first_ms: float
+    cycle_us: float
+    p99_us: float
+
+    @property
+    def key(self) -> tuple[str, str, int, int, int, int]:
+        """What makes two points the same point."""
+        return self.series, self.kind, self.nodes, self.devices, self.allocated, self.claims
+
+
 class CyclesUnderLoad(msgspec.Struct, frozen=True, kw_only=True):
     """Cycles beside a thread that takes in watch events.
 
@@ -242,6 +282,7 @@ class Results(msgspec.Struct):
     rounds: list[Round] = []
     latencies: list[LatencyRound] = []
     decisions: list[Decisions] = []
+    device_decisions: list[DeviceDecisions] = []
     cycles: list[CyclesUnderLoad] = []
     memory: list[Memory] = []
 
@@ -297,7 +338,7 @@ class Results(msgspec.Struct):
         return any(each.key == key for name in _SERIES for each in getattr(self, name))
 
 
-_SERIES = ("rounds", "latencies", "decisions", "cycles", "memory")
+_SERIES = ("rounds", "latencies", "decisions", "device_decisions", "cycles", "memory")
 
 
 def put(series: list[Any], each: Any) -> None:

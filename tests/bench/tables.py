@@ -31,6 +31,8 @@ def sections(results: Results, *, ours: str) -> Iterator[str]:
         yield latency(results, ours=ours)
     if results.decisions:
         yield decisions(results)
+    if results.device_decisions:
+        yield device_decisions(results)
     if results.cycles:
         yield cycles(results)
     if results.memory:
@@ -236,6 +238,30 @@ def decisions(results: Results) -> str:
             + table(["grows with", "pods ask for", "exponent", "of the two largest"], fits)
         )
     return "\n\n".join(parts)
+
+
+def device_decisions(results: Results) -> str:
+    """Return the time of decisions about pods with claims, and what the first one costs."""
+    head = ["series", "pods ask for", "nodes", "devices", "allocated", "claims", "unprepared, ms"]
+    head += ["read ahead, ms", "longest piece, ms", "first after that, ms", "p50, us", "p99, us"]
+    rows = [
+        [
+            each.series,
+            each.kind,
+            f"{each.nodes:,}",
+            f"{each.devices:,}",
+            f"{each.allocated:,}",
+            str(each.claims),
+            f"{each.cold_ms:.1f}",
+            f"{each.ahead_ms:.1f}",
+            f"{each.longest_ahead_ms:.1f}",
+            f"{each.first_ms:.1f}",
+            f"{each.cycle_us:.0f}",
+            f"{each.p99_us:.0f}",
+        ]
+        for each in sorted(results.device_decisions, key=lambda each: each.key)
+    ]
+    return "## Decisions about pods with claims, without an API server\n\n" + table(head, rows)
 
 
 def cycles(results: Results) -> str:

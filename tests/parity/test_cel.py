@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.controlplane.binaries import find_or_build
-from tests.parity.cel import CASES, Berth, Cel, comparable, compare
+from tests.parity.cel import CASES, PANIC, Berth, Cel, comparable, compare
 from tests.parity.cel_cases import Node, devices, expressions, simpler
 from tests.parity.cel_in_place import sums_in_place
 
@@ -56,6 +56,9 @@ def test_random_selectors_are_answered_as_by_kube_scheduler(cel: Cel) -> None:
             {"error": "internal error: interface conversion"},
             {"error": "internal error"},
             id="fault-of-a-library",
+        ),
+        pytest.param(
+            {PANIC: "panic: index out of range"}, {PANIC: "panic: index out of range"}, id="panic"
         ),
         pytest.param({"error": "no such key: a"}, {"error": "no such key: a"}, id="error"),
     ],

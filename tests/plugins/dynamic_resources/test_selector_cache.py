@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
+
 import pytest
 
 from cache.device_objects import CELDeviceSelector, DeviceSelector
@@ -123,3 +126,29 @@ def test_several_devices_at_once_are_judged_as_one_by_one():
     assert list(wanted.matching(devices)) == [each for each in devices if wanted.matches(each)]
     with pytest.raises(AllocationError, match="selector #0"):
         wanted.matching([*devices, *pooled("without")])
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        pytest.param("device.driver != '{}'", id="short"),
+        pytest.param("device.attributes['gpu.example.com'].x >= {}", id="one attribute"),
+        pytest.param("[{}].exists(a, [1].exists(b, [2].exists(c, a > b + c)))", id="loops"),
+        pytest.param("device.driver.matches('^gpu[.]{}')", id="pattern"),
+    ],
+)
+def test_the_memory_of_distinct_expressions_is_bounded(expression):
+    limit = 1 << 20
+    devices = pooled(*(device(f"d{x}").attribute("x", x) for x in range(16)))
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        cache = SelectorCache(limit)
+        for index in range(1000):
+            cache.get(expression.format(index)).results(devices)
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert taken <= limit
