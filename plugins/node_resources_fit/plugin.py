@@ -176,15 +176,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if not names:
             return {}
         devices = self.handle.devices
-        view, allocated = devices.slices.view(), devices.allocated()
         found: dict[str, DeviceTotals] = {}
         for name in names:
             known, totals = devices.classes.for_resource(name), self._totals.get(name)
             if known is None:
                 continue
             if totals is None or totals.device_class is not known:
-                totals = self._totals[name] = DeviceTotals(known, view, allocated)
-            totals.follow(view, allocated)
+                totals = self._totals[name] = DeviceTotals(known, devices)
+            totals.follow()
             found[name] = totals
         return found
 
