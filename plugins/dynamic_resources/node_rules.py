@@ -82,17 +82,12 @@ class SharedSlices:
     Parameters
     ----------
     shared
-        The slices without a node name.
-    with_counters
-        The slices with shared counters, which all nodes need to see.
+        The slices without a node name; those with shared counters are left out.
     """
 
-    def __init__(
-        self, shared: Sequence[ResourceSlice], with_counters: Sequence[ResourceSlice]
-    ) -> None:
+    def __init__(self, shared: Sequence[ResourceSlice]) -> None:
         self._shared = shared
-        self._with_counters = with_counters
-        self._for_all: list[ResourceSlice] = list(with_counters)
+        self._for_all: list[ResourceSlice] = []
         self._by_label: dict[_Label, list[_Choosing]] = {}
         self._others: list[_Choosing] = []
         by_selector: dict[NodeSelector, list[ResourceSlice]] = {}
@@ -109,11 +104,9 @@ class SharedSlices:
         for selector, slices in by_selector.items():
             self._add(_Choosing(slices, (NodeRule(None, None, selector),)), selector)
 
-    def is_of(
-        self, shared: Sequence[ResourceSlice], with_counters: Sequence[ResourceSlice]
-    ) -> bool:
+    def is_of(self, shared: Sequence[ResourceSlice]) -> bool:
         """Return whether these are the very slices that this was made from."""
-        return self._shared is shared and self._with_counters is with_counters
+        return self._shared is shared
 
     def relevant(self, node: Node) -> list[ResourceSlice]:
         """Return the slices that a node can reach, sorted by name.

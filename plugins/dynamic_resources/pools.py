@@ -16,7 +16,7 @@ from itertools import accumulate
 from operator import is_
 from typing import TYPE_CHECKING, Final
 
-from cache.device_objects import PoolId
+from cache.device_slices import pool_id
 from plugins.dynamic_resources.aged_dict import AgedDict
 from plugins.dynamic_resources.kept_results import KeptResults
 from plugins.dynamic_resources.node_rules import SharedSlices
@@ -25,7 +25,7 @@ from plugins.dynamic_resources.pooled_device import PooledDevice
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cache.device_objects import CounterSet, ResourceSlice
+    from cache.device_objects import CounterSet, PoolId, ResourceSlice
     from cache.device_slices import SlicesView
     from cache.objects import Node
 
@@ -182,6 +182,7 @@ class _Entry:
     labels: Mapping[str, str]
     local: Sequence[ResourceSlice]
     shared: SharedSlices
+    unusable: tuple[Pool, ...]
     made_from: list[tuple[PoolId, tuple[ResourceSlice, ...]]] = field(default_factory=list)
     pools: NodePools = field(default_factory=lambda: NodePools(()))
 
@@ -214,13 +215,18 @@ class PoolIndex:
     def __init__(self, view: SlicesView) -> None:
         self.kept = KeptResults()
         self._view = view
-        self._shared = SharedSlices(view.shared, view.with_counters)
+        self._shared = SharedSlices(view.shared)
         self._entries: AgedDict[str, _Entry] = AgedDict()
         self._common: dict[tuple[int, ...], _Entry] = {}
         self._whole: AgedDict[PoolId, _WholePool] = AgedDict()
         self._devices: AgedDict[str, tuple[ResourceSlice, tuple[PooledDevice, ...]]] = AgedDict()
         self._built: AgedDict[PoolId, tuple[list[ResourceSlice], _Generation | None, Pool]]
         self._built = AgedDict()
+        self._with_counters = _NO_SLICES
+        self._counters: dict[PoolId, list[ResourceSlice]] = {}
+        self._elsewhere: dict[PoolId, tuple[Sequence[ResourceSlice], Pool | None]] = {}
+        self._unusable: tuple[Pool, ...] = ()
+        self._read_counters()
 
     @property
     def version(self) -> int:
@@ -229,11 +235,41 @@ class PoolIndex:
 
     def update(self, view: SlicesView) -> None:
         """Use the slices of another moment from now on."""
-        if not self._shared.is_of(view.shared, view.with_counters):
-            self._shared = SharedSlices(view.shared, view.with_counters)
-        if view is not self._view:
-            self._common.clear()
+        if view is self._view:
+            return
+        if not self._shared.is_of(view.shared):
+            self._shared = SharedSlices(view.shared)
+        self._common.clear()
         self._view = view
+        self._read_counters()
+
+    def _read_counters(self) -> None:
+        """Find the slices with counters, and the pools that no node can use because of them.
+
+        Each node sees the counters of all pools. Of a pool that it does not reach otherwise, they
+        matter only if the pool cannot be used, and then for all nodes in the same way.
+        """
+        view = self._view
+        if view.with_counters is not self._with_counters:
+            self._with_counters = view.with_counters
+            self._counters = {}
+            for each in view.with_counters:
+                self._counters.setdefault(pool_id(each), []).append(each)
+            self._elsewhere = {k: v for k, v in self._elsewhere.items() if k in self._counters}
+        unusable = []
+        for key, with_counters in self._counters.items():
+            all_slices = view.by_pool.get(key, _NO_SLICES)
+            known = self._elsewhere.get(key)
+            if known is None or known[0] is not all_slices:
+                newest: dict[PoolId, list[ResourceSlice]] = {}
+                for each in with_counters:
+                    _add(newest, each)
+                known = all_slices, self._pool(key, newest[key], all_slices)
+                self._elsewhere[key] = known
+            if known[1] is not None and not known[1].is_usable:
+                unusable.append(known[1])
+        if unusable != list(self._unusable):
+            self._unusable = tuple(unusable)
 
     def pools(self, node: Node) -> NodePools:
         """Return the pools that a node can reach.
@@ -260,6 +296,7 @@ class PoolIndex:
         view = self._view
         return (
             entry.shared is self._shared
+            and entry.unusable is self._unusable
             and entry.local is view.by_node.get(node.metadata.name, _NO_SLICES)
             and all(view.by_pool.get(pool) is slices for pool, slices in entry.made_from)
         )
@@ -268,7 +305,7 @@ class PoolIndex:
         view = self._view
         local = view.by_node.get(node.metadata.name, _NO_SLICES)
         shared = self._shared.relevant(node)
-        entry = _Entry(view.version, node.metadata.labels, local, self._shared)
+        entry = _Entry(view.version, node.metadata.labels, local, self._shared, self._unusable)
         # The view keeps all slices alive: no other slice gets the id of one of them.
         reached = tuple(map(id, shared))
         common = None if local else self._common.get(reached)
@@ -281,12 +318,15 @@ class PoolIndex:
                 _add(relevant, each)
         for each in shared:
             _add(relevant, each)
-        pools = []
-        for pool_id, slices in relevant.items():
-            all_slices = view.by_pool.get(pool_id, _NO_SLICES)
-            entry.made_from.append((pool_id, all_slices))
-            pool = self._pool(pool_id, slices, all_slices)
-            if pool is not None:
+        pools = [pool for pool in self._unusable if pool.id not in relevant]
+        for key in relevant:
+            for each in self._counters.get(key, _NO_SLICES):
+                _add(relevant, each)
+        for key, slices in relevant.items():
+            all_slices = view.by_pool.get(key, _NO_SLICES)
+            entry.made_from.append((key, all_slices))
+            pool = self._pool(key, slices, all_slices)
+            if pool is not None and (pool.devices or not pool.is_usable):
                 pools.append(pool)
         pools.sort(key=lambda pool: (_has_binding_conditions(pool), pool.id))
         entry.pools = NodePools(pools)
@@ -296,7 +336,7 @@ class PoolIndex:
 
     def _pool(
         self,
-        pool_id: PoolId,
+        key: PoolId,
         slices: list[ResourceSlice],
         all_slices: tuple[ResourceSlice, ...],
     ) -> Pool | None:
@@ -306,27 +346,25 @@ class PoolIndex:
         # A newer generation that is only for other nodes is not noticed when the slices that this
         # node can reach are as many as the pool has; so it is in kube-scheduler.
         if len(slices) != described.resource_slice_count:
-            known = self._whole.get(pool_id)
+            known = self._whole.get(key)
             if known is None or known.slices is not all_slices:
                 known = _WholePool(all_slices)
-                self._whole.put(pool_id, known)
+                self._whole.put(key, known)
             if known.newest > described.generation:
                 return None
             if known.count(described.generation) != described.resource_slice_count:
-                return Pool(pool_id, is_incomplete=True, is_local=_are_local(slices))
+                return Pool(key, is_incomplete=True, is_local=_are_local(slices))
             whole = known.generation(described.generation)
         slices.sort(key=lambda each: each.metadata.name)
         # Pools for many nodes look alike on all of them.
-        last = self._built.get(pool_id)
+        last = self._built.get(key)
         if last is not None and last[1] is whole and _are_same(last[0], slices):
             return last[2]
-        pool = self._build(pool_id, slices, whole)
-        self._built.put(pool_id, (slices, whole, pool))
+        pool = self._build(key, slices, whole)
+        self._built.put(key, (slices, whole, pool))
         return pool
 
-    def _build(
-        self, pool_id: PoolId, slices: list[ResourceSlice], whole: _Generation | None
-    ) -> Pool:
+    def _build(self, key: PoolId, slices: list[ResourceSlice], whole: _Generation | None) -> Pool:
         with_devices = [each for each in slices if not each.spec.shared_counters]
         sets = _counter_sets(slices)
         if (
@@ -336,13 +374,13 @@ class PoolIndex:
                 whole.is_consistent if whole is not None else _consumption_is_valid(sets, slices)
             )
         ):
-            return Pool(pool_id, is_invalid=True, is_local=_are_local(slices))
+            return Pool(key, is_invalid=True, is_local=_are_local(slices))
         counters = None
         if sets:
             counters = CounterState(sets, tuple(with_devices)) if whole is None else whole.counters
         devices = tuple(device for each in with_devices for device in self._devices_of(each))
         return Pool(
-            pool_id,
+            key,
             devices=devices,
             counters=counters,
             is_local=_are_local(slices),
@@ -360,14 +398,14 @@ class PoolIndex:
 
 def _add(pools: dict[PoolId, list[ResourceSlice]], new: ResourceSlice) -> None:
     """Add a slice to its pool, which keeps those of the newest generation only."""
-    pool_id = PoolId(new.spec.driver, new.spec.pool.name)
-    slices = pools.get(pool_id)
+    key = pool_id(new)
+    slices = pools.get(key)
     if slices is None:
-        pools[pool_id] = [new]
+        pools[key] = [new]
         return
     generation = slices[0].spec.pool.generation
     if new.spec.pool.generation > generation:
-        pools[pool_id] = [new]
+        pools[key] = [new]
     elif new.spec.pool.generation == generation:
         slices.append(new)
 
