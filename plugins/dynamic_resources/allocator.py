@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from plugins.dynamic_resources.deadline import NO_DEADLINE
 from plugins.dynamic_resources.errors import InvalidPoolsError
+from plugins.dynamic_resources.like_nodes import Solution
 from plugins.dynamic_resources.requests import RequestReader
 from plugins.dynamic_resources.results import allocation_result, with_new_shares
 from plugins.dynamic_resources.search import Search
@@ -23,8 +24,12 @@ if TYPE_CHECKING:
     from cache.device_objects import AllocationResult, DeviceClass, ResourceClaim
     from cache.objects import Node
     from plugins.dynamic_resources.deadline import Deadline
+    from plugins.dynamic_resources.kept_results import ClaimResults
+    from plugins.dynamic_resources.like_nodes import NodeLook
     from plugins.dynamic_resources.pools import NodePools, PoolIndex
+    from plugins.dynamic_resources.requests import Request
     from plugins.dynamic_resources.selector_cache import SelectorCache
+    from plugins.dynamic_resources.taken_devices import Taken
 
 
 class Allocator:
@@ -122,26 +127,48 @@ class Allocator:
         if is_known:
             results = None if results is None else with_new_shares(results, self._share_ids)
         else:
-            results = self._search(node, pools, deadline, prune)
+            results = self._solve(kept, node, pools, deadline, prune)
             if kept is not None:
                 kept.put(name, pools, results)
         return results
 
-    def _search(
-        self, node: Node, pools: NodePools, deadline: Deadline, prune: bool
+    def _solve(
+        self,
+        kept: ClaimResults | None,
+        node: Node,
+        pools: NodePools,
+        deadline: Deadline,
+        prune: bool,
     ) -> tuple[AllocationResult, ...] | None:
+        """Return what was found on a node that is alike, or search."""
+        look: NodeLook | None = None
+        name = node.metadata.name
+        if kept is not None:
+            look = kept.like_nodes.look(name, pools, self.requests, self._in_use.allocated)
+        if kept is not None and look is not None:
+            is_known, solution = kept.like_nodes.get(look)
+            if is_known:
+                if solution is None:
+                    return None
+                return self._results(solution.chosen, solution.on(pools), name)
         search = Search(self.requests, node, pools, self._in_use, deadline, prune)
-        if not search.run():
+        is_found = search.run()
+        if kept is not None and look is not None:
+            kept.like_nodes.put(look, Solution.of(search, pools) if is_found else None)
+        if not is_found:
             return None
+        chosen = [search.chosen(index) for index in range(len(self.requests))]
+        return self._results(chosen, search.taken, name)
+
+    def _results(
+        self,
+        chosen: Sequence[Sequence[Request]],
+        taken: Sequence[Sequence[Taken]],
+        node_name: str,
+    ) -> tuple[AllocationResult, ...]:
         return tuple(
-            allocation_result(
-                each.claim,
-                search.chosen(index),
-                search.taken[index],
-                node.metadata.name,
-                self._share_ids,
-            )
-            for index, each in enumerate(self.requests)
+            allocation_result(each.claim, requests, devices, node_name, self._share_ids)
+            for each, requests, devices in zip(self.requests, chosen, taken, strict=True)
         )
 
 

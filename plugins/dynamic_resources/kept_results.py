@@ -13,6 +13,7 @@ import msgspec
 
 from cache.ages import AGES
 from cache.device_objects import PoolId
+from plugins.dynamic_resources.like_nodes import LikeNodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,24 +32,29 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class ClaimResults:
-    """What was found for the claims of one template, by node.
+    """What was found for the claims of one template, by node and for nodes that are alike.
+
+    Attributes
+    ----------
+    like_nodes
+        What was found on nodes that these claims cannot tell apart.
 
     Notes
     -----
     *Concurrency*: confined to one thread.
     """
 
-    __slots__ = ("_by_node", "_kept", "age", "classes")
+    __slots__ = ("_by_node", "_kept", "age", "classes", "like_nodes", "weight")
 
     def __init__(self, kept: KeptResults, classes: tuple[DeviceClass | None, ...]) -> None:
         self._kept = kept
         self.classes = classes
         self.age = AGES.number
         """The one in which a pod had such claims last."""
+        self.weight = 0
+        """What all of it weighed, in results, when one was put in last."""
+        self.like_nodes = LikeNodes()
         self._by_node: dict[str, tuple[NodePools, int, tuple[AllocationResult, ...] | None]] = {}
-
-    def __len__(self) -> int:
-        return len(self._by_node)
 
     def get(
         self, node_name: str, pools: NodePools
@@ -71,11 +77,11 @@ class ClaimResults:
         """Keep the result on a node."""
         if len(self._by_node) >= MAX_RESULTS:
             # Most of the nodes are gone: no cluster is so large.
-            self._kept.grown(-len(self._by_node))
             self._by_node.clear()
-        before = len(self._by_node)
+            self.like_nodes.clear()
         self._by_node[node_name] = (pools, self._kept.version, results)
-        self._kept.grown(len(self._by_node) - before)
+        before, self.weight = self.weight, len(self._by_node) + self.like_nodes.weight
+        self._kept.grown(self.weight - before)
 
 
 class KeptResults:
@@ -158,7 +164,7 @@ class KeptResults:
             old is not new for old, new in zip(known.classes, classes, strict=True)
         ):
             if known is not None:
-                self._n_results -= len(known)
+                self._n_results -= known.weight
             known = ClaimResults(self, tuple(classes))
         # The last place is that of the claims that were used last.
         self._by_claims[key] = known
@@ -175,10 +181,10 @@ class KeptResults:
         self._n_results += count
         while self._n_results > self._max_results and len(self._by_claims) > 1:
             oldest = next(iter(self._by_claims))
-            self._n_results -= len(self._by_claims.pop(oldest))
+            self._n_results -= self._by_claims.pop(oldest).weight
 
     def _drop_old(self) -> None:
         """Drop what no pod has asked for during the whole previous age."""
         for key, known in list(self._by_claims.items()):
             if known.age < AGES.number - 1:
-                self._n_results -= len(self._by_claims.pop(key))
+                self._n_results -= self._by_claims.pop(key).weight

@@ -152,9 +152,13 @@ class PooledDevice:
     @property
     def consumption_look(self) -> Hashable:
         """A value that is equal for devices which consume the same of the same counters."""
-        if not self.device.consumes_counters:
-            return None
-        return self.id.pool_id, *map(_drawn, self.device.consumes_counters)
+        drawn = self.counters_look
+        return (self.id.pool_id, drawn) if drawn else None
+
+    @property
+    def counters_look(self) -> tuple[object, ...]:
+        """A value that is equal for devices which consume the same of counters of equal names."""
+        return tuple(map(_drawn, self.device.consumes_counters))
 
 
 class _Look:
