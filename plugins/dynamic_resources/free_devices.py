@@ -11,19 +11,16 @@ counters, or a pool is invalid is left to the search.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cache.byte_bounded import ByteBounded
 from plugins.dynamic_resources.errors import AllocationError
+from plugins.dynamic_resources.free_counts import SEARCH, FreeCounts, Part, Rows
 from plugins.dynamic_resources.requests import PrioritizedList
 from plugins.dynamic_resources.search import MAX_RESULTS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Hashable, Iterable, Sequence
-
-    import numpy.typing as npt
+    from collections.abc import Collection, Hashable, Iterable, Sequence
 
     from cache.allocated_devices import AllocatedState
     from cache.columns import Columns
@@ -40,12 +37,6 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 1 << 26
 """64 MiB for all requests: one over 80 000 devices weighs 4 MiB."""
 
-_ROW_BYTES: Final = 500
-"""Estimate for a row whose node reaches a pool of its own."""
-
-_DEVICE_BYTES: Final = 16
-"""Estimate for a device that matches: its identity lives elsewhere as long as the device does."""
-
 _AT_ONCE: Final = 64
 """Nodes that are prepared, and devices that are looked at, between two checks of the budget."""
 
@@ -53,11 +44,6 @@ MAX_EXEMPT: Final = 20_000
 """Devices that are read in one cycle without being charged to the pod: some 40 ms. Of slices that
 were there before the first pod all are read ahead
 (:class:`plugins.framework.read_ahead.ReadAheadPlugin`)."""
-
-SEARCH: Final = -1
-"""Stands for the number of free devices on a node that has to be searched."""
-
-_Rows: TypeAlias = "set[int]"
 
 
 class Countable(NamedTuple):
@@ -136,165 +122,6 @@ def _key(request: Request) -> Hashable:
     return of_class, own, request.tolerations
 
 
-class _Part:
-    """The devices of one pool that match, as the nodes of some groups reach them.
-
-    Attributes
-    ----------
-    devices
-        In use or not; None where a node that reaches the pool has to be searched.
-    free
-        How many of them were free when they were counted last.
-    """
-
-    __slots__ = ("devices", "free", "groups", "pool")
-
-    def __init__(
-        self, pool: Pool, devices: tuple[DeviceId, ...] | None, in_use: Container[DeviceId]
-    ) -> None:
-        self.pool = pool
-        self.devices = devices
-        self.free = 0
-        self.groups: list[_Group] = []
-        self.recount(in_use)
-
-    def recount(self, in_use: Container[DeviceId]) -> int:
-        """Return how many more devices are free than there were."""
-        before = self.free
-        self.free = sum(device not in in_use for device in self.devices or ())
-        return self.free - before
-
-
-class _Group:
-    """Rows that reach the same pools, and have the same number of free devices."""
-
-    __slots__ = ("free", "is_unsure", "parts", "rows")
-
-    def __init__(self, parts: tuple[_Part, ...], *, is_unsure: bool) -> None:
-        self.parts = parts
-        self.is_unsure = is_unsure
-        self.rows: _Rows | tuple[int] = set()
-        self.free = sum(part.free for part in parts)
-
-
-class _Counts:
-    """The free devices for one kind of request.
-
-    Attributes
-    ----------
-    free
-        int32, by row: the free devices, or ``SEARCH``.
-    unknown
-        The rows of which the devices have to be looked up.
-    stale
-        The parts to be counted again.
-    """
-
-    __slots__ = ("_common", "_group_of", "_parts_of", "bytes", "free", "stale", "unknown")
-
-    def __init__(self, n_rows: int) -> None:
-        self.free: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
-        self.unknown: _Rows = set()
-        self.stale: set[_Part] = set()
-        self.bytes = 0
-        self._group_of: list[_Group | None] = []
-        self._common: dict[NodePools, _Group] = {}
-        self._parts_of: dict[PoolId, list[_Part]] = {}
-        self.resize(n_rows)
-        self.unknown.update(range(n_rows))
-
-    def resize(self, n_rows: int) -> None:
-        more = n_rows - len(self.free)
-        if more > 0:
-            self.free = np.concatenate([self.free, np.zeros(more, dtype=np.int32)])
-            self._group_of += [None] * more
-            self.bytes += _ROW_BYTES * more
-
-    def has_changed(self, pool: PoolId) -> None:
-        """Count a pool again, because one of its devices was taken or freed."""
-        self.stale.update(self._parts_of.get(pool, ()))
-
-    def all_have_changed(self) -> None:
-        """Count all pools again."""
-        for parts in self._parts_of.values():
-            self.stale.update(parts)
-
-    def part(self, pool: Pool) -> _Part | None:
-        """Return the matches in a pool that other nodes reach as well, if they are known."""
-        return next((each for each in self._parts_of.get(pool.id, ()) if each.pool is pool), None)
-
-    def join(self, row: int, pools: NodePools) -> bool:
-        """Enter a row into the group of its pools; return False if there is none yet."""
-        group = self._common.get(pools) if pools.is_common else None
-        if group is None:
-            return False
-        if self._group_of[row] is not group:
-            self._enter(row, group)
-        return True
-
-    def enter(self, row: int, pools: NodePools | None, parts: tuple[_Part, ...]) -> None:
-        """Enter a row with its devices; ``pools`` is None where they cannot be told."""
-        is_unsure = pools is None or pools.has_invalid or any(p.devices is None for p in parts)
-        group = _Group(parts, is_unsure=is_unsure)
-        self._enter(row, group)
-        if pools is not None and pools.is_common:
-            self._common[pools] = group
-        else:
-            group.rows = (row,)
-        for part in parts:
-            if not part.groups:
-                self._parts_of.setdefault(part.pool.id, []).append(part)
-                self.bytes += _DEVICE_BYTES * len(part.devices or ())
-            part.groups.append(group)
-
-    def leave(self, row: int) -> None:
-        """Forget what is known of a row."""
-        group = self._group_of[row]
-        self._group_of[row] = None
-        self.free[row] = 0
-        if group is None:
-            return
-        if isinstance(group.rows, set):
-            group.rows.discard(row)
-            if group.rows:
-                return
-        for part in group.parts:
-            part.groups.remove(group)
-            if not part.groups:
-                self._drop(part)
-
-    def forget_unused(self) -> None:
-        """Forget the pools that no node reaches any more."""
-        self._common = {pools: group for pools, group in self._common.items() if group.rows}
-
-    def recount(self, in_use: Container[DeviceId]) -> None:
-        """Count the stale parts."""
-        while self.stale:
-            part = self.stale.pop()
-            grown = part.recount(in_use)
-            if not grown:
-                continue
-            for group in part.groups:
-                group.free += grown
-                if not group.is_unsure:
-                    self.free[list(group.rows)] = group.free
-
-    def _enter(self, row: int, group: _Group) -> None:
-        self.leave(row)
-        self._group_of[row] = group
-        if isinstance(group.rows, set):
-            group.rows.add(row)
-        self.free[row] = SEARCH if group.is_unsure else group.free
-
-    def _drop(self, part: _Part) -> None:
-        self.bytes -= _DEVICE_BYTES * len(part.devices or ())
-        self.stale.discard(part)
-        parts = self._parts_of[part.pool.id]
-        parts.remove(part)
-        if not parts:
-            del self._parts_of[part.pool.id]
-
-
 class FreeDevices:
     """Counts the free devices that match requests, by node.
 
@@ -321,12 +148,12 @@ class FreeDevices:
         self.columns = columns
         self.pools = pools
         self._devices = devices
-        self._kinds: ByteBounded[Hashable, _Counts] = ByteBounded(
+        self._kinds: ByteBounded[Hashable, FreeCounts] = ByteBounded(
             MAX_BYTES, lambda _, counts: counts.bytes
         )
         self._cursor = self._pool_version = self._device_version = 0
         self._nodes: list[Node | None] = []
-        self._row_of_pool: dict[PoolId, _Rows] = {}
+        self._row_of_pool: dict[PoolId, Rows] = {}
         self._shared_pools: set[PoolId] = set()
         self.allocated: AllocatedState = devices.allocated()
         self._device_version = self.allocated.version
@@ -374,7 +201,7 @@ class FreeDevices:
                 self._pool_version = version
                 return changed, view
 
-    def _changed_nodes(self, rows: Iterable[int]) -> _Rows:
+    def _changed_nodes(self, rows: Iterable[int]) -> Rows:
         changed = set()
         n_rows = len(self.columns)
         self._nodes += [None] * (n_rows - len(self._nodes))
@@ -387,14 +214,14 @@ class FreeDevices:
         del self._nodes[n_rows:]
         return {row for row in changed if row < n_rows}
 
-    def _rows_of_pools(self, pools: Collection[PoolId] | None, view: SlicesView) -> _Rows:
+    def _rows_of_pools(self, pools: Collection[PoolId] | None, view: SlicesView) -> Rows:
         """Return the rows on which pools may have changed: those that reach, or reached, one."""
         if pools is None or not self._shared_pools.isdisjoint(pools):
             self._row_of_pool.clear()
             self._shared_pools.clear()
             return set(range(len(self.columns)))
         # Rows that still reach a pool are entered again when their devices are looked up.
-        changed: _Rows = set().union(*(self._row_of_pool.pop(pool, ()) for pool in pools))
+        changed: Rows = set().union(*(self._row_of_pool.pop(pool, ()) for pool in pools))
         for pool in pools:
             for each in view.by_pool.get(pool, ()):
                 name = each.spec.node_name
@@ -429,7 +256,7 @@ class FreeDevices:
         n_rows = len(self.columns)
         counts = self._kinds.get(wanted.key)
         if counts is None:
-            counts = _Counts(n_rows)
+            counts = FreeCounts(n_rows)
             self._kinds.put(wanted.key, counts)
         if counts.unknown:
             self._look_up(counts, wanted.request, budget, exempt)
@@ -438,7 +265,7 @@ class FreeDevices:
         return free >= wanted.needed, free == SEARCH
 
     def _look_up(
-        self, counts: _Counts, request: Request, budget: AttemptBudget, exempt: int
+        self, counts: FreeCounts, request: Request, budget: AttemptBudget, exempt: int
     ) -> None:
         """Find the devices that match on all unknown rows."""
         while counts.unknown:
@@ -473,7 +300,7 @@ class FreeDevices:
             return None
 
     def _look_up_row(
-        self, counts: _Counts, request: Request, row: int, budget: AttemptBudget
+        self, counts: FreeCounts, request: Request, row: int, budget: AttemptBudget
     ) -> None:
         node = self._nodes[row] if row < len(self._nodes) else None
         if node is None:
@@ -493,12 +320,12 @@ class FreeDevices:
                     self._shared_pools.add(pool.id)
 
     def _part(
-        self, counts: _Counts, request: Request, pool: Pool, node: Node, budget: AttemptBudget
-    ) -> _Part:
+        self, counts: FreeCounts, request: Request, pool: Pool, node: Node, budget: AttemptBudget
+    ) -> Part:
         known = None if pool.is_local or pool.chooses_by_device else counts.part(pool)
         if known is not None:
             return known
-        return _Part(pool, _matching(request, pool, node, budget), self.allocated.devices)
+        return Part(pool, _matching(request, pool, node, budget), self.allocated.devices)
 
 
 def _matching(
