@@ -282,9 +282,9 @@ class Results(msgspec.Struct):
     rounds: list[Round] = []
     latencies: list[LatencyRound] = []
     decisions: list[Decisions] = []
-    device_decisions: list[DeviceDecisions] = []
     cycles: list[CyclesUnderLoad] = []
     memory: list[Memory] = []
+    device_decisions: list[DeviceDecisions] = []
 
     @classmethod
     def load(cls, path: Path) -> Results:

@@ -60,7 +60,7 @@ RESOURCE_SLICE = {
         "driver": DEVICES,
         "allNodes": True,
         "pool": {"name": "gpus", "generation": 1, "resourceSliceCount": 1},
-        "devices": [{"name": "gpu-0"}],
+        "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
     },
 }
 
@@ -151,14 +151,14 @@ def live() -> Life:
         return live_on(plane)
 
 
-def live_on(plane: ControlPlane, *, by_claim: bool = False) -> Life:
-    """Let berth elect itself, place, refuse and evict pods, allocate volumes and a device.
+def live_on(plane: ControlPlane, *, by_resource: bool = True) -> Life:
+    """Let berth elect itself, place, refuse and evict pods, allocate volumes and devices.
 
     Parameters
     ----------
-    by_claim
-        Whether a pod gets its device by a claim, and not by an extended resource, which API servers
-        before 1.36 and without beta features do not let a class provide.
+    by_resource
+        Whether a second pod gets a device by an extended resource, which API servers before 1.36
+        and without beta features do not let a class provide.
     """
     with BlockingApi(plane.admin_kubeconfig) as api:
         with RunningBerth(plane.berth_kubeconfig(), config=electing_config()) as berth:
@@ -176,7 +176,8 @@ def live_on(plane: ControlPlane, *, by_claim: bool = False) -> Life:
             api.wait_until(lambda: devices.classes.get("gpu") is not None, "the class is known")
             api.create_many(
                 [
-                    *(claimant("gpu") if by_claim else [user_of_devices("gpu")]),
+                    *claimant("gpu"),
+                    *([user_of_devices("gpu-by-resource")] if by_resource else []),
                     user_of("kept"),
                     user_of("made"),
                     make_pod("huge", cpu="100"),
@@ -187,7 +188,11 @@ def live_on(plane: ControlPlane, *, by_claim: bool = False) -> Life:
             api.wait_until(lambda: _reserved(api) == "kept", "the volume is kept for a claim")
             api.wait_until(lambda: _has_node(api, "made"), "a volume was asked for, for a node")
             api.wait_until(lambda: _node_of(api, "high") != "", "the preemptor is bound")
-            api.wait_until(lambda: _node_of(api, "gpu") != "", "a pod with a device is bound")
+            with_devices = ("gpu", "gpu-by-resource") if by_resource else ("gpu",)
+            api.wait_until(
+                lambda: all(_node_of(api, name) for name in with_devices),
+                "the pods with devices are bound",
+            )
             api.wait_until(lambda: bool(_events_of(api, "lonely")), "it was said why it waits")
             # A friend wakes it in vain, nodes having no zone: the same Event once more is a patch.
             api.create_many([make_pod("friend", cpu="10m", labels={"app": "friend"})])

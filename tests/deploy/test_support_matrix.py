@@ -47,7 +47,7 @@ def test_the_chart_asks_for_the_oldest() -> None:
 )
 def test_berth_lives_on_it(controlplane_binaries: None, flags: Sequence[str]) -> None:
     with ControlPlane(extra_apiserver_args=flags) as plane:
-        assert live_on(plane, by_claim=True).refused == ()
+        assert live_on(plane, by_resource=False).refused == ()
         apply = ("apply", "--server-side", "--dry-run=server", "--force-conflicts", "-k", DEPLOY)
         assert kubectl(*apply, kubeconfig=plane.admin_kubeconfig)[1] == ""
 
