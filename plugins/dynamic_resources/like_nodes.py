@@ -121,13 +121,12 @@ class LikeNodes:
         return None if known[1] is None else (known[1], _usage(pools.devices, allocated))
 
     def _number(self, pools: NodePools, claims: Sequence[ClaimRequests]) -> int | None:
-        if len(self._numbers) >= _MAX_SHAPES:
-            return None
         shape = _shape(pools, claims)
         if shape is None:
             return None
-        number = self._numbers.setdefault(shape, len(self._numbers))
-        if number == len(self._numbers) - 1:
+        number = self._numbers.get(shape)
+        if number is None and len(self._numbers) < _MAX_SHAPES:
+            number = self._numbers[shape] = len(self._numbers)
             self.weight += 1 + len(pools.devices) // _DEVICES_A_RESULT
         return number
 

@@ -152,6 +152,13 @@ def test_results_that_nothing_asks_for_expire(cluster):
     assert cluster.find(ONE, on=HERE)[0] is not first
 
 
+def test_nodes_that_are_alike_weigh_one_shape_and_one_solution(cluster):
+    cluster.slice("s2", resource_slice("s2", pool="p2").on_node("n2").devices("d", "e"))
+    cluster.find(ONE)
+    results, shape, solution = 2, 1, 1
+    assert len(cluster.index.kept) == results + shape + solution
+
+
 def test_the_results_of_the_claims_that_were_not_used_for_longest_are_dropped(cluster):
     kept = cluster.index.kept
     kept._max_results = 9
