@@ -7,9 +7,10 @@ matter. What has no object and no member any more is forgotten.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cache.pod_group_objects import (
     GroupRules,
@@ -19,7 +20,7 @@ from cache.pod_group_objects import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from cache.locks import MakeLock
     from cache.objects import Pod
@@ -63,15 +64,22 @@ class Member(NamedTuple):
     priority: int
     is_terminating: bool
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it runs no more."""
+        return self.state in (MemberState.SUCCEEDED, MemberState.FAILED)
+
 
 class GroupCounts(NamedTuple):
     """The members of a group by state; those that are being deleted count until they are gone."""
 
-    gated: int
-    waiting: int
-    assigned: int
-    succeeded: int
-    failed: int
+    gated: int = 0
+    waiting: int = 0
+    assumed: int = 0
+    """Those of the waiting ones that are decided, and that the API does not show with a node."""
+    assigned: int = 0
+    succeeded: int = 0
+    failed: int = 0
 
     @property
     def known(self) -> int:
@@ -81,7 +89,40 @@ class GroupCounts(NamedTuple):
     @property
     def satisfied(self) -> int:
         """The members that need no decision any more."""
-        return self.assigned + self.succeeded
+        return self.assumed + self.assigned + self.succeeded
+
+
+class GroupStanding(NamedTuple):
+    """A group at one moment.
+
+    Attributes
+    ----------
+    rules
+        None while no object describes the group.
+    scheduler_names
+        Of the members that have not ended, in order.
+    """
+
+    rules: GroupRules | None
+    counts: GroupCounts
+    scheduler_names: tuple[str, ...]
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a member has, or had, a node: the members left are placed one by one.
+
+        A group that has begun was decided as a whole once, whoever decided it, so that nothing has
+        to be remembered about it.
+        """
+        return self.counts.satisfied > 0
+
+    @property
+    def missing(self) -> int:
+        """How many more members the minimum needs; 0 for a group without rules."""
+        return 0 if self.rules is None else max(self.rules.minimum - self.counts.satisfied, 0)
+
+
+_NOTHING_KNOWN: Final = GroupStanding(None, GroupCounts(), ())
 
 
 def member_of(pod: Pod) -> Member:
@@ -111,6 +152,47 @@ def member_of(pod: Pod) -> Member:
 class _Group:
     rules: GroupRules | None = None
     members: dict[str, Member] = field(default_factory=dict)
+    assumed: set[str] = field(default_factory=set)
+    """By UID; never one that the API shows with a node or as ended."""
+    states: Counter[MemberState] = field(default_factory=Counter)
+    scheduler_names: Counter[str] = field(default_factory=Counter)
+
+    def put(self, member: Member) -> bool:
+        """Store a member; return whether anything is different now."""
+        known = self.members.get(member.uid)
+        if known == member:
+            return False
+        self._count(known, -1)
+        self.members[member.uid] = member
+        self._count(member, 1)
+        if member.state not in (MemberState.GATED, MemberState.WAITING):
+            self.assumed.discard(member.uid)
+        return True
+
+    def drop(self, uid: str) -> None:
+        self._count(self.members.pop(uid, None), -1)
+        self.assumed.discard(uid)
+
+    def _count(self, member: Member | None, step: int) -> None:
+        if member is None:
+            return
+        self.states[member.state] += step
+        if not member.has_ended:
+            self.scheduler_names[member.scheduler_name] += step
+            if not self.scheduler_names[member.scheduler_name]:
+                del self.scheduler_names[member.scheduler_name]
+
+    def standing(self) -> GroupStanding:
+        states = self.states
+        counts = GroupCounts(
+            states[MemberState.GATED],
+            states[MemberState.WAITING],
+            len(self.assumed),
+            states[MemberState.ASSIGNED],
+            states[MemberState.SUCCEEDED],
+            states[MemberState.FAILED],
+        )
+        return GroupStanding(self.rules, counts, tuple(sorted(self.scheduler_names)))
 
 
 class PodGroups:
@@ -121,7 +203,7 @@ class PodGroups:
     *Concurrency*: thread-safe; written from the I/O loop, read from any thread. Listeners are
     called without the lock, on the thread that made the change.
 
-    *Cost*: a change O(1); the methods that return members or counts O(members).
+    *Cost*: a change and :meth:`standing` O(1), :meth:`members` O(members).
     """
 
     def __init__(self, make_lock: MakeLock = threading.Lock) -> None:
@@ -143,11 +225,11 @@ class PodGroups:
             group = self._groups.get(key)
             return {} if group is None else dict(group.members)
 
-    def counts(self, key: GroupKey) -> GroupCounts:
-        """Return how many members of a group there are in each state."""
-        members = self.members(key).values()
-        states = [member.state for member in members]
-        return GroupCounts(*(states.count(state) for state in MemberState))
+    def standing(self, key: GroupKey) -> GroupStanding:
+        """Return a group as it is now; one that is not known has neither rules nor members."""
+        with self._lock:
+            group = self._groups.get(key)
+            return _NOTHING_KNOWN if group is None else group.standing()
 
     def keys(self) -> tuple[GroupKey, ...]:
         """Return all groups that have an object or a member."""
@@ -186,16 +268,37 @@ class PodGroups:
                 changed.append(was)
             if new is not None and now is not None:
                 group = self._groups.setdefault(now, _Group())
-                member = member_of(new)
-                if group.members.get(member.uid) != member:
-                    group.members[member.uid] = member
+                if group.put(member_of(new)):
                     changed.append(now)
         self._tell(changed)
+
+    # --- what is decided ----------------------------------------------------------------------
+
+    def assume(self, key: GroupKey, uids: Iterable[str]) -> None:
+        """Count waiting members as satisfied, since they are decided. Nobody is told."""
+        with self._lock:
+            group = self._groups.get(key)
+            if group is not None:
+                waiting = (MemberState.GATED, MemberState.WAITING)
+                members = group.members
+                group.assumed.update(
+                    uid for uid in uids if uid in members and members[uid].state in waiting
+                )
+
+    def forget(self, key: GroupKey, uid: str) -> None:
+        """Take back that a member is decided, if it has no node yet."""
+        with self._lock:
+            group = self._groups.get(key)
+            was_assumed = group is not None and uid in group.assumed
+            if group is not None:
+                group.assumed.discard(uid)
+        if was_assumed:
+            self._tell([key])
 
     def _leave_locked(self, key: GroupKey, uid: str) -> None:
         group = self._groups.get(key)
         if group is not None:
-            group.members.pop(uid, None)
+            group.drop(uid)
             self._forget_empty_locked(key, group)
 
     def _rules_changed(self, old: GroupRules | None, new: GroupRules | None) -> None:
