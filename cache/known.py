@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cache.devices import Devices
 from cache.disruption_budgets import DisruptionBudgets
 from cache.namespaces import Namespaces
+from cache.pod_groups import PodGroups
 from cache.scheduler_cache import DEFAULT_TTL_S, SchedulerCache
 from cache.storage import Storage
 from cache.workloads import Workloads
@@ -29,6 +30,8 @@ class Known:
         Nodes, and the pods that use them.
     namespaces, workloads, storage, devices, disruption_budgets
         The other objects on which decisions depend.
+    pod_groups
+        The groups of pods, with their members in all states.
 
     Notes
     -----
@@ -41,6 +44,7 @@ class Known:
     storage: Storage
     devices: Devices
     disruption_budgets: DisruptionBudgets
+    pod_groups: PodGroups
 
     @classmethod
     def nothing(cls, ttl_s: float = DEFAULT_TTL_S, make_lock: MakeLock = threading.Lock) -> Self:
@@ -60,4 +64,5 @@ class Known:
             Storage(make_lock),
             Devices(make_lock),
             DisruptionBudgets(make_lock),
+            PodGroups(make_lock),
         )
