@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scheduler.leader_election import ElectionTimes
 from tests.controlplane.blocking_api import BlockingApi
+from tests.controlplane.failing_proxy import BINDS, CLAIMS, FailingProxy
 from tests.devices.claim_writes import audited_plane
 from tests.devices.cluster import claim_controller, create_devices, create_template, pod_of_template
-from tests.devices.failing_proxy import BINDS, CLAIMS, FailingProxy
 from tests.devices.histories import PODS_PATH, claim_history, pod_history
 from tests.devices.metrics import metric_sum, scrape
 from tests.scenarios.replicas import LEADS, STANDS_BY, Replica, own_kubeconfig, wait_until
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tests.controlplane.control_plane import ControlPlane
-    from tests.devices.failing_proxy import Fault
+    from tests.controlplane.failing_proxy import Fault
     from tests.devices.histories import ClaimVersion, PodVersion
 
 _BATCH: Final = 50

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tests.bench.statistics_of import quantile
-from tests.devices.failing_proxy import BINDS, CLAIMS, Fault
+from tests.controlplane.failing_proxy import BINDS, CLAIMS, UNSEEN_OR_REFUSED
 from tests.devices.metrics import metric_sum
 from tests.devices.overlaps import most_held
 from tests.devices.promises import MAX_SHOWN
@@ -100,7 +100,7 @@ def _faults(life: Life) -> RenderableType:
     made = table(right=(1, 2))
     made.add_row("", "binds", "claim writes", style="bright_black")
     made.add_row("requests", *(str(life.requests.get(kind, 0)) for kind in (BINDS, CLAIMS)))
-    for fault in Fault:
+    for fault in UNSEEN_OR_REFUSED:
         counts = (str(life.failed.get((kind, fault), 0)) for kind in (BINDS, CLAIMS))
         made.add_row(fault.value, *counts)
     return made

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.controlplane.failing_proxy import BINDS, CLAIMS, UNSEEN_OR_REFUSED
 from tests.devices import faulty_life
-from tests.devices.failing_proxy import BINDS, CLAIMS, Fault
 from tests.devices.promises import judge
 from tests.scenarios.replicas import TIMES
 
@@ -32,7 +32,9 @@ def test_every_promise_is_kept_while_binds_fail_and_the_leader_is_killed(life):
 
 
 def test_binds_and_writes_of_claims_failed_in_all_ways(life):
-    assert set(life.failed) == {(kind, fault) for kind in (BINDS, CLAIMS) for fault in Fault}
+    assert set(life.failed) == {
+        (kind, fault) for kind in (BINDS, CLAIMS) for fault in UNSEEN_OR_REFUSED
+    }
 
 
 def without_claims(life: Life, wanted: Callable[[Any], bool]) -> Life:

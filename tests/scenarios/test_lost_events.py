@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.controlplane.blocking_api import BlockingApi
+from tests.controlplane.lossy_proxy import LossyProxy
 from tests.controlplane.objects import make_node, make_pod
-from tests.scenarios.lossy_proxy import LossyProxy
 from tests.scenarios.running_berth import RunningBerth
 
 if TYPE_CHECKING:

@@ -1,36 +1,28 @@
-"""A proxy on loopback before a real API server, which lets some writes fail.
+"""A proxy before a real API server that lets some writes fail.
 
-It speaks HTTP to its clients and TLS to the API server, request by request. What fails does so as
-it does behind a load balancer: the connection breaks or an error comes back, before the request was
-passed on or after it was carried out.
+They fail as they do behind a load balancer: the connection breaks or an error comes back, before
+the request was passed on or after it was carried out.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import enum
 import itertools
 import json
 import random
-import ssl
-import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import yaml
+from tests.controlplane.proxy import Proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-    from types import TracebackType
+    from collections.abc import Mapping, Sequence
 
     from tests.controlplane.control_plane import ControlPlane
 
 BINDS: Final = "bind"
 CLAIMS: Final = "claim"
-
-_LIMIT_BYTES: Final = 1 << 20
 
 
 class Fault(enum.Enum):
@@ -41,6 +33,8 @@ class Fault(enum.Enum):
     NOT_SENT = "connection broken, not carried out"
     ERROR_AFTER = "answered 500, carried out"
     ANSWER_LOST = "connection broken, carried out"
+    CONFLICT = "answered 409, not carried out"
+    ERROR_BEFORE = "answered 500, not carried out"
 
     @property
     def is_carried_out(self) -> bool:
@@ -48,10 +42,20 @@ class Fault(enum.Enum):
         return self in (Fault.ERROR_AFTER, Fault.ANSWER_LOST)
 
 
+UNSEEN_OR_REFUSED: Final = (
+    Fault.REFUSED,
+    Fault.UNAVAILABLE,
+    Fault.NOT_SENT,
+    Fault.ERROR_AFTER,
+    Fault.ANSWER_LOST,
+)
+
 _ANSWERS: Final[Mapping[Fault, tuple[int, str, str]]] = {
     Fault.REFUSED: (403, "Forbidden", 'admission webhook "test" denied the request: at random'),
     Fault.UNAVAILABLE: (503, "ServiceUnavailable", "no endpoint is available"),
     Fault.ERROR_AFTER: (500, "InternalError", "something broke on the way back"),
+    Fault.CONFLICT: (409, "Conflict", "the object has been modified"),
+    Fault.ERROR_BEFORE: (500, "InternalError", "something broke on the way"),
 }
 
 
@@ -63,7 +67,7 @@ class _Message(NamedTuple):
     content: bytes
 
 
-class FailingProxy:
+class FailingProxy(Proxy):
     """A proxy in a thread of its own.
 
     Parameters
@@ -72,7 +76,9 @@ class FailingProxy:
         The share of requests that fail, by ``bind`` (POST of a binding) and ``claim`` (PATCH of a
         ResourceClaim or its status).
     seed
-        For which of them fail. Each :class:`Fault` has its turn.
+        For which of them fail.
+    faults
+        How they fail; each has its turn.
 
     Attributes
     ----------
@@ -86,45 +92,31 @@ class FailingProxy:
     *Concurrency*: the attributes may be read by any thread.
     """
 
-    def __init__(self, plane: ControlPlane, rates: Mapping[str, float], seed: int) -> None:
-        self._host, _, port = plane.url.removeprefix("https://").partition(":")
-        self._port = int(port)
-        self._tls = ssl.create_default_context(cafile=str(plane.ca_file))
+    def __init__(
+        self,
+        plane: ControlPlane,
+        rates: Mapping[str, float],
+        seed: int,
+        faults: Sequence[Fault] = UNSEEN_OR_REFUSED,
+    ) -> None:
+        super().__init__(plane, "failing")
         self._rates = rates
         self._rng = random.Random(seed)
         self._pass_on = {kind: self._gap(kind) for kind in rates}
-        self._faults = {kind: itertools.cycle(Fault) for kind in rates}
+        self._faults = {kind: itertools.cycle(faults) for kind in rates}
         self.requests: Counter[str] = Counter()
         self.failed: Counter[tuple[str, Fault]] = Counter()
-        self._loop = asyncio.new_event_loop()
-        self._listening = threading.Event()
-        self._stop = asyncio.Event()
-        self._own_port = 0
-        self._thread = threading.Thread(target=self._run, name="failing-proxy")
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        assert self._listening.wait(10)
-        return self
-
-    def __exit__(
+    async def carry(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        far_reader: asyncio.StreamReader,
+        far_writer: asyncio.StreamWriter,
     ) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
-        assert not self._thread.is_alive()
-
-    def kubeconfig(self, original: Path) -> Path:
-        """Write and return a copy of a kubeconfig that leads through the proxy."""
-        content = yaml.safe_load(original.read_text())
-        content["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{self._own_port}"}
-        path = original.with_name(f"failing-{original.name}")
-        path.touch(mode=0o600)
-        path.write_text(yaml.safe_dump(content))
-        return path
+        """Pass request by request."""
+        while await self._pass(reader, writer, far_reader, far_writer):
+            pass
 
     # --- which fail ---------------------------------------------------------------------------
 
@@ -149,42 +141,6 @@ class FailingProxy:
         return self._rng.randrange(max(round(2 / rate) - 1, 1)) if rate else 0
 
     # --- how requests pass --------------------------------------------------------------------
-
-    def _run(self) -> None:
-        self._loop.run_until_complete(self._serve())
-        self._loop.close()
-
-    async def _serve(self) -> None:
-        tasks: set[asyncio.Task[None]] = set()
-
-        def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.get_running_loop().create_task(self._connect(reader, writer))
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
-
-        server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=_LIMIT_BYTES)
-        self._own_port = server.sockets[0].getsockname()[1]
-        self._listening.set()
-        await self._stop.wait()
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await server.wait_closed()
-
-    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        far_writer: asyncio.StreamWriter | None = None
-        try:
-            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-                far_reader, far_writer = await asyncio.open_connection(
-                    self._host, self._port, ssl=self._tls, limit=_LIMIT_BYTES
-                )
-                while await self._pass(reader, writer, far_reader, far_writer):
-                    pass
-        finally:
-            for each in (writer, far_writer):
-                if each is not None:
-                    each.transport.abort()
 
     async def _pass(
         self,
