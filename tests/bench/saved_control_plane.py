@@ -29,10 +29,15 @@ class SavedControlPlane(ControlPlane):
     """A control plane for measurements, which is not what throttles.
 
     A name that was saved stays valid as long as the control plane is not stopped.
+
+    Parameters
+    ----------
+    pod_groups
+        Whether the alpha API of pod groups is served.
     """
 
-    def __init__(self) -> None:
-        super().__init__(load=True, audit=False)
+    def __init__(self, *, pod_groups: bool = False) -> None:
+        super().__init__(load=True, audit=False, pod_groups=pod_groups)
 
     def save(self, name: str) -> None:
         """Keep what is there now under a name; the servers go on."""

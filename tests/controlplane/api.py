@@ -349,6 +349,8 @@ class ApiClient:
 def collection_path(manifest: Mapping[str, Any]) -> str:
     """Return the path to which `manifest` is posted."""
     namespace = manifest["metadata"].get("namespace", "default")
+    if manifest["kind"] == "PodGroup":  # two APIs have this kind
+        return f"/apis/{manifest['apiVersion']}/namespaces/{namespace}/podgroups"
     return _COLLECTIONS[manifest["kind"]].format(namespace=namespace)
 
 

@@ -33,6 +33,7 @@ from tests.controlplane.access import grant_access
 from tests.controlplane.audit import POLICY, read_events
 from tests.controlplane.binaries import ControlPlaneError, find_or_build
 from tests.controlplane.certificates import write_certificates
+from tests.controlplane.pod_groups import API_SERVER_ARGS
 from tests.controlplane.server_process import ServerProcess
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ class ControlPlane:
         Where the API server listens; 0 takes a free one.
     disabled_admission
         The admission plugins that are off.
+    pod_groups
+        Whether the alpha API of pod groups is served. Schedulers and the controller manager that
+        are started on this control plane get the gates that it needs.
     users
         More users with a static token, each with its group.
     extra_apiserver_args
@@ -94,6 +98,7 @@ class ControlPlane:
         watch_cache: bool = True,
         port: int = 0,
         disabled_admission: Sequence[str] = _DISABLED_ADMISSION,
+        pod_groups: bool = False,
         users: Mapping[str, str] | None = None,
         extra_apiserver_args: Sequence[str] = (),
         keep: bool = False,
@@ -101,6 +106,7 @@ class ControlPlane:
         self.audit = audit
         self._load = load
         self._watch_cache = watch_cache
+        self.pod_groups = pod_groups
         self._extra_apiserver_args = tuple(extra_apiserver_args)
         self._keep = keep
         self._port = port
@@ -428,6 +434,8 @@ class ControlPlane:
                 "--max-requests-inflight=3000",
                 "--max-mutating-requests-inflight=3000",
             ]
+        if self.pod_groups:
+            command += API_SERVER_ARGS
         return [*command, *self._extra_apiserver_args]
 
     def _audit_log(self, start: int) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tests.controlplane.binaries import find_or_build
+from tests.controlplane.pod_groups import CONTROLLER_MANAGER_ARGS
 from tests.controlplane.server_process import ServerProcess
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def start_controller_manager(
             "--secure-port=0",
             "--kube-api-qps=5000",
             "--kube-api-burst=5000",
+            *(CONTROLLER_MANAGER_ARGS if control_plane.pod_groups else ()),
             *extra_args,
         ],
         control_plane.folder / "kube-controller-manager.log",

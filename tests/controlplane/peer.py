@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from tests.controlplane.binaries import find_or_build
+from tests.controlplane.pod_groups import SCHEDULER_ARGS
 from tests.controlplane.server_process import ServerProcess
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ def start_kube_scheduler(
     config_file = control_plane.folder / "kube-scheduler.yaml"
     config_file.write_text(yaml.safe_dump(_laid_over(defaults, config or {})))
     command = [binary, f"--config={config_file}", f"--secure-port={https_port}"]
+    if control_plane.pod_groups:
+        command += SCHEDULER_ARGS
     if https_port:
         command += [
             "--bind-address=127.0.0.1",
