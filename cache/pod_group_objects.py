@@ -156,11 +156,29 @@ class PodGroupSpec(ApiStruct, frozen=True):
     resource_claims: tuple[Mapping[str, str], ...] = ()
 
 
+class PodGroupCondition(ApiStruct, frozen=True):
+    """A condition of a PodGroup of ``scheduling.k8s.io``."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+    observed_generation: int = 0
+
+
+class PodGroupStatus(ApiStruct, frozen=True):
+    """The status of a PodGroup of ``scheduling.k8s.io``."""
+
+    conditions: tuple[PodGroupCondition, ...] = ()
+
+
 class PodGroup(ApiStruct, frozen=True):
     """A PodGroup of ``scheduling.k8s.io``."""
 
     metadata: PodMeta = PodMeta()
     spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
 
 
 def rules_of_pod_group(group: PodGroup) -> GroupRules:

@@ -26,8 +26,12 @@ if TYPE_CHECKING:
     from cache.objects import Pod
     from cache.pod_group_objects import GroupKey, PodGroup, XPodGroup
 
+RUNNING = "Running"
 SUCCEEDED = "Succeeded"
 FAILED = "Failed"
+
+_MAX_OWNERS: Final = 16
+"""Owners of a member that are kept. A pod has one or two; the API has no limit."""
 
 
 class MemberState(Enum):
@@ -54,6 +58,8 @@ class Member(NamedTuple):
         Empty for a member without a node.
     is_terminating
         Whether it is being deleted.
+    is_running
+        Whether its phase is ``Running``.
     """
 
     uid: str
@@ -63,6 +69,7 @@ class Member(NamedTuple):
     node_name: str
     priority: int
     is_terminating: bool
+    is_running: bool = False
 
     @property
     def has_ended(self) -> bool:
@@ -80,6 +87,13 @@ class GroupCounts(NamedTuple):
     assigned: int = 0
     succeeded: int = 0
     failed: int = 0
+    running: int = 0
+    """Those whose phase is ``Running``; they count among the others as well."""
+
+    @property
+    def members(self) -> int:
+        """All members in any state."""
+        return self.gated + self.waiting + self.assigned + self.succeeded + self.failed
 
     @property
     def known(self) -> int:
@@ -125,6 +139,26 @@ class GroupStanding(NamedTuple):
 _NOTHING_KNOWN: Final = GroupStanding(None, GroupCounts(), ())
 
 
+class GroupReport(NamedTuple):
+    """A group with what its status is derived from.
+
+    Attributes
+    ----------
+    described_by
+        The latest version of its object; None while there is none.
+    all_scheduler_names
+        Of the members, those that have ended included.
+    owners
+        Of the last member that came or changed and has any: ``namespace/name`` of each, sorted,
+        with commas between them.
+    """
+
+    standing: GroupStanding
+    described_by: PodGroup | XPodGroup | None
+    all_scheduler_names: frozenset[str]
+    owners: str
+
+
 def member_of(pod: Pod) -> Member:
     """Return a pod as a member of its group."""
     spec = pod.spec
@@ -145,17 +179,29 @@ def member_of(pod: Pod) -> Member:
         spec.node_name,
         spec.priority or 0,
         metadata.deletion_timestamp is not None,
+        pod.status.phase == RUNNING,
     )
+
+
+def _owners(pod: Pod) -> str:
+    """Return the owners of a pod as a group's status names them; cut to `_MAX_OWNERS`."""
+    namespace = pod.metadata.namespace
+    names = sorted(owner.name for owner in pod.metadata.owner_references)
+    return ",".join(f"{namespace}/{name}" for name in names[:_MAX_OWNERS])
 
 
 @dataclass(slots=True)
 class _Group:
     rules: GroupRules | None = None
+    described_by: PodGroup | XPodGroup | None = None
     members: dict[str, Member] = field(default_factory=dict)
     assumed: set[str] = field(default_factory=set)
     """By UID; never one that the API shows with a node or as ended."""
     states: Counter[MemberState] = field(default_factory=Counter)
-    scheduler_names: Counter[str] = field(default_factory=Counter)
+    running: int = 0
+    scheduler_names: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    """With whether the members that name it have ended."""
+    owners: str = ""
 
     def put(self, member: Member) -> bool:
         """Store a member; return whether anything is different now."""
@@ -177,10 +223,20 @@ class _Group:
         if member is None:
             return
         self.states[member.state] += step
-        if not member.has_ended:
-            self.scheduler_names[member.scheduler_name] += step
-            if not self.scheduler_names[member.scheduler_name]:
-                del self.scheduler_names[member.scheduler_name]
+        if member.is_running:
+            self.running += step
+        name = (member.scheduler_name, member.has_ended)
+        self.scheduler_names[name] += step
+        if not self.scheduler_names[name]:
+            del self.scheduler_names[name]
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether some of the minimum have a node, others have none, and nobody has succeeded."""
+        states = self.states
+        if self.rules is None or states[MemberState.SUCCEEDED]:
+            return False
+        return 0 < len(self.assumed) + states[MemberState.ASSIGNED] < self.rules.minimum
 
     def standing(self) -> GroupStanding:
         states = self.states
@@ -191,8 +247,10 @@ class _Group:
             states[MemberState.ASSIGNED],
             states[MemberState.SUCCEEDED],
             states[MemberState.FAILED],
+            self.running,
         )
-        return GroupStanding(self.rules, counts, tuple(sorted(self.scheduler_names)))
+        names = sorted(name for name, has_ended in self.scheduler_names if not has_ended)
+        return GroupStanding(self.rules, counts, tuple(names))
 
 
 class PodGroups:
@@ -209,6 +267,7 @@ class PodGroups:
     def __init__(self, make_lock: MakeLock = threading.Lock) -> None:
         self._lock = make_lock()
         self._groups: dict[GroupKey, _Group] = {}
+        self._partial: dict[GroupKey, None] = {}
         self._listeners: tuple[Callable[[GroupKey], object], ...] = ()
 
     # --- reading ------------------------------------------------------------------------------
@@ -231,6 +290,23 @@ class PodGroups:
             group = self._groups.get(key)
             return _NOTHING_KNOWN if group is None else group.standing()
 
+    def report(self, key: GroupKey) -> GroupReport | None:
+        """Return what a group's status is derived from, or None for a group that is not known."""
+        with self._lock:
+            group = self._groups.get(key)
+            if group is None:
+                return None
+            names = frozenset(name for name, _ in group.scheduler_names)
+            return GroupReport(group.standing(), group.described_by, names, group.owners)
+
+    def partial(self) -> tuple[GroupKey, ...]:
+        """Return the groups that have begun, are below their minimum, and have no success yet.
+
+        *Cost*: O(partial groups).
+        """
+        with self._lock:
+            return tuple(self._partial)
+
     def keys(self) -> tuple[GroupKey, ...]:
         """Return all groups that have an object or a member."""
         with self._lock:
@@ -248,6 +324,7 @@ class PodGroups:
         self._rules_changed(
             None if old is None else rules_of_pod_group(old),
             None if new is None else rules_of_pod_group(new),
+            new,
         )
 
     def x_pod_group_changed(self, old: XPodGroup | None, new: XPodGroup | None) -> None:
@@ -255,6 +332,7 @@ class PodGroups:
         self._rules_changed(
             None if old is None else rules_of_x_pod_group(old),
             None if new is None else rules_of_x_pod_group(new),
+            new,
         )
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -269,6 +347,8 @@ class PodGroups:
             if new is not None and now is not None:
                 group = self._groups.setdefault(now, _Group())
                 if group.put(member_of(new)):
+                    group.owners = _owners(new) or group.owners
+                    self._note_locked(now, group)
                     changed.append(now)
         self._tell(changed)
 
@@ -284,6 +364,7 @@ class PodGroups:
                 group.assumed.update(
                     uid for uid in uids if uid in members and members[uid].state in waiting
                 )
+                self._note_locked(key, group)
 
     def forget(self, key: GroupKey, uid: str) -> None:
         """Take back that a member is decided, if it has no node yet."""
@@ -292,6 +373,7 @@ class PodGroups:
             was_assumed = group is not None and uid in group.assumed
             if group is not None:
                 group.assumed.discard(uid)
+                self._note_locked(key, group)
         if was_assumed:
             self._tell([key])
 
@@ -299,9 +381,14 @@ class PodGroups:
         group = self._groups.get(key)
         if group is not None:
             group.drop(uid)
-            self._forget_empty_locked(key, group)
+            self._note_locked(key, group)
 
-    def _rules_changed(self, old: GroupRules | None, new: GroupRules | None) -> None:
+    def _rules_changed(
+        self,
+        old: GroupRules | None,
+        new: GroupRules | None,
+        described_by: PodGroup | XPodGroup | None,
+    ) -> None:
         subject = new if new is not None else old
         if subject is None:
             return
@@ -309,12 +396,17 @@ class PodGroups:
         with self._lock:
             group = self._groups.setdefault(key, _Group())
             is_same = group.rules == new
-            group.rules = new
-            self._forget_empty_locked(key, group)
+            group.rules, group.described_by = new, described_by
+            self._note_locked(key, group)
         if not is_same:
             self._tell([key])
 
-    def _forget_empty_locked(self, key: GroupKey, group: _Group) -> None:
+    def _note_locked(self, key: GroupKey, group: _Group) -> None:
+        """Note whether a group that has changed is partial, and forget it if nothing is left."""
+        if group.is_partial:
+            self._partial[key] = None
+        else:
+            self._partial.pop(key, None)
         if group.rules is None and not group.members:
             del self._groups[key]
 
