@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # Measurements use the content of the image: no development dependencies, compiled bytecode.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: help install demo devices rivals test parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu hostile waking soak e2e conformance failovers image manifests pins test-trixie code-map
+.PHONY: help install demo devices rivals gangs test parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu hostile waking soak e2e conformance failovers image manifests pins test-trixie code-map
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -129,6 +129,10 @@ devices: install ## Allocate devices to PODS (2000) on NODES (500) while binds f
 
 rivals: install ## Let berth and kube-scheduler share a pool of devices for SECONDS (300; ARGS=--separated)
 	@$(RUN) python -m tests.devices rivals --seconds $(or $(SECONDS),300) $(ARGS)
+
+gangs: install ## Place gangs beside kube-scheduler: KIND=competing (SEED, CONTENDERS, ARGS)
+	@$(RUN) python -m tests.gangs $(or $(KIND),competing) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(ARGS)
 
 # A docker client without its daemon cannot build.
 BUILDER ?= $(shell docker info >/dev/null 2>&1 && echo docker || command -v podman || command -v buildah)

@@ -40,6 +40,8 @@ class Contender(Protocol):
 
     name: str
     scheduler_name: str
+    metrics_address: tuple[str, str] | None
+    """Host and port, and the scheme; None where it serves none at a known port."""
 
     def start(
         self, control_plane: ControlPlane, plugin_config: Sequence[Any] = ()
@@ -81,6 +83,8 @@ class Berth:
         flags: Sequence[str] = (),
     ) -> None:
         self._http_port = http_port
+        address = f"127.0.0.1:{http_port}"
+        self.metrics_address = (address, "http") if http_port else None
         self._flags = flags
         self._config = config or {}
         self._checkout = checkout
@@ -144,6 +148,8 @@ class KubeScheduler:
         https_port: int = 0,
     ) -> None:
         self._https_port = https_port
+        address = f"127.0.0.1:{https_port}"
+        self.metrics_address = (address, "https") if https_port else None
         self.name = "kube-scheduler-all" if all_nodes else "kube-scheduler"
         self.scheduler_name = scheduler_name
         self._config: dict[str, Any] = {"percentageOfNodesToScore": 100} if all_nodes else {}
@@ -166,6 +172,7 @@ class BindOnly:
     """
 
     name = "bind-only"
+    metrics_address = None
 
     def __init__(self, scheduler_name: str) -> None:
         self.scheduler_name = scheduler_name

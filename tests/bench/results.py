@@ -74,6 +74,8 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
         When each fiftieth of the pods was bound, counted from the first.
     watch_restarts
         How often the server has ended the watch that measures, because it was not read in time.
+    group_attempts, group_attempt_ms
+        Attempts for groups of pods, and the mean time of one, by the contender's own metrics.
     """
 
     workload: str
@@ -94,6 +96,8 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
     rss_mib: float
     curve_s: list[float] = []
     watch_restarts: int = 0
+    group_attempts: int = 0
+    group_attempt_ms: float = 0.0
 
     @property
     def key(self) -> tuple[str, int, int, str, int]:

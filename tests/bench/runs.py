@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.bench.results import Results, put
 from tests.bench.saved_control_plane import SavedControlPlane
 from tests.bench.stage import Limits, Stage
 from tests.bench.workloads import BY_NAME, WORKLOADS
+from tests.controlplane.control_plane import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,22 +46,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         workloads = chosen(options.workloads)
-        contenders = [contender(name, SCHEDULER_NAME) for name in options.contenders.split(",")]
+        ports = free_ports(len(options.contenders.split(",")))
+        contenders = [
+            contender(name, SCHEDULER_NAME, port)
+            for name, port in zip(options.contenders.split(","), ports, strict=True)
+        ]
         sizes = [int(each) for each in options.nodes.split(",")]
     except ValueError as error:
         parser.error(str(error))
     results = Results.load(options.json)
     run = Run(results, options.json, contenders, options.rounds, Limits(options.seconds))
-    with SavedControlPlane() as plane:
-        stage = Stage(plane)
-        for nodes in sizes:
-            for workload in workloads:
-                run.workload(stage, workload, nodes, options.pods, again=options.again)
+    for has_groups, some in itertools.groupby(workloads, key=lambda workload: workload.gang > 0):
+        some = list(some)
+        # Without them nobody pays for an API that no pod uses.
+        with SavedControlPlane(pod_groups=has_groups) as plane:
+            stage = Stage(plane)
+            for nodes in sizes:
+                for workload in some:
+                    run.workload(stage, workload, nodes, options.pods, again=options.again)
     return int(run.failed)
 
 
 def chosen(names: str) -> list[Workload]:
     """Return the named workloads, or all; those with the same nodes stand together.
+
+    Those with groups of pods come last.
 
     Raises
     ------
@@ -71,7 +82,7 @@ def chosen(names: str) -> list[Workload]:
             raise ValueError(f"there is no workload {name!r}: {', '.join(BY_NAME)}")
     wanted = [BY_NAME[name] for name in names.split(",")] if names else list(WORKLOADS)
     grounds = list(dict.fromkeys(workload.ground for workload in wanted))
-    return sorted(wanted, key=lambda workload: grounds.index(workload.ground))
+    return sorted(wanted, key=lambda each: (each.gang > 0, grounds.index(each.ground)))
 
 
 class Run:
@@ -143,6 +154,8 @@ class Run:
 def line(played: Round) -> str:
     """Return one round for people."""
     missing = f"  only {played.bound} bound" if played.bound < played.pods else ""
+    if played.group_attempts:
+        missing += f"  {played.group_attempts} attempts of {played.group_attempt_ms:.2f} ms"
     return (
         f"{played.number}  {played.contender:<20}{played.pods_per_s:7.0f} pods/s"
         f"  first bind {played.start_to_first_bind_s:5.2f} s"

@@ -6,8 +6,16 @@ import ssl
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.controlplane.metrics import metric_sum
+from tests.controlplane.metrics import scrape as scrape_text
+
+if TYPE_CHECKING:
+    from tests.bench.contenders import Contender
 
 _ATTEMPTS = "scheduler_scheduling_attempt_duration_seconds"
+_GROUP_ATTEMPTS = "scheduler_podgroup_scheduling_attempt_duration_seconds"
 _LAG = "berth_loop_lag_seconds"
 _PATIENCE_S = 2.0
 
@@ -44,6 +52,23 @@ class Scrape:
         if not total:
             return None
         return min(bound for bound, count in grown.items() if count >= share * total) * 1e3
+
+
+class GroupAttempts(NamedTuple):
+    """Attempts for groups of pods since the start of a process."""
+
+    count: int = 0
+    mean_ms: float = 0.0
+
+
+def group_attempts(contender: Contender) -> GroupAttempts:
+    """Read the attempts for groups from the metrics of a contender that runs and serves them."""
+    if not contender.metrics_address:
+        return GroupAttempts()
+    text = scrape_text(*contender.metrics_address)
+    count = metric_sum(text, f"{_GROUP_ATTEMPTS}_count")
+    seconds = metric_sum(text, f"{_GROUP_ATTEMPTS}_sum")
+    return GroupAttempts(int(count), round(1e3 * seconds / max(count, 1), 3))
 
 
 def scrape(port: int, *, https: bool) -> Scrape | None:

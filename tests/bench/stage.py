@@ -14,6 +14,7 @@ from tests.bench.load_client import BoundWatch, LoadClient
 from tests.bench.pod_templates import BEFORE, MEASURED
 from tests.bench.process_usage import ProcessUsage
 from tests.bench.results import Round
+from tests.bench.scraping import GroupAttempts, group_attempts
 from tests.bench.statistics_of import curve
 from tests.bench.workloads import NAMESPACES
 
@@ -117,6 +118,7 @@ class Stage:
         with self.running(contender, workload.plugin_config) as started:
             observed = uvloop.run(self._observe(workload, started.process, nodes, pods, limits))
             usage = ProcessUsage.of(started.process.pid)
+            attempts = group_attempts(contender) if workload.gang else GroupAttempts()
             server_cpu_s = self._plane.servers_cpu_s() - started.server_cpu_s
             load_cpu_s = time.process_time() - started.load_cpu_s
         times_s = sorted(observed.bound_s.values())
@@ -142,6 +144,8 @@ class Stage:
             rss_mib=usage.rss_bytes / 2**20,
             curve_s=curve(times_s),
             watch_restarts=observed.restarts,
+            group_attempts=attempts.count,
+            group_attempt_ms=attempts.mean_ms,
         )
 
     @contextlib.contextmanager

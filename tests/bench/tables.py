@@ -26,6 +26,8 @@ def sections(results: Results, *, ours: str) -> Iterator[str]:
     yield conditions(results)
     if results.rounds:
         yield throughput(results, ours=ours)
+        if any(each.group_attempts for each in results.rounds):
+            yield group_attempts(results)
         yield costs(results)
     if results.latencies:
         yield latency(results, ours=ours)
@@ -171,6 +173,20 @@ def costs(results: Results) -> str:
             row += [_median([read(each) for each in rounds], form) for read, form in columns]
             rows.append(row)
     return f"## Start, CPU and memory (medians)\n\n{table(head, rows)}"
+
+
+def group_attempts(results: Results) -> str:
+    """Return the attempts for groups of pods and what one takes."""
+    head = ["workload", "nodes", "pods", "contender", "attempts", "mean attempt, ms"]
+    rows = []
+    for (workload, nodes, pods), group in grouped(results.rounds).items():
+        for name, rounds in group.items():
+            if any(each.group_attempts for each in rounds):
+                row = [workload, f"{nodes:,}", f"{pods:,}", name]
+                row.append(_median([each.group_attempts for each in rounds]))
+                row.append(_median([each.group_attempt_ms for each in rounds], ".2f"))
+                rows.append(row)
+    return f"## Attempts for groups of pods (medians)\n\n{table(head, rows)}"
 
 
 def latency(results: Results, *, ours: str) -> str:

@@ -275,3 +275,21 @@ class TestDevices:
         assert workload.device_claim is not None
         (request,) = workload.device_claim.devices["requests"]
         assert {each["key"] for each in request["exactly"]["tolerations"]} == taints
+
+
+class TestGangs:
+    def test_every_three_pods_follow_the_group_that_needs_all_of_them(self) -> None:
+        made = list(BY_NAME["Gangs1000"].pods_to_place(6))
+        assert [each["kind"] for each in made] == ["PodGroup", "Pod", "Pod", "Pod"] * 2
+        group, *members = made[4:]
+        assert group["metadata"]["namespace"] == MEASURED
+        assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
+        named = {each["spec"]["schedulingGroup"]["podGroupName"] for each in members}
+        assert named == {group["metadata"]["name"]}
+
+    @pytest.mark.parametrize("gangs", [1000, 2000, 3000])
+    def test_there_are_as_many_as_the_name_says(self, gangs: int) -> None:
+        assert BY_NAME[f"Gangs{gangs}"].counts(LARGEST) == (0, 3 * gangs)
+
+    def test_they_come_last_since_their_control_plane_differs(self) -> None:
+        assert chosen("Gangs1000,Basic")[-1].name == "Gangs1000"

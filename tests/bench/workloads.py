@@ -21,6 +21,7 @@ from tests.bench.device_templates import (
 )
 from tests.bench.pod_templates import BEFORE, MEASURED, SINGLE_NODE, PodTemplate
 from tests.controlplane.objects import make_namespace, make_node
+from tests.controlplane.pod_groups import by_field, make_pod_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -148,6 +149,8 @@ class Workload:
     allocated
         What devices are in use already, by their name in
         :data:`tests.bench.device_templates.ALLOCATED`.
+    gang
+        How many of the pods that count form a group of which all are needed; 0 for none.
     at_a_time
         So many of the pods that count exist at a time: when all of them are bound, they are
         deleted, and the next ones are created. With 0 all of them exist from the beginning.
@@ -172,6 +175,7 @@ class Workload:
     claims: bool = False
     device_claim: ClaimTemplate | None = None
     allocated: str = ""
+    gang: int = 0
     at_a_time: int = 0
     plugin_config: tuple[Json, ...] = ()
     objects: tuple[Json, ...] = ()
@@ -201,7 +205,12 @@ class Workload:
     def pods_to_place(self, count: int) -> Iterator[Json]:
         """Yield the pods that count, each after what it needs."""
         for index in range(count):
+            if self.gang and index % self.gang == 0:
+                size = min(self.gang, count - index)
+                yield make_pod_group(_gang_name(index // self.gang), size, namespace=MEASURED)
             for made in self._pod(self.pods, "pod", index, MEASURED):
+                if self.gang and made["kind"] == "Pod":
+                    by_field(made, _gang_name(index // self.gang))
                 if self.device_claim is not None and made["kind"] == "Pod":
                     yield from self.device_claim.claims_of(made, "claim", index)
                 yield made
@@ -223,6 +232,10 @@ class Workload:
 def node_name(index: int) -> str:
     """Return the name of a node."""
     return f"node-{index:05}"
+
+
+def _gang_name(index: int) -> str:
+    return f"gang-{index:06}"
 
 
 _ONE_ZONE = Ground(zones=("zone1",))
@@ -423,6 +436,10 @@ WORKLOADS = (
                 _SCORES_GPUS,
             ),
         )
+    ),
+    *(
+        Workload(f"Gangs{count}", (templates.PLAIN,), (0, share), gang=3, goals={})
+        for count, share in ((1000, 0.6), (2000, 1.2), (3000, 1.8))
     ),
     Workload("Startup", (templates.PLAIN,), (4, 0.2), goals={}),
 )

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 from scheduler.leader_election import ElectionTimes
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.failing_proxy import BINDS, CLAIMS, FailingProxy
+from tests.controlplane.metrics import metric_sum, scrape
 from tests.devices.claim_writes import audited_plane
 from tests.devices.cluster import claim_controller, create_devices, create_template, pod_of_template
 from tests.devices.histories import PODS_PATH, claim_history, pod_history
-from tests.devices.metrics import metric_sum, scrape
 from tests.scenarios.replicas import LEADS, STANDS_BY, Replica, own_kubeconfig, wait_until
 
 if TYPE_CHECKING:

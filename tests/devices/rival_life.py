@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.control_plane import free_ports
+from tests.controlplane.metrics import scrape
 from tests.controlplane.peer import start_kube_scheduler
 from tests.devices.claim_writes import audited_plane
 from tests.devices.cluster import claim_controller, create_devices, create_template, pod_of_template
 from tests.devices.histories import PODS_PATH, claim_history, pod_history
-from tests.devices.metrics import scrape
 from tests.scenarios.replicas import LEADS, Replica, wait_until
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tests.bench.statistics_of import quantile
 from tests.controlplane.failing_proxy import BINDS, CLAIMS, UNSEEN_OR_REFUSED
-from tests.devices.metrics import metric_sum
+from tests.controlplane.metrics import metric_sum
 from tests.devices.overlaps import most_held
 from tests.devices.promises import MAX_SHOWN
 from tests.devices.rival_life import BERTH, KUBE_SCHEDULER

@@ -1,0 +1,52 @@
+"""Gangs on a real API server, beside kube-scheduler (``make gangs KIND=...``)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from tests.controlplane.binaries import find_or_build
+from tests.gangs import competing, pages
+from tests.gangs.contenders import BERTH, NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one kind; 0 when Berth keeps its promises, 1 when not."""
+    parser = argparse.ArgumentParser(prog="python -m tests.gangs", description=__doc__)
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    contest = competing.Contest()
+    compete = kinds.add_parser("competing", help="gangs on a cluster with room for half of them")
+    compete.add_argument("--gangs", type=int, default=contest.gangs)
+    compete.add_argument("--smallest", type=int, default=contest.smallest, help="pods of a gang")
+    compete.add_argument("--largest", type=int, default=contest.largest, help="pods of a gang")
+    compete.add_argument("--share", type=float, default=contest.share, help="that has room")
+    compete.add_argument("--orders", type=int, default=contest.orders)
+    compete.add_argument("--quiet", dest="quiet_s", type=float, default=contest.quiet_s)
+    compete.add_argument("--deadline", dest="deadline_s", type=float, default=contest.deadline_s)
+    for each in (compete,):
+        each.add_argument("--seed", type=int, default=contest.seed)
+        each.add_argument("--contenders", default=",".join(NAMES), help="separated by commas")
+    options = vars(parser.parse_args(arguments))
+    kind = options.pop("kind")
+    console = Console() if sys.stdout.isatty() else Console(width=120)
+    find_or_build(["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"])
+    return {"competing": _competing}[kind](console, options)
+
+
+def _competing(console: Console, options: dict[str, object]) -> int:
+    names = str(options.pop("contenders")).split(",")
+    contest = competing.Contest(**options)  # type: ignore[arg-type]
+    result = competing.compete(contest, names, console.print)
+    console.print(pages.page_of_contest(result))
+    ours = [rest for rest in result.rests if rest.name == BERTH]
+    return int(any(pages.problems(result, rest) for rest in ours))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
