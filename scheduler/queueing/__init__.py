@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from scheduler.queueing.budget_accounts import DEFAULT_LIMIT_S as DEFAULT_ATTEMPT_BUDGET_S
 from scheduler.queueing.budget_accounts import BudgetAccounts
+from scheduler.queueing.group_entries import Refusers
 from scheduler.queueing.nominator import Nominator
-from scheduler.queueing.pending_pods import PendingPod, PendingPods, QueueCounts
+from scheduler.queueing.pending_pods import PendingPod, PendingPods, QueueCounts, WaitingGroup
 from scheduler.queueing.queue_settings import QueueLimits, QueueListeners, QueueRules
 from scheduler.queueing.queue_states import QueueState
+from scheduler.queueing.queued_group import QueuedGroup
 from scheduler.queueing.queued_pod import QueuedPod
 from scheduler.queueing.scheduling_queue import SchedulingQueue
 
@@ -27,6 +29,9 @@ __all__ = [
     "QueueListeners",
     "QueueRules",
     "QueueState",
+    "QueuedGroup",
     "QueuedPod",
+    "Refusers",
     "SchedulingQueue",
+    "WaitingGroup",
 ]

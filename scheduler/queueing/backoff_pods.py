@@ -28,8 +28,9 @@ class BackoffPods:
     There are three kinds. Pods that plugins rejected may be popped before their pause is over when
     no pod is active: their pause only keeps them from wasting cycles. Pods whose attempt failed
     with an error (the API server did not respond) are never popped early: their pause protects
-    the API server. Held pods wait for the account of their namespace instead, and only that
-    account ends their pause: see :mod:`scheduler.queueing.budget_accounts`.
+    the API server. Nor are groups, whose attempts cost more. Held pods wait for the account of
+    their namespace instead, and only that account ends their pause: see
+    :mod:`scheduler.queueing.budget_accounts`.
 
     Parameters
     ----------
@@ -66,12 +67,19 @@ class BackoffPods:
         yield from self._errors
         yield from self.accounts
 
-    def duration_s(self, failures: int) -> float:
-        """Return the pause after so many failures, before it is rounded to windows."""
+    def duration_s(self, failures: int, max_s: float | None = None) -> float:
+        """Return the pause after so many failures, before it is rounded to windows.
+
+        Parameters
+        ----------
+        max_s
+            The longest pause; None for that of ordinary pods.
+        """
         if failures <= 0:
             return 0.0
         doublings = min(failures - 1, _MAX_DOUBLINGS)
-        return min(math.ldexp(self._initial_s, doublings), self._max_s)
+        longest_s = self._max_s if max_s is None else max_s
+        return min(math.ldexp(self._initial_s, doublings), longest_s)
 
     def end_s(self, queued: QueuedPod) -> float:
         """Return when the pause of a pod is over that failed at its ``timestamp_s``.
@@ -83,14 +91,15 @@ class BackoffPods:
         failures = queued.consecutive_errors or queued.unschedulable_count
         if self._max_s <= 0 or failures == 0:
             return 0.0
-        end_s = queued.timestamp_s + self.duration_s(failures)
+        longest_s = queued.longest_pause_s(self._max_s)
+        end_s = queued.timestamp_s + self.duration_s(failures, longest_s)
         return math.floor(end_s / WINDOW_S) * WINDOW_S + WINDOW_S
 
     def add(self, queued: QueuedPod) -> None:
         """Add a pod until its ``backoff_until_s``, or until its account can pay."""
         if queued.is_held:
             self.accounts.hold(queued)
-        elif queued.was_refused:
+        elif queued.may_go_early:
             self._refused.push(queued, (queued.backoff_until_s, *queued.sort_key))
         else:
             self._errors.push(queued, (queued.backoff_until_s,))

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from scheduler.queueing.queue_states import QueueState
+
 if TYPE_CHECKING:
+    from cache.pod_group_objects import GroupKey
     from cache.pod_info import PodInfo
     from scheduler.queueing.queued_pod import QueuedPod
 
@@ -22,6 +25,21 @@ class QueueCounts(NamedTuple):
     def waiting(self) -> dict[str, float]:
         """Return the numbers of pods that are not in flight, by state."""
         return {state: count for state, count in self._asdict().items() if state != "in_flight"}
+
+
+class WaitingGroup(NamedTuple):
+    """A group that waits to be tried as a whole.
+
+    Attributes
+    ----------
+    gated_by, gate_reasons
+        What keeps it out, if it is gated, and why.
+    """
+
+    key: GroupKey
+    state: QueueState
+    gated_by: str | None
+    gate_reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +74,16 @@ class PendingPod:
     def of(cls, queued: QueuedPod, info: PodInfo, *, in_flight: bool = False) -> PendingPod:
         """Return the description of a pod."""
         nobody: frozenset[str] = frozenset()
+        entry = queued if queued.state is not QueueState.GROUPED else queued.group or queued
         return cls(
             info,
-            queued.timestamp_s,
+            entry.timestamp_s,
             queued.attempts,
             nobody if in_flight else frozenset(queued.unschedulable_plugins),
             nobody if in_flight else frozenset(queued.pending_plugins),
-            queued.gated_by,
-            queued.gate_reasons,
-            queued.backoff_until_s,
+            entry.gated_by,
+            entry.gate_reasons,
+            entry.backoff_until_s,
         )
 
 

@@ -12,6 +12,7 @@ from scheduler.queueing.blocked_pods import BlockedPods, Blockers
 from scheduler.queueing.in_flight import InFlight
 from scheduler.queueing.pending_pods import PendingPod, PendingPods, QueueCounts
 from scheduler.queueing.queue_states import QueueState, check_move
+from scheduler.queueing.queued_group import QueuedGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -208,6 +209,7 @@ class PodsByState:
             in_flight=tuple(
                 PendingPod.of(attempt.queued, attempt.latest, in_flight=True)
                 for attempt in self.in_flight
+                if not isinstance(attempt.queued, QueuedGroup)
             ),
         )
 
@@ -219,5 +221,14 @@ def _refused_by(queued: QueuedPod) -> frozenset[str]:
     return _NOBODY
 
 
-def _described(pods: Iterable[QueuedPod]) -> tuple[PendingPod, ...]:
-    return tuple(PendingPod.of(queued, queued.info) for queued in pods)
+def _described(entries: Iterable[QueuedPod]) -> tuple[PendingPod, ...]:
+    """Describe pods, and in place of the entry of a group the members that it stands for."""
+    return tuple(
+        PendingPod.of(queued, queued.info) for entry in entries for queued in _stood_for(entry)
+    )
+
+
+def _stood_for(entry: QueuedPod) -> Iterable[QueuedPod]:
+    if not isinstance(entry, QueuedGroup):
+        return (entry,)
+    return [each for each in entry.ready.values() if each.state is QueueState.GROUPED]

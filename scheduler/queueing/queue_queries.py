@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from scheduler.queueing.pending_pods import QueueCounts, WaitingGroup
+from scheduler.queueing.queue_states import QueueState
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scheduler.queueing.budget_accounts import BudgetAccounts
-    from scheduler.queueing.pending_pods import PendingPods, QueueCounts
+    from scheduler.queueing.group_entries import GroupEntries
+    from scheduler.queueing.pending_pods import PendingPods
     from scheduler.queueing.pods_by_state import PodsByState
-    from scheduler.queueing.queue_states import QueueState
     from scheduler.queueing.reporting_lock import ReportingLock
     from scheduler.queueing.requeue_scan import Judging
 
@@ -27,6 +30,7 @@ class QueueQuestions:
     _clock: Callable[[], float]
     _lock: ReportingLock
     _pods: PodsByState
+    _groups: GroupEntries
     _judging: Judging
     _accounts: BudgetAccounts
 
@@ -43,7 +47,23 @@ class QueueQuestions:
     def counts(self) -> QueueCounts:
         """Return how many pods are in each state."""
         with self._lock:
-            return self._pods.counts()
+            counts = self._pods.counts()._asdict()
+            for group in self._groups:
+                name = group.state.value
+                if name in counts:
+                    # The entry counts as the members that it stands for.
+                    counts[name] += group.grouped - 1
+            return QueueCounts(**counts)
+
+    def groups(self) -> list[WaitingGroup]:
+        """Return the groups that wait to be tried as a whole. *Cost*: the number of groups."""
+        with self._lock:
+            waits = (QueueState.NOWHERE, QueueState.IN_FLIGHT)
+            return [
+                WaitingGroup(group.key, group.state, group.gated_by, group.gate_reasons)
+                for group in self._groups
+                if group.state not in waits
+            ]
 
     def pending(self) -> PendingPods:
         """Return the current contents of the queue. *Cost*: O(n log n); for debugging."""

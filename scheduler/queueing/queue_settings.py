@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from cache.pod_group_objects import MAX_MEMBERS
 from scheduler.queueing.in_flight import MAX_EVENTS
 from scheduler.queueing.requeue_scan import PIECES_AT_ONCE
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cache.objects import Pod
+    from cache.pod_group_objects import GroupKey
+    from cache.pod_groups import GroupStanding
     from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.status import Status
 
@@ -47,12 +50,15 @@ class QueueRules:
         Returns the account that pays for a pod's attempts, and its weight, as
         :meth:`plugins.framework.interfaces.QueueSortPlugin.account`. None if attempts are not
         shared.
+    standing
+        Returns what is known of a group of pods. None to try members as all other pods.
     """
 
     sort_key: Callable[[Pod, float], tuple[float, ...]]
     pre_enqueue: Callable[[Pod], Status]
     registrations: Callable[[str], Mapping[str, Sequence[EventRegistration]]]
     account: Callable[[Pod], tuple[str, float] | None] | None = None
+    standing: Callable[[GroupKey], GroupStanding] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,8 @@ class QueueLimits:
         The number of events that the queue keeps for the pods in flight.
     pieces_at_once
         The part of an event that is checked on arrival, if the rest can be checked later.
+    max_group_members
+        A group with more members is not tried.
     """
 
     initial_backoff_s: float = DEFAULT_INITIAL_BACKOFF_S
@@ -77,6 +85,7 @@ class QueueLimits:
     max_in_unschedulable_s: float = DEFAULT_MAX_IN_UNSCHEDULABLE_S
     max_in_flight_events: int = MAX_EVENTS
     pieces_at_once: int = PIECES_AT_ONCE
+    max_group_members: int = MAX_MEMBERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 A pod is in exactly one state. The table names the cause of each move; a dot is a move that
 nothing may cause:
 
-    from           active  backoff  unschedulable  gated  in_flight  nowhere
-    nowhere        add     .        .              add    .          .
-    active         .       hold     .              shut   pop        delete
-    backoff        over    .        .              shut   pop        delete
-    unschedulable  wake    wake     .              wake   .          delete
-    gated          wake    wake     .              .      .          delete
-    in_flight      fail    fail     fail           fail   .          end
+    from           active  backoff  unschedulable  gated  grouped  in_flight  nowhere
+    nowhere        add     .        .              add    add      .          .
+    active         .       hold     .              shut   gather   pop        delete
+    backoff        over    .        .              shut   gather   pop        delete
+    unschedulable  wake    wake     .              wake   gather   .          delete
+    gated          wake    wake     .              .      gather   .          delete
+    grouped        leave   leave    watch          shut   .        pop        delete
+    in_flight      fail    fail     fail           fail   fail     .          end
 
     add     a pod that waits for one of our profiles appeared
     pop     an attempt starts; from backoff only when no pod is active
@@ -17,6 +18,9 @@ nothing may cause:
     hold    its namespace has used the time that attempts over budget may use of the thread
     shut    another policy has become active, and it gates the pod
     wake    an event, an update of the pod itself, the time limit or an activation
+    gather  the pod is tried together with the others of its group, whose entry stands for it
+    leave   the pod is tried alone from now on: its group has begun, or it names another one
+    watch   its group was refused, and what would help this pod may help the group
     fail    the attempt failed: the new state depends on the events since it started
     end     the pod was bound, abandoned, or deleted meanwhile
     delete  the pod was deleted, or belongs to another scheduler now
@@ -48,6 +52,8 @@ class QueueState(Enum):
     """Rejected; waits for an event that may make the pod schedulable."""
     GATED = "gated"
     """Kept out by a PreEnqueue plugin."""
+    GROUPED = "grouped"
+    """A member of a group, which stands in the queue for it."""
     IN_FLIGHT = "in_flight"
     """Popped: in its scheduling or binding cycle, or held by a Permit plugin."""
 
@@ -71,25 +77,37 @@ class IllegalMoveError(Exception):
 _MOVES: dict[tuple[QueueState, QueueState], str] = {
     (QueueState.NOWHERE, QueueState.ACTIVE): "add",
     (QueueState.NOWHERE, QueueState.GATED): "add",
+    (QueueState.NOWHERE, QueueState.GROUPED): "add",
     (QueueState.ACTIVE, QueueState.BACKOFF): "hold",
     (QueueState.ACTIVE, QueueState.GATED): "shut",
+    (QueueState.ACTIVE, QueueState.GROUPED): "gather",
     (QueueState.ACTIVE, QueueState.IN_FLIGHT): "pop",
     (QueueState.ACTIVE, QueueState.NOWHERE): "delete",
     (QueueState.BACKOFF, QueueState.ACTIVE): "over",
     (QueueState.BACKOFF, QueueState.GATED): "shut",
+    (QueueState.BACKOFF, QueueState.GROUPED): "gather",
     (QueueState.BACKOFF, QueueState.IN_FLIGHT): "pop",
     (QueueState.BACKOFF, QueueState.NOWHERE): "delete",
     (QueueState.UNSCHEDULABLE, QueueState.ACTIVE): "wake",
     (QueueState.UNSCHEDULABLE, QueueState.BACKOFF): "wake",
     (QueueState.UNSCHEDULABLE, QueueState.GATED): "wake",
+    (QueueState.UNSCHEDULABLE, QueueState.GROUPED): "gather",
     (QueueState.UNSCHEDULABLE, QueueState.NOWHERE): "delete",
     (QueueState.GATED, QueueState.ACTIVE): "wake",
     (QueueState.GATED, QueueState.BACKOFF): "wake",
+    (QueueState.GATED, QueueState.GROUPED): "gather",
     (QueueState.GATED, QueueState.NOWHERE): "delete",
+    (QueueState.GROUPED, QueueState.ACTIVE): "leave",
+    (QueueState.GROUPED, QueueState.BACKOFF): "leave",
+    (QueueState.GROUPED, QueueState.UNSCHEDULABLE): "watch",
+    (QueueState.GROUPED, QueueState.GATED): "shut",
+    (QueueState.GROUPED, QueueState.IN_FLIGHT): "pop",
+    (QueueState.GROUPED, QueueState.NOWHERE): "delete",
     (QueueState.IN_FLIGHT, QueueState.ACTIVE): "fail",
     (QueueState.IN_FLIGHT, QueueState.BACKOFF): "fail",
     (QueueState.IN_FLIGHT, QueueState.UNSCHEDULABLE): "fail",
     (QueueState.IN_FLIGHT, QueueState.GATED): "fail",
+    (QueueState.IN_FLIGHT, QueueState.GROUPED): "fail",
     (QueueState.IN_FLIGHT, QueueState.NOWHERE): "end",
 }
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Set
 
     from cache.pod_info import PodInfo
+    from scheduler.queueing.queued_group import QueuedGroup
 
 
 @dataclass(slots=True, eq=False)
@@ -72,6 +73,8 @@ class QueuedPod:
         The plugins that count as having refused it; only :class:`PodsByState` assigns it.
     state
         The state of the pod. Only the queue assigns it.
+    group
+        The entry of the group that the pod names, or None; only the queue assigns it.
 
     Notes
     -----
@@ -105,6 +108,7 @@ class QueuedPod:
     heard: int = 0
     state: QueueState = QueueState.NOWHERE
     refused_by: frozenset[str] = frozenset()
+    group: QueuedGroup | None = None
     _facts: PodFacts | None = field(default=None, repr=False)
 
     @property
@@ -123,3 +127,12 @@ class QueuedPod:
     def was_refused(self) -> bool:
         """Whether plugins said no in the last attempt, as opposed to a failure of our own."""
         return bool(self.unschedulable_plugins or self.pending_plugins)
+
+    @property
+    def may_go_early(self) -> bool:
+        """Whether its pause may end before its time while no pod is active."""
+        return self.was_refused
+
+    def longest_pause_s(self, max_s: float) -> float:
+        """Return the longest pause after a failure, given that of an ordinary pod."""
+        return max_s

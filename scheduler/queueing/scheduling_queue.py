@@ -20,6 +20,7 @@ from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Final
 
 from plugins.framework.cluster_events import (
+    ASSIGNED_POD_DELETE,
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
     POLICY_CHANGE,
@@ -29,8 +30,11 @@ from plugins.framework.cluster_events import (
     UNSCHEDULED_POD_UPDATE,
 )
 from scheduler.process.thread_executor import THREAD_LOCKS
+from scheduler.queueing.attempt_costs import AttemptCosts
 from scheduler.queueing.budget_accounts import BudgetAccounts
 from scheduler.queueing.fair_pods import FairPods
+from scheduler.queueing.group_attempts import GroupAttempts
+from scheduler.queueing.group_entries import GroupEntries, Moves
 from scheduler.queueing.nominator import Nominator
 from scheduler.queueing.pod_changes import is_older, is_same_version, pod_changes
 from scheduler.queueing.pod_heap import PodHeap
@@ -39,6 +43,7 @@ from scheduler.queueing.queue_event import Happening
 from scheduler.queueing.queue_queries import QueueQuestions
 from scheduler.queueing.queue_settings import QueueLimits, QueueListeners
 from scheduler.queueing.queue_states import INCOMING_QUEUE, QueueState
+from scheduler.queueing.queued_group import QueuedGroup
 from scheduler.queueing.queued_pod import QueuedPod
 from scheduler.queueing.reporting_lock import ReportingLock
 from scheduler.queueing.requeue_check import Verdict, WakeUps
@@ -67,7 +72,7 @@ _LIMITS: Final = QueueLimits()
 _NOBODY: Final = QueueListeners()
 
 
-class SchedulingQueue(QueueQuestions):
+class SchedulingQueue(QueueQuestions, AttemptCosts, GroupAttempts):
     """Store all pods that wait for one of our profiles, or are in flight.
 
     Parameters
@@ -127,6 +132,17 @@ class SchedulingQueue(QueueQuestions):
             self._accounts,
             PodHeap() if self._shared is None else self._shared,
         )
+        moves = Moves(
+            self._move_locked,
+            lambda queued, event, pauses: self._try_active_locked(
+                queued, event, after_backoff=pauses
+            ),
+            self._shut_out_locked,
+            rules.pre_enqueue,
+            self._replace_locked,
+            self._new_entry_locked,
+        )
+        self._groups = GroupEntries(rules.standing, moves, limits.max_group_members)
         self._wake_later = listeners.wake_later
         self._wake_ups = WakeUps(rules.registrations, self._lock.report_failed_hint)
         blocked = (self._pods.unschedulable, self._pods.gated)
@@ -184,19 +200,27 @@ class SchedulingQueue(QueueQuestions):
         if attempt is not None:
             attempt.hear(info)
             return
-        now_s = self._clock()
-        self._sequence += 1
-        queued = QueuedPod(info, now_s, self._sequence, self._sort_key(info.pod, now_s))
+        now_s, sequence = self._new_entry_locked()
+        queued = QueuedPod(info, now_s, sequence, self._sort_key(info.pod, now_s))
+        self._groups.join(queued)
         self._try_active_locked(queued, event, after_backoff=False)
         if info.pod.status.nominated_node_name:
             self.nominator.update(None, info)
+
+    def _new_entry_locked(self) -> tuple[float, int]:
+        self._sequence += 1
+        return self._clock(), self._sequence
 
     def _update_locked(self, queued: QueuedPod, info: PodInfo) -> None:
         before = queued.info
         if is_older(info.pod, before.pod):
             return
         self._replace_locked(queued, info)
-        if queued.state in (QueueState.UNSCHEDULABLE, QueueState.GATED):
+        if self._groups.join(queued) or (
+            queued.state is QueueState.GROUPED and pod_changes(before, info)
+        ):
+            self._try_active_locked(queued, UNSCHEDULED_POD_UPDATE.label)
+        elif queued.state in (QueueState.UNSCHEDULABLE, QueueState.GATED):
             verdict, label = self._wake_ups.after_update(queued, before)
             if verdict is not Verdict.STAY:
                 self._try_active_locked(queued, label, after_backoff=verdict is not Verdict.AT_ONCE)
@@ -211,11 +235,16 @@ class SchedulingQueue(QueueQuestions):
             self.nominator.update(queued.info.pod, info)
             queued.info = info
             self._pods.replaced(queued)
-        sort_key = self._sort_key(info.pod, queued.timestamp_s)
+        sort_key = self._place_locked(queued)
         if sort_key != queued.sort_key:
             queued.sort_key = sort_key
             if queued.state in (QueueState.ACTIVE, QueueState.BACKOFF):
                 self._pods.reorder(queued)
+
+    def _place_locked(self, queued: QueuedPod) -> tuple[float, ...]:
+        """Return the sort key of a pod; one that a partial gang needs is the first of its kind."""
+        is_missed = self._groups.is_missed(queued)
+        return self._sort_key(queued.info.pod, 0.0 if is_missed else queued.timestamp_s)
 
     # --- attempts -----------------------------------------------------------------------------
 
@@ -253,6 +282,8 @@ class SchedulingQueue(QueueQuestions):
                     queued.attempts += 1
                     queued.popped_s = now_s
                     self._move_locked(queued, QueueState.IN_FLIGHT)
+                    if isinstance(queued, QueuedGroup):
+                        self._groups.take(queued, now_s)
                     return queued
                 if deadline_s is not None and now_s >= deadline_s:
                     return None
@@ -269,32 +300,6 @@ class SchedulingQueue(QueueQuestions):
             if attempt is not None:
                 self._move_locked(attempt.queued, QueueState.NOWHERE)
                 self.nominator.delete(uid)
-
-    @property
-    def shares_attempts(self) -> bool:
-        """Whether :meth:`charge` has to be called with the cost of attempts."""
-        return self._shared is not None
-
-    def charge(self, queued: QueuedPod, used_s: float) -> None:
-        """Charge the cost of a pod's attempt, in seconds of the scheduling thread."""
-        if self._shared is not None:
-            with self._lock:
-                self._shared.charge(queued, used_s)
-
-    def settle_budget(self, queued: QueuedPod, used_s: float, *, over: bool) -> None:
-        """Charge the cost of an attempt that was stopped, costly, or paid for in advance.
-
-        Before the attempt ends, since where the pod goes then depends on it.
-
-        Parameters
-        ----------
-        used_s
-            CPU seconds.
-        over
-            Whether the attempt was stopped because its budget was exceeded.
-        """
-        with self._lock:
-            self._accounts.settle(queued, used_s, over=over)
 
     def add_unschedulable(self, queued: QueuedPod) -> None:
         """End the attempt of a pod that was rejected, or failed with an internal error.
@@ -319,6 +324,8 @@ class SchedulingQueue(QueueQuestions):
                 return
             self._count_failure_locked(queued, attempt)
             verdict = self._wake_ups.after_attempt(queued, attempt, self._pods.in_flight)
+            if self._groups.join(queued) or self._groups.gathers(queued):
+                verdict = Verdict.AFTER_BACKOFF
             if verdict is Verdict.STAY:
                 self._move_locked(queued, QueueState.UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE.label)
             else:
@@ -382,6 +389,8 @@ class SchedulingQueue(QueueQuestions):
         with self._lock:
             self._pods.in_flight.record(happening)
             moved = self._judging.take_in(happening, pre_check)
+            if event is ASSIGNED_POD_DELETE:
+                self._groups.look_again(event.label)
             is_left = bool(self._judging.backlog)
         if self._wake_later is not None and is_left:
             self._wake_later(self.judge_backlog)
@@ -440,7 +449,7 @@ class SchedulingQueue(QueueQuestions):
     def _judge_anew_locked(self, queued: QueuedPod) -> None:
         if queued.state in (QueueState.UNSCHEDULABLE, QueueState.GATED):
             self._try_active_locked(queued, POLICY_CHANGE.label)
-        elif not (status := self._pre_enqueue(queued.info.pod)).is_success:
+        elif not (status := self._admission_locked(queued)).is_success:
             self._shut_out_locked(queued, status, POLICY_CHANGE.label)
 
     def activate(self, uids: Iterable[str]) -> None:
@@ -510,18 +519,29 @@ class SchedulingQueue(QueueQuestions):
         self, queued: QueuedPod, event: str, *, after_backoff: bool = True
     ) -> bool:
         """Move a pod to active or, during its pause, to backoff; return False if it is gated."""
-        status = self._pre_enqueue(queued.info.pod)
+        status = self._admission_locked(queued)
         if not status.is_success:
             self._shut_out_locked(queued, status, event)
             return False
         queued.gated_by = None
         queued.gate_reasons = ()
+        if self._groups.gathers(queued):
+            self._groups.gather(queued, event, pauses=after_backoff)
+            return True
+        if queued.group is not None:
+            queued.sort_key = self._place_locked(queued)
         if self._accounts.must_save(queued):
             self._hold_locked(queued, event)
             return True
         pauses = after_backoff and self._clock() < queued.backoff_until_s
         self._move_locked(queued, QueueState.BACKOFF if pauses else QueueState.ACTIVE, event)
         return True
+
+    def _admission_locked(self, queued: QueuedPod) -> Status:
+        """Return whether a pod, or a group, may be tried."""
+        if isinstance(queued, QueuedGroup):
+            return self._groups.readiness(queued)
+        return self._pre_enqueue(queued.info.pod)
 
     def _hold_locked(self, queued: QueuedPod, event: str) -> None:
         """Let a pod wait until the account of its namespace can pay its next attempt."""
@@ -560,6 +580,8 @@ class SchedulingQueue(QueueQuestions):
             self._lock.report_incoming(queue, event)
         if self._poppers and target in (QueueState.ACTIVE, QueueState.BACKOFF):
             self._arrival.notify()
+        if queued.group is not None:
+            self._groups.moved(queued, event)
 
     def _wait_locked(self, now_s: float, deadline_s: float | None) -> None:
         """Wait for a pod, the end of a pause, or the deadline."""

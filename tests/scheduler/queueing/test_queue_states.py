@@ -10,16 +10,18 @@ from scheduler.queueing.queue_states import IllegalMoveError, QueueState, check_
 from tests.text_tables import aligned
 
 LEGAL = {
-    QueueState.NOWHERE: {QueueState.ACTIVE, QueueState.GATED},
+    QueueState.NOWHERE: {QueueState.ACTIVE, QueueState.GATED, QueueState.GROUPED},
     QueueState.ACTIVE: {
         QueueState.BACKOFF,
         QueueState.GATED,
+        QueueState.GROUPED,
         QueueState.IN_FLIGHT,
         QueueState.NOWHERE,
     },
     QueueState.BACKOFF: {
         QueueState.ACTIVE,
         QueueState.GATED,
+        QueueState.GROUPED,
         QueueState.IN_FLIGHT,
         QueueState.NOWHERE,
     },
@@ -27,10 +29,25 @@ LEGAL = {
         QueueState.ACTIVE,
         QueueState.BACKOFF,
         QueueState.GATED,
+        QueueState.GROUPED,
         QueueState.NOWHERE,
     },
-    QueueState.GATED: {QueueState.ACTIVE, QueueState.BACKOFF, QueueState.NOWHERE},
+    QueueState.GATED: {
+        QueueState.ACTIVE,
+        QueueState.BACKOFF,
+        QueueState.GROUPED,
+        QueueState.NOWHERE,
+    },
+    QueueState.GROUPED: {
+        QueueState.ACTIVE,
+        QueueState.BACKOFF,
+        QueueState.UNSCHEDULABLE,
+        QueueState.GATED,
+        QueueState.IN_FLIGHT,
+        QueueState.NOWHERE,
+    },
     QueueState.IN_FLIGHT: {
+        QueueState.GROUPED,
         QueueState.ACTIVE,
         QueueState.BACKOFF,
         QueueState.UNSCHEDULABLE,
