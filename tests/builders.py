@@ -150,6 +150,10 @@ class PodBuilder:
         """Let it have been started at a time."""
         return self._status(start_time=at)
 
+    def ended(self, phase: str) -> Self:
+        """Let it have ended in a phase."""
+        return self._status(phase=phase)
+
     def nominated(self, node_name: str) -> Self:
         """Nominate it for a node."""
         return self._status(nominated_node_name=node_name)

@@ -132,6 +132,8 @@ class GroupEntries:
                 group = self._groups[key] = self._new(key, queued)
             group.members[queued.info.uid] = queued
             queued.group = group
+            if queued.state is QueueState.GROUPED:
+                self.moved(queued, GROUP_CHANGED)
         return True
 
     def _new(self, key: GroupKey, first: QueuedPod) -> QueuedGroup:
@@ -238,7 +240,8 @@ class GroupEntries:
     def _settle(self, group: QueuedGroup, event: str) -> None:
         if not group.members:
             self._withdraw(group, event)
-            del self._groups[group.key]
+            if self._groups.get(group.key) is group:
+                del self._groups[group.key]
             return
         standing = self._stands(group.key)
         if standing.has_begun != group.has_begun:
@@ -251,6 +254,8 @@ class GroupEntries:
         status = self.readiness(group)
         if status.is_success:
             if group.state in _HELD:
+                group.timestamp_s, group.sequence = self._moves.new_entry()
+                self._moves.replace(group, group.info)
                 self._moves.try_active(group, event, True)
         else:
             self._dismiss_watchers(group, event)

@@ -125,7 +125,7 @@ class PodsByState:
             self.backoff.add(queued)
         elif target is QueueState.UNSCHEDULABLE:
             self.unschedulable.add(queued, Blockers.of_refused(queued))
-        else:
+        elif target is QueueState.GATED:
             self.gated.add(queued, Blockers.of_gated(queued))
 
     def reorder(self, queued: QueuedPod) -> None:

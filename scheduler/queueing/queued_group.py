@@ -93,7 +93,7 @@ class QueuedGroup(QueuedPod):
 
     @property
     def grouped(self) -> int:
-        """The members that the entry stands for: the ready ones but watchers. *Cost*: O(members)."""
+        """The number of ready members that do not watch. *Cost*: O(members)."""
         return sum(queued.state is QueueState.GROUPED for queued in self.ready.values())
 
     @property

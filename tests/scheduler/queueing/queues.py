@@ -17,7 +17,7 @@ from scheduler.queueing import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_RULES = ("sort_key", "pre_enqueue", "registrations", "account")
+_RULES = ("sort_key", "pre_enqueue", "registrations", "account", "standing")
 
 
 def make_queue(
