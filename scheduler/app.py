@@ -21,10 +21,11 @@ from scheduler.client.connections import (
 from scheduler.client.credential_search import load_credentials
 from scheduler.config import ignored_fields, shares_attempts
 from scheduler.event_handlers.available_kinds import kinds_to_watch
+from scheduler.event_handlers.late_watches import LateWatches
 from scheduler.event_handlers.watches import Watches
 from scheduler.informers import InformerFactory
 from scheduler.leader_election import Leadership, leadership_of, lease_of
-from scheduler.metrics import Metrics
+from scheduler.metrics import Metrics, declarations
 from scheduler.node_metrics import measure_nodes
 from scheduler.permissions import PermissionsError, missing_permissions, required_permissions
 from scheduler.process.loop_lag import LoopLag
@@ -223,6 +224,8 @@ class App:
         parts = assemble(ports, partial(self._watch, transport), setting)
         self.known, self.acting, self.deciding = parts.known, parts.acting, parts.deciding
         self.watches = self.known.watched
+        self.late_watches = LateWatches(self.api, self.watches, executor.sleep)
+        metrics.watch_each(declarations.UNREADABLE_APIS, self.late_watches.unreadable)
         if options.supply is not None:
             options.supply.lend(metrics, self.watches.nodes.list, self.watches.pods.list)
         self._make_profiles(transport)
@@ -301,6 +304,7 @@ class App:
                 await self.operator.stop()
             await asyncio.to_thread(self.profiles.stop)
             await self.node_metrics.stop()
+            await self.late_watches.stop()
             await self.watches.stop()
             await self.whole_objects.stop()
             await self.acting.reports.events.stop()
@@ -370,6 +374,7 @@ class App:
         return await done_before(stop, synced, cancel=True)
 
     async def _wait_synced(self) -> None:
+        await self.late_watches.start()
         await self.watches.wait_synced()
         await self.whole_objects.wait_synced()
         if self.operator is not None:

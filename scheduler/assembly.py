@@ -233,7 +233,7 @@ def _know(
     )
     reports = Reports(events, PodStatusWriter(ports, cluster.cache.is_placed_pod), metrics)
     rejections = KubeletRejections(events, metrics, clock)
-    handlers = EventHandlers(pods, profiles, metrics, rejections.see)
+    handlers = EventHandlers(pods, cluster.pod_groups, profiles, metrics, rejections.see)
     watched = watch(handlers, OtherObjects(cluster, pods.queue, metrics))
     return reports, Knowing(cluster, pods, rejections, handlers, watched)
 

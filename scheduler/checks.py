@@ -72,7 +72,7 @@ def make_checks(
     )
     lost_events = LostEvents(
         ports,
-        known.watched.all,
+        lambda: known.watched.all,
         known.handlers,
         setting.metrics,
         leads,

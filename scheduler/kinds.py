@@ -10,7 +10,7 @@ chart, and what ``berth explain`` lists all follow :data:`WATCHED`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
@@ -18,6 +18,7 @@ import msgspec
 from cache.device_amounts import claim_amounts, slice_amounts
 from cache.device_objects import DeviceClass, ResourceClaim, ResourceSlice
 from cache.objects import Namespace, Node, Pod
+from cache.pod_group_objects import PodGroup, XPodGroup
 from cache.quantity import exact_value
 from cache.storage_objects import (
     CSIDriver,
@@ -53,7 +54,8 @@ class ResourceKind(Generic[T]):
     Attributes
     ----------
     name
-        The resource's name in paths, permissions and metrics: ``pods``.
+        The resource's name in metrics and logs: ``pods``. Where two kinds share it, with the API
+        group as kubectl takes it: ``podgroups.scheduling.k8s.io``.
     path
         Of the list over all namespaces: ``/api/v1/pods``.
     struct
@@ -63,6 +65,11 @@ class ResourceKind(Generic[T]):
     name: str
     path: str
     struct: type[T]
+
+    @property
+    def resource(self) -> str:
+        """The resource's name in paths and permissions: ``pods``."""
+        return self.path.rpartition("/")[2]
 
     @property
     def group(self) -> str:
@@ -108,6 +115,17 @@ class WatchedKind(ResourceKind[T]):
     writes
         Verbs and resources besides list and watch, without which an optional kind is not watched:
         it is of no use then.
+    optional_writes
+        Verbs and resources that are used where we have the right.
+    versions
+        The versions of the API that can be read, best first, beginning with that of ``path``.
+        Empty where that is the only one.
+    kind_name
+        What manifests call it, where the struct has another name.
+    can_appear
+        Whether it is watched from the moment on in which the cluster serves it, and as long as it
+        does. Only for a kind of which a part may be known without harm: a claim that is unknown
+        would be a device that is allocated twice.
     """
 
     goes_to: Callable[[Known], Callable[..., object]] | None
@@ -119,11 +137,24 @@ class WatchedKind(ResourceKind[T]):
     is_assumed: bool = False
     without: str = ""
     writes: tuple[tuple[str, str], ...] = ()
+    optional_writes: tuple[tuple[str, str], ...] = ()
+    versions: tuple[str, ...] = ()
+    kind_name: str = ""
+    can_appear: bool = False
 
     @property
     def kind(self) -> str:
-        """What manifests call it, and its struct is named after: ``Pod``."""
-        return self.struct.__name__
+        """What manifests call it: ``Pod``."""
+        return self.kind_name or self.struct.__name__
+
+    def in_versions(self) -> tuple[WatchedKind[T], ...]:
+        """Return the kind in each version of the API that can be read, best first."""
+        if not self.versions:
+            return (self,)
+        prefix = f"/apis/{self.group}"
+        return tuple(
+            replace(self, path=f"{prefix}/{version}/{self.resource}") for version in self.versions
+        )
 
     @property
     def is_optional(self) -> bool:
@@ -145,7 +176,7 @@ class WatchedKind(ResourceKind[T]):
     @property
     def rights(self) -> tuple[tuple[str, str], ...]:
         """Verbs and resources that berth needs for it."""
-        return ("list", self.name), ("watch", self.name), *self.writes
+        return ("list", self.resource), ("watch", self.resource), *self.writes
 
 
 # --- nodes, pods, and what decisions depend on besides ----------------------------------------
@@ -302,6 +333,31 @@ RESOURCE_CLAIMS: Final = WatchedKind(
     ),
 )
 
+# --- the groups of pods that are placed together ----------------------------------------------
+
+# Neither has a cluster event: the queue itself subscribes to what is known of groups, and plugins
+# see no groups that they could wait for.
+POD_GROUPS: Final = WatchedKind(
+    "podgroups.scheduling.k8s.io",
+    "/apis/scheduling.k8s.io/v1beta1/podgroups",
+    PodGroup,
+    goes_to=lambda known: known.pod_groups.pod_group_changed,
+    without="pods with spec.schedulingGroup wait",
+    optional_writes=(("patch", "podgroups/status"),),
+    versions=("v1beta1", "v1alpha3", "v1alpha2"),
+    can_appear=True,
+)
+X_POD_GROUPS: Final = WatchedKind(
+    "podgroups.scheduling.x-k8s.io",
+    "/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
+    XPodGroup,
+    goes_to=lambda known: known.pod_groups.x_pod_group_changed,
+    without="pods with the label scheduling.x-k8s.io/pod-group wait",
+    optional_writes=(("patch", "podgroups/status"),),
+    kind_name="PodGroup",
+    can_appear=True,
+)
+
 WATCHED: Final[tuple[WatchedKind[Any], ...]] = (
     NAMESPACES,
     NODES,
@@ -321,6 +377,8 @@ WATCHED: Final[tuple[WatchedKind[Any], ...]] = (
     DEVICE_CLASSES,
     RESOURCE_SLICES,
     RESOURCE_CLAIMS,
+    POD_GROUPS,
+    X_POD_GROUPS,
 )
 """All kinds that are watched, in the order in which ``berth explain`` lists them: nodes before the
 pods on them."""

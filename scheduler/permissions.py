@@ -5,7 +5,7 @@ A missing permission of one feature only does not prevent the start: that featur
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -19,11 +19,12 @@ from scheduler.kinds import WATCHED
 from scheduler.leader_election import lease_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from plugins.framework.interfaces import Plugin
     from scheduler.client.api import Api
     from scheduler.config import SchedulerConfig
+    from scheduler.kinds import WatchedKind
 
 log = structlog.get_logger(__name__)
 
@@ -47,13 +48,21 @@ REQUIRED_PERMISSIONS: Final = (
 )
 """Without one of these berth would start and then fail pod by pod, whatever its configuration."""
 
-OPTIONAL_PERMISSIONS: Final = tuple(
-    Permission(verb, resource, group=kind.group)
-    for kind in WATCHED
-    if kind.is_optional
-    for verb, resource in kind.rights
-)
+
+def _optional(kinds: Iterable[WatchedKind[Any]]) -> tuple[Permission, ...]:
+    return tuple(
+        Permission(verb, resource, group=kind.group)
+        for kind in kinds
+        if kind.is_optional
+        for verb, resource in (*kind.rights, *kind.optional_writes)
+    )
+
+
+OPTIONAL_PERMISSIONS: Final = _optional(WATCHED)
 """Without one of these berth schedules, and does not watch what it is about."""
+
+_AT_START: Final = _optional(kind for kind in WATCHED if not kind.can_appear)
+"""Those that are checked at the start; others when the cluster serves what they are about."""
 
 _EVICTS_NOBODY: Final = frozenset({names.DYNAMIC_RESOURCES})
 """Plugins that run where a pod fits on no node, and delete no pod. Others may preempt."""
@@ -75,7 +84,7 @@ async def missing_permissions(api: Api, required: Sequence[Permission]) -> list[
     """
     missing: list[Permission] = []
     try:
-        missing = await api.missing_permissions((*required, *OPTIONAL_PERMISSIONS))
+        missing = await api.missing_permissions((*required, *_AT_START))
     except* ApiError as group:
         log.warning("cannot check permissions", error=str(group.exceptions[0]))
     lacking = [permission for permission in missing if permission in required]

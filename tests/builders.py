@@ -168,6 +168,10 @@ class PodBuilder:
         """Give it to another scheduler."""
         return self._spec(scheduler_name=name)
 
+    def phase(self, phase: str) -> Self:
+        """Give it a phase."""
+        return self._status(phase=phase)
+
     def gate(self, *names: str) -> Self:
         """Add scheduling gates."""
         gates = tuple(PodSchedulingGate(name) for name in names)

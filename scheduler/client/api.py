@@ -321,6 +321,22 @@ class Api:
         answer = await self._transport.request("GET", "/version", timeout_s=10.0)
         return read_answer(_VERSION, answer.body, "a Kubernetes API server's version").git_version
 
+    async def served_versions(self) -> frozenset[str]:
+        """Return the versions of all API groups, such as ``apps/v1``; the core group has none.
+
+        Raises
+        ------
+        ApiError
+            When the server does not say.
+        """
+        answer = await self._transport.request("GET", "/apis", timeout_s=10.0)
+        served = read_answer(_GROUPS, answer.body, "a list of API groups")
+        return frozenset(
+            version.group_version
+            for group in served.groups or ()
+            for version in group.versions or ()
+        )
+
     async def served_resources(self, group_version: str) -> frozenset[str]:
         """Return the names of the resources in a version of a group, such as ``apps/v1``.
 
@@ -452,6 +468,18 @@ class _Resources(msgspec.Struct, frozen=True):
     resources: tuple[_Resource, ...] | None = None
 
 
+class _GroupVersion(msgspec.Struct, frozen=True, rename="camel"):
+    group_version: str = ""
+
+
+class _Group(msgspec.Struct, frozen=True):
+    versions: tuple[_GroupVersion, ...] | None = None
+
+
+class _Groups(msgspec.Struct, frozen=True):
+    groups: tuple[_Group, ...] | None = None
+
+
 class _ReviewStatus(msgspec.Struct, frozen=True):
     allowed: bool = False
 
@@ -461,6 +489,7 @@ class _Review(msgspec.Struct, frozen=True):
 
 
 _encode: Final = msgspec.json.Encoder().encode
+_GROUPS: Final = msgspec.json.Decoder(_Groups)
 _LIST_PAGE: Final = msgspec.json.Decoder(ListPage)
 _NAMED: Final = msgspec.json.Decoder(_Named)
 _RESOURCES: Final = msgspec.json.Decoder(_Resources)

@@ -82,7 +82,8 @@ class LostEvents:
     ports
         The outside; ``rng`` is for the jitter.
     informers
-        Those of everything that is compared; the pods of that of pods are held against the queue.
+        Returns those of everything that is compared; the pods of that of pods are held against the
+        queue.
     leads
         Whether this process schedules: a standby leaves the API server alone.
     period_s
@@ -104,13 +105,13 @@ class LostEvents:
     def __init__(
         self,
         ports: Ports[object],
-        informers: Sequence[Informer[Any]],
+        informers: Callable[[], Sequence[Informer[Any]]],
         handlers: EventHandlers,
         metrics: Metrics,
         leads: Callable[[], bool],
         period_s: float = DEFAULT_PERIOD_S,
     ) -> None:
-        self._informers = tuple(informers)
+        self._informers = informers
         self._handlers = handlers
         self._metrics = metrics
         self._leads = leads
@@ -134,14 +135,15 @@ class LostEvents:
         A resource that cannot be listed costs itself.
         """
         complete = True
-        for informer in self._informers:
+        informers = self._informers()
+        for informer in informers:
             try:
                 complete &= await self._compare(informer)
             except ApiError as error:
                 log.warning(
                     "cannot look for lost events", resource=informer.kind.name, error=str(error)
                 )
-        for informer in self._informers:
+        for informer in informers:
             if informer.kind.name == PODS.name:
                 await self._find_lost_pods(informer)
         self.rounds += 1

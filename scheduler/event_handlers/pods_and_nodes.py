@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from cache.objects import Node, Pod
+    from cache.pod_groups import PodGroups
     from scheduler.metrics import Metrics
     from scheduler.runtime.known_pods import KnownPods
     from scheduler.runtime.profile_map import Profiles
@@ -67,6 +68,9 @@ class EventHandlers:
 
     Parameters
     ----------
+    pod_groups
+        Receives each change of a pod before the cache and the queue do: whether a pod can be
+        queued depends on the other members of its group.
     on_ended
         Receives each pod of ours that ends.
 
@@ -80,11 +84,13 @@ class EventHandlers:
     def __init__(
         self,
         pods: KnownPods,
+        pod_groups: PodGroups,
         profiles: Profiles,
         metrics: Metrics,
         on_ended: Callable[[Pod], object] = is_terminal,
     ) -> None:
         self._on_ended = on_ended
+        self._pod_groups = pod_groups
         self._cache = pods.cache
         self._queue = pods.queue
         self._waiting_pods = pods.waiting
@@ -187,6 +193,7 @@ class EventHandlers:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> str:
         """Take in a change; return the label of what happened, or the empty string."""
+        self._pod_groups.pod_changed(old, new)
         if self._unreadable["pods"]:
             subject = new if new is not None else old
             self._unreadable["pods"].discard("" if subject is None else subject.metadata.uid)

@@ -5,7 +5,10 @@ Pods and nodes go to the event handlers, all other kinds to the places in :mod:`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
 
 from cache.pod_templates import PodTemplates
 from scheduler.informers import InformerFactory
@@ -17,8 +20,15 @@ if TYPE_CHECKING:
     from scheduler.client.transport import Transport
     from scheduler.event_handlers.other_objects import OtherObjects
     from scheduler.event_handlers.pods_and_nodes import EventHandlers
+    from scheduler.informers import Informer
     from scheduler.kinds import WatchedKind
     from scheduler.process.vital import OnDeath
+
+LATE_SYNC_S: Final = 30.0
+"""How long the first list of a kind may hold up the start, if berth can do without it: a broken
+conversion webhook must not keep pods from being scheduled that have nothing to do with it."""
+
+log = structlog.get_logger(__name__)
 
 
 class Watches(InformerFactory):
@@ -59,6 +69,39 @@ class Watches(InformerFactory):
         self.pods.add_delta_handler(lambda d: templates.pod_changed(d.old, d.new))
         self.nodes = self.informer(NODES)
         self.nodes.add_handler(handlers.on_nodes)
+        self._others = others
+        self._late: dict[str, Informer[Any]] = {}
         for kind in kinds:
             if kind.goes_to is not None:
                 self.informer(kind).add_delta_handler(others.handler(kind))
+
+    def begin(self, kind: WatchedKind[Any]) -> None:
+        """Watch a kind that is served from now on."""
+        informer = self._late[kind.name] = self.informer(kind)
+        informer.add_delta_handler(self._others.handler(kind))
+
+    async def end(self, kind: WatchedKind[Any]) -> None:
+        """End a watch that was begun later, and report all its objects as deleted."""
+        del self._late[kind.name]
+        await self.remove(kind.name)
+
+    async def wait_synced(self) -> None:
+        """Return once everything is known that decisions depend on.
+
+        A kind whose watch was begun by :meth:`begin` is waited for only so long.
+        """
+        for informer in self.all:
+            if informer.kind.name not in self._late:
+                await informer.wait_synced()
+        late = [each for each in self._late.values() if not each.has_synced]
+        if not late:
+            return
+        waits = [asyncio.ensure_future(each.wait_synced()) for each in late]
+        try:
+            await asyncio.wait(waits, timeout=LATE_SYNC_S)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        for each in late:
+            if not each.has_synced:
+                log.warning("first list is not complete", resource=each.kind.name)

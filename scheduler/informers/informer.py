@@ -124,6 +124,11 @@ class Informer(Reflector[T]):
         """Return a copy of the counts."""
         return dataclasses.replace(self._statistics)
 
+    def forget_all(self) -> None:
+        """Report all objects as deleted: whoever asks for them has nobody to ask any more."""
+        for deltas in self._store.replace_in_batches(()):
+            self._deliver(deltas)
+
     def restored(self) -> None:
         """Have this informer, and all others, list anew: somebody has found out that etcd was."""
         self.expect_restore()

@@ -44,7 +44,7 @@ class InformerFactory:
         self._transport = transport
         self._options = options if options is not None else ReflectorOptions()
         self._informers: dict[str, Informer[Any]] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._started = False
 
     def informer(
@@ -91,11 +91,20 @@ class InformerFactory:
 
     async def stop(self) -> None:
         """Stop all informers and wait until they have; stores stay as they are."""
-        tasks, self._tasks = self._tasks, []
+        tasks, self._tasks = self._tasks, {}
         self._started = False
-        for task in tasks:
+        for task in tasks.values():
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+    async def remove(self, name: str) -> None:
+        """Stop the informer of one resource, and report all that it has as deleted."""
+        informer = self._informers.pop(name)
+        task = self._tasks.pop(name, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        informer.forget_all()
 
     def _restored(self, shown_by: str) -> None:
         """Have all other informers list anew: etcd was restored, and one of them has shown it."""
@@ -108,7 +117,7 @@ class InformerFactory:
             informer.run(), name=f"informer-{informer.kind.name}"
         )
         watch_task(task, self._on_death)
-        self._tasks.append(task)
+        self._tasks[informer.kind.name] = task
 
     # --- what can be asked --------------------------------------------------------------------
 

@@ -171,6 +171,12 @@ UNREADABLE: Final[State] = (
     "Objects of the API whose current version cannot be decoded.",
     ("resource",),
 )
+UNREADABLE_APIS: Final[State] = (
+    "gauge",
+    "berth_unreadable_apis",
+    "Whether the cluster serves a resource only in versions that cannot be read: 0 or 1.",
+    ("resource",),
+)
 RESTORES: Final[State] = (
     "counter",
     "berth_restores_total",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,40 +18,62 @@ from scheduler.kinds import NODES, PODS, WATCHED
 from scheduler.queueing.nominator import Nominator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cache.objects import Node, Pod
     from scheduler.kinds import WatchedKind
 
-_DECODERS: Final = {kind.kind: Decoder(kind.struct) for kind in WATCHED}
+_DECODERS: Final = {kind.name: Decoder(kind.struct) for kind in WATCHED}
 
 
 class ClusterObjectError(ValueError):
     """An object cannot be decoded; the message names the object and the path of the bad value."""
 
 
-class _Kind(msgspec.Struct, frozen=True):
+class _TypeMeta(msgspec.Struct, frozen=True, rename="camel"):
     kind: msgspec.Raw = msgspec.Raw(b'""')
+    api_version: msgspec.Raw = msgspec.Raw(b'""')
 
 
-_KIND: Final = msgspec.json.Decoder(_Kind)
+_TYPE_META: Final = msgspec.json.Decoder(_TypeMeta)
 _TEXT: Final = msgspec.json.Decoder(str)
 
 
 def kind_of(raw: msgspec.Raw) -> str:
-    """Return an object's ``kind``; the empty string if it has none or is not an object."""
+    """Return an object's ``kind`` with its API group: ``Pod``, ``PodGroup.scheduling.k8s.io``.
+
+    The empty string if it has none or is not an object.
+    """
     try:
-        return _TEXT.decode(_KIND.decode(raw).kind)
+        told = _TYPE_META.decode(raw)
+        return qualified_kind(_TEXT.decode(told.kind), _TEXT.decode(told.api_version))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
+
+
+def qualified_kind(kind: str, api_version: str) -> str:
+    """Return a kind with its API group: two kinds of different groups may share their name."""
+    group = api_version.rpartition("/")[0]
+    return f"{kind}.{group}" if kind and group else kind
+
+
+def _by_kind() -> Mapping[str, WatchedKind[Any]]:
+    """Return all kinds by what objects call themselves, and by the bare name where one has it."""
+    by_name = Counter(kind.kind for kind in WATCHED)
+    bare = {kind.kind: kind for kind in WATCHED if by_name[kind.kind] == 1}
+    return bare | {qualified_kind(kind.kind, kind.group_version): kind for kind in WATCHED}
+
+
+_KINDS: Final = _by_kind()
 
 
 class DumpError(ValueError):
     """A dump cannot be decoded; the message is one sentence."""
 
 
-class _Document(msgspec.Struct, frozen=True):
+class _Document(msgspec.Struct, frozen=True, rename="camel"):
     kind: str = ""
+    api_version: str = ""
     items: tuple[msgspec.Raw, ...] | None = None
 
 
@@ -80,9 +103,10 @@ def read_dump(text: bytes, source: str) -> Iterator[tuple[msgspec.Raw, str]]:
         why = f"{source} is not what kubectl get -o json prints: {error}"
         raise DumpError(why) from error
     if document.items is None:
-        yield msgspec.Raw(text), document.kind
+        yield msgspec.Raw(text), qualified_kind(document.kind, document.api_version)
         return
     kind = "" if document.kind == "List" else document.kind.removesuffix("List")
+    kind = qualified_kind(kind, document.api_version)
     for raw in document.items:
         yield raw, kind
 
@@ -115,29 +139,30 @@ class Cluster:
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         self._takers: dict[str, Callable[[Any], object]] = {
-            kind.kind: partial(_take, kind, kind.goes_to(known))
+            kind.name: partial(_take, kind, kind.goes_to(known))
             for kind in WATCHED
             if kind.goes_to is not None
         }
-        self._takers[PODS.kind] = self.add_pod
-        self._takers[NODES.kind] = self.add_node
+        self._takers[PODS.name] = self.add_pod
+        self._takers[NODES.name] = self.add_node
 
     def add(self, raw: msgspec.Raw, kind: str = "") -> None:
         """Add one object as JSON; ``kind`` applies if the object itself has no kind.
+
+        With its API group: :func:`qualified_kind`.
 
         Raises
         ------
         ClusterObjectError
             When the object cannot be decoded; the cluster is then unchanged.
         """
-        kind = kind_of(raw) or kind
-        take = self._takers.get(kind)
-        if take is None:
-            return  # of a kind that no plugin reads
+        known = _KINDS.get(kind_of(raw) or kind)
+        if known is None:
+            return  # of a kind that nothing reads
         try:
-            take(_DECODERS[kind].decode(raw))
+            self._takers[known.name](_DECODERS[known.name].decode(raw))
         except (MalformedObjectError, QuantityError) as error:
-            raise ClusterObjectError(_sentence(kind, raw, error)) from error
+            raise ClusterObjectError(_sentence(known.kind, raw, error)) from error
 
     def add_node(self, node: Node) -> None:
         """Add a node.
@@ -164,6 +189,7 @@ class Cluster:
             self.cache.add_pod(PodInfo(pod))
         elif pod.status.nominated_node_name and not is_terminal(pod):
             self.nominator.add(PodInfo(pod), pod.status.nominated_node_name)
+        self.known.pod_groups.pod_changed(None, pod)
         self.pods[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
 
     def add_all(self, raws: Iterable[tuple[msgspec.Raw, str]]) -> list[ClusterObjectError]:
@@ -192,7 +218,7 @@ def read_pod(raw: msgspec.Raw) -> PodInfo:
         When the pod cannot be decoded.
     """
     try:
-        return PodInfo(_DECODERS[PODS.kind].decode(raw))
+        return PodInfo(_DECODERS[PODS.name].decode(raw))
     except MalformedObjectError as error:
         raise ClusterObjectError(_sentence(PODS.kind, raw, error)) from error
 

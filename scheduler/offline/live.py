@@ -11,6 +11,7 @@ from scheduler.client.errors import ApiError
 from scheduler.client.limiter import InFlightLimiter
 from scheduler.client.transport import Transport
 from scheduler.event_handlers.available_kinds import served_kinds
+from scheduler.offline.cluster import qualified_kind
 from scheduler.process.version import VERSION
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ async def list_cluster(kubeconfig: str | None) -> list[tuple[msgspec.Raw, str]]:
 async def _list(api: Api, kind: WatchedKind[Any]) -> list[tuple[msgspec.Raw, str]]:
     """Return every object of a kind; none of an optional kind that the user may not list."""
     found: list[tuple[msgspec.Raw, str]] = []
+    presumed = qualified_kind(kind.kind, kind.group_version)
     token = ""
     while True:
         try:
@@ -59,7 +61,7 @@ async def _list(api: Api, kind: WatchedKind[Any]) -> list[tuple[msgspec.Raw, str
             if kind.is_optional and error.status == HTTPStatus.FORBIDDEN:
                 return []
             raise
-        found += [(raw, kind.kind) for raw in page.items or ()]
+        found += [(raw, presumed) for raw in page.items or ()]
         token = page.metadata.continue_
         if not token:
             return found

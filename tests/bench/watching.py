@@ -110,7 +110,7 @@ class Watching:
         """Return what looks for events that these watches have lost."""
         parts = self._parts
         informers = (self._nodes, self._pods)
-        return LostEvents(fake_ports(), informers, parts.handlers, Metrics(), lambda: True)
+        return LostEvents(fake_ports(), lambda: informers, parts.handlers, Metrics(), lambda: True)
 
     def received_bytes(self) -> int:
         """Return how many bytes the answers to requests have had."""

@@ -12,6 +12,7 @@ from tests.controlplane.access import NAMESPACE, USER
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import make_node, make_pod
+from tests.controlplane.pod_groups import install_x_pod_groups
 from tests.scenarios.running_berth import RunningBerth
 
 if TYPE_CHECKING:
@@ -147,7 +148,9 @@ def electing_config() -> SchedulerConfig:
 
 def live() -> Life:
     """Live on an API server without streaming lists, so that berth lists as well as it watches."""
-    with ControlPlane(extra_apiserver_args=["--feature-gates=WatchList=false"]) as plane:
+    no_streams = ["--feature-gates=WatchList=false"]
+    with ControlPlane(pod_groups=True, extra_apiserver_args=no_streams) as plane:
+        install_x_pod_groups(plane)
         return live_on(plane)
 
 

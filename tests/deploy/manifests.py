@@ -104,7 +104,7 @@ def watch_rules(kinds: Iterable[WatchedKind[Any]]) -> str:
     """Return the rules for some kinds: one a group, and one for each that berth can do without."""
     rules: dict[tuple[str, str], list[str]] = defaultdict(list)
     for kind in kinds:
-        rules[kind.without, kind.group].append(kind.name)
+        rules[kind.without, kind.group].append(kind.resource)
     lines: list[str] = []
     for (without, group), names in rules.items():
         if without:

@@ -144,7 +144,9 @@ class World:
         self._services, self._swap = parts.deciding.services, parts.deciding.swap
         self.watched = parts.known.watched.all
         handlers = parts.known.handlers
-        self.lost_events = LostEvents(ports, self.watched, handlers, setting.metrics, lambda: True)
+        self.lost_events = LostEvents(
+            ports, lambda: self.watched, handlers, setting.metrics, lambda: True
+        )
         profiles = self._build_profiles(PROFILE)
         self.bystander = made_for(profiles, Bystander)
         self.judge = made_for(profiles, Judge)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cache.devices import Devices
 from cache.disruption_budgets import DisruptionBudgets
 from cache.namespaces import Namespaces
+from cache.pod_groups import PodGroups
 from cache.scheduler_cache import SchedulerCache
 from cache.storage import Storage
 from cache.workloads import Workloads
@@ -64,7 +65,8 @@ class Parts:
             registrations=self.profiles.registrations,
         )
         self.pods = KnownPods(self.cache, self.queue, self.waiting_pods)
-        self.handlers = EventHandlers(self.pods, self.profiles, self.metrics)
+        self.pod_groups = PodGroups()
+        self.handlers = EventHandlers(self.pods, self.pod_groups, self.profiles, self.metrics)
 
     def milli_cpu_on(self, node_name: str) -> int:
         """What the cache counts as requested on a node."""

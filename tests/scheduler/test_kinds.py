@@ -23,15 +23,37 @@ def test_each_kind_that_is_described_is_in_the_table_once() -> None:
     assert sorted(kind.path for kind in described) == sorted(kind.path for kind in WATCHED)
 
 
-@pytest.mark.parametrize("attribute", ["name", "path", "kind"])
+@pytest.mark.parametrize("attribute", ["name", "path", "struct"])
 def test_no_two_rows_are_alike(attribute: str) -> None:
     values = [getattr(kind, attribute) for kind in WATCHED]
     assert len(set(values)) == len(values)
 
 
+def test_no_two_kinds_of_a_group_share_a_name() -> None:
+    values = [(kind.group, kind.kind) for kind in WATCHED]
+    assert len(set(values)) == len(values)
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_a_name_is_that_of_the_resource_or_as_kubectl_takes_it(kind: WatchedKind[Any]) -> None:
+    assert kind.name in {kind.resource, f"{kind.resource}.{kind.group}"}
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_the_path_is_that_of_the_best_version(kind: WatchedKind[Any]) -> None:
+    assert kind.in_versions()[0] == kind
+    paths = [each.path for each in kind.in_versions()]
+    assert len(set(paths)) == len(paths) == max(len(kind.versions), 1)
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_only_what_berth_can_do_without_may_appear(kind: WatchedKind[Any]) -> None:
+    assert kind.is_optional or not kind.can_appear
+
+
 @pytest.mark.parametrize("kind", ROWS)
 def test_the_path_ends_with_the_resource(kind: WatchedKind[Any]) -> None:
-    assert kind.path == f"/{'apis' if kind.group else 'api'}/{kind.group_version}/{kind.name}"
+    assert kind.path == f"/{'apis' if kind.group else 'api'}/{kind.group_version}/{kind.resource}"
 
 
 @pytest.mark.parametrize("kind", ROWS)

@@ -10,7 +10,13 @@ from structlog.testing import capture_logs
 
 from scheduler.client.api import Api, Permission
 from scheduler.event_handlers.available_kinds import kinds_to_watch, served_kinds
-from scheduler.kinds import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS
+from scheduler.kinds import (
+    DEVICE_CLASSES,
+    NODES,
+    POD_GROUPS,
+    RESOURCE_CLAIMS,
+    X_POD_GROUPS,
+)
 from tests.scheduler.client.loopback import Loopback, json_answer, status_answer, transport_to
 
 if TYPE_CHECKING:
@@ -25,9 +31,17 @@ KINDS = (NODES, DEVICE_CLASSES)
 RIGHTS = tuple(Permission(verb, "deviceclasses", "resource.k8s.io") for verb in ("list", "watch"))
 
 
-def serving(*resources: str) -> Handler:
+DEVICES = "resource.k8s.io/v1"
+
+
+def serving(*resources: str, versions: Sequence[str] = (DEVICES,)) -> Handler:
+    """Return a server with these resources in each of some versions of API groups."""
+
     async def handler(request: web.Request) -> web.Response:
-        assert request.path == "/apis/resource.k8s.io/v1"
+        if request.path == "/apis":
+            listed = [{"versions": [{"groupVersion": each}]} for each in versions]
+            return json_answer({"groups": listed})
+        assert request.path.removeprefix("/apis/") in versions
         return json_answer({"resources": [{"name": each} for each in resources]})
 
     return handler
@@ -69,7 +83,7 @@ def test_what_is_served_is_watched(resources: tuple[str, ...], expected: list[st
 
 def test_a_group_that_the_cluster_does_not_have_is_no_reason_for_a_warning() -> None:
     with capture_logs() as lines:
-        assert asyncio.run(named(refusing(404), RIGHTS)) == ["nodes"]
+        assert asyncio.run(named(serving("deviceclasses", versions=()), RIGHTS)) == ["nodes"]
     assert lines == []
 
 
@@ -122,3 +136,46 @@ def test_claims_that_we_may_write_are_watched() -> None:
         "nodes",
         "resourceclaims",
     ]
+
+
+# --- kinds that can be read in several versions, and that may appear later ---------------------
+
+
+def path_of_groups(*versions: str) -> list[str]:
+    """Return the paths of the pod groups that are listed where these versions are served."""
+
+    async def asked() -> list[str]:
+        handler = serving("podgroups", "podgroups/status", versions=versions)
+        async with Loopback(handler) as server, transport_to(server.url) as transport:
+            found = await served_kinds(Api(transport), (POD_GROUPS, X_POD_GROUPS))
+            return [kind.path for kind in found]
+
+    return asyncio.run(asked())
+
+
+@pytest.mark.parametrize(
+    ("versions", "expected"),
+    [
+        pytest.param(["v1"], [], id="unknown"),
+        pytest.param(["v1", "v1alpha2"], ["v1alpha2"], id="1.36"),
+        pytest.param(["v1", "v1alpha3"], ["v1alpha3"], id="1.37-alpha"),
+        pytest.param(["v1", "v1beta1", "v1alpha3"], ["v1beta1"], id="1.37"),
+        pytest.param(["v1alpha1", "v1"], [], id="1.35"),
+    ],
+)
+def test_the_best_version_that_is_served_is_read(versions: list[str], expected: list[str]) -> None:
+    served = [f"scheduling.k8s.io/{each}" for each in versions]
+    paths = [f"/apis/scheduling.k8s.io/{each}/podgroups" for each in expected]
+    assert path_of_groups(*served) == paths
+
+
+def test_a_group_of_the_same_name_is_another_kind() -> None:
+    assert path_of_groups("scheduling.x-k8s.io/v1alpha1", "scheduling.volcano.sh/v1beta1") == [
+        "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
+    ]
+
+
+def test_what_may_appear_is_nothing_that_the_start_looks_for() -> None:
+    kinds = (NODES, X_POD_GROUPS)
+    server = serving("podgroups", versions=("scheduling.x-k8s.io/v1alpha1",))
+    assert asyncio.run(named(server, (), kinds)) == ["nodes"]

@@ -33,7 +33,7 @@ class Scene:
         self.naps = Naps()
         self.lost = LostEvents(
             fake_ports(executor=FakeExecutor(self.naps)),
-            [it.informer],
+            lambda: [it.informer],
             self.parts.handlers,
             self.parts.metrics,
             lambda: True,
@@ -257,7 +257,7 @@ class TestThePeriod:
         parts = Parts()
         return LostEvents(
             fake_ports(),
-            [],
+            list,
             parts.handlers,
             parts.metrics,
             lambda: leads,

@@ -113,6 +113,8 @@ KNOWN_BY: Mapping[str, Callable[[Known], object]] = {
     "deviceclasses": lambda known: known.devices.classes.class_of("example.com/gpu"),
     "resourceslices": lambda known: sum(map(len, known.devices.slices.view().by_pool.values())),
     "resourceclaims": lambda known: len(known.devices.claims.all()),
+    "podgroups.scheduling.k8s.io": lambda known: known.pod_groups.keys(),
+    "podgroups.scheduling.x-k8s.io": lambda known: known.pod_groups.keys(),
 }
 """By what it shows that a change was taken over; for all others by the version of the storage."""
 

@@ -4,6 +4,8 @@ import msgspec
 import pytest
 
 from cache.objects import Container, ContainerStatus, ResourceRequirements
+from cache.pod_group_objects import GROUP_LABEL, GroupKey, GroupSource
+from cache.pod_groups import GroupCounts
 from cache.pod_info import PodInfo
 from plugins.framework.cluster_events import Action
 from scheduler.event_handlers.pods_and_nodes import Land, node_update, pod_update
@@ -376,3 +378,52 @@ def resized(cpu: str):
 )
 def test_what_of_an_assigned_pod_changed(old, new, action):
     assert pod_update(old, PodInfo(new)) == action
+
+
+class TestGroups:
+    """Each change of a pod that is, or was, a member of a group is known before the queue."""
+
+    KEY = GroupKey("default", "ring", GroupSource.LABEL)
+    ROWS = (
+        pytest.param(ours(), GroupCounts(waiting=1), id="waits for us"),
+        pytest.param(FOREIGN, GroupCounts(waiting=1), id="waits for another scheduler"),
+        pytest.param(ours().gate("later"), GroupCounts(gated=1), id="has a gate"),
+        pytest.param(FOREIGN.on("n1"), GroupCounts(assigned=1), id="is on a node"),
+        pytest.param(ours().phase("Succeeded"), GroupCounts(succeeded=1), id="has succeeded"),
+        pytest.param(ours().phase("Failed"), GroupCounts(failed=1), id="has failed"),
+        pytest.param(ours().request(cpu="much"), GroupCounts(waiting=1), id="cannot be read"),
+    )
+
+    def counts(self, parts):
+        return parts.pod_groups.standing(self.KEY).counts
+
+    @pytest.mark.parametrize(("made", "counts"), ROWS)
+    def test_a_member_counts_whatever_its_state(self, parts, made, counts):
+        parts.handlers.on_pods([added(made.label(GROUP_LABEL, "ring").build())])
+        assert self.counts(parts) == counts
+
+    @pytest.mark.parametrize(("made", "counts"), ROWS)
+    def test_a_waiting_member_becomes_whatever_it_becomes(self, parts, made, counts):
+        was = ours().label(GROUP_LABEL, "ring").build()
+        parts.handlers.on_pods([added(was)])
+        parts.handlers.on_pods([changed(was, made.label(GROUP_LABEL, "ring").build())])
+        assert self.counts(parts) == counts
+
+    @pytest.mark.parametrize(("made", "counts"), ROWS)
+    def test_a_member_that_is_gone_is_forgotten(self, parts, made, counts):
+        was = made.label(GROUP_LABEL, "ring").build()
+        parts.handlers.on_pods([added(was)])
+        parts.handlers.on_pods([deleted(was)])
+        assert parts.pod_groups.keys() == ()
+
+    def test_the_group_hears_before_the_queue(self, parts):
+        heard = []
+        parts.pod_groups.subscribe(lambda key: heard.append(parts.queue.counts().active))
+        parts.handlers.on_pods([added(ours().label(GROUP_LABEL, "ring").build())])
+        assert (heard, parts.queue.counts().active) == ([0], 1)
+
+    def test_a_pod_of_no_group_is_no_news_to_groups(self, parts):
+        parts.pod_groups.subscribe(lambda key: pytest.fail(str(key)))
+        was = ours().build()
+        parts.handlers.on_pods([added(was), changed(was, ours().on("n1").build())])
+        assert parts.pod_groups.keys() == ()
