@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from tests.controlplane.binaries import find_or_build
-from tests.gangs import competing, pages
+from tests.gangs import competing, never, never_page, pages
 from tests.gangs.contenders import BERTH, NAMES
 
 if TYPE_CHECKING:
@@ -29,23 +29,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     compete.add_argument("--orders", type=int, default=contest.orders)
     compete.add_argument("--quiet", dest="quiet_s", type=float, default=contest.quiet_s)
     compete.add_argument("--deadline", dest="deadline_s", type=float, default=contest.deadline_s)
-    for each in (compete,):
+    size = never.Wait()
+    waiting = kinds.add_parser(
+        "never", help="a gang that cannot fit, on an idle and a busy cluster"
+    )
+    waiting.add_argument("--members", type=int, default=size.members)
+    waiting.add_argument("--nodes", type=int, default=size.nodes)
+    waiting.add_argument("--minutes", type=float, default=size.minutes, help="for each of 4 parts")
+    waiting.add_argument("--rate", type=int, default=size.rate, help="single pods a second")
+    for each in (compete, waiting):
         each.add_argument("--seed", type=int, default=contest.seed)
         each.add_argument("--contenders", default=",".join(NAMES), help="separated by commas")
     options = vars(parser.parse_args(arguments))
     kind = options.pop("kind")
     console = Console() if sys.stdout.isatty() else Console(width=120)
     find_or_build(["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"])
-    return {"competing": _competing}[kind](console, options)
-
-
-def _competing(console: Console, options: dict[str, object]) -> int:
     names = str(options.pop("contenders")).split(",")
+    return {"competing": _competing, "never": _never}[kind](console, names, options)
+
+
+def _competing(console: Console, names: Sequence[str], options: dict[str, object]) -> int:
     contest = competing.Contest(**options)  # type: ignore[arg-type]
     result = competing.compete(contest, names, console.print)
     console.print(pages.page_of_contest(result))
     ours = [rest for rest in result.rests if rest.name == BERTH]
     return int(any(pages.problems(result, rest) for rest in ours))
+
+
+def _never(console: Console, names: Sequence[str], options: dict[str, object]) -> int:
+    size = never.Wait(**options)  # type: ignore[arg-type]
+    waited = never.wait(size, names, console.print)
+    console.print(never_page.page(size, waited))
+    return int(any(never_page.problems(each) for each in waited if each.name == BERTH))
 
 
 if __name__ == "__main__":
