@@ -9,10 +9,20 @@ import msgspec
 from cache.objects import Pod
 from cache.pod_group_objects import GROUP_LABEL, GroupKey, GroupSource, PodGroup, XPodGroup
 from cache.pod_groups import PodGroups
+from scheduler.kinds import ResourceKind
 
 NAMESPACE = "ns"
 X_KEY = GroupKey(NAMESPACE, "gang", GroupSource.LABEL)
 KEY = GroupKey(NAMESPACE, "gang", GroupSource.FIELD)
+
+KINDS: dict[GroupSource, ResourceKind[Any]] = {
+    GroupSource.FIELD: ResourceKind(
+        "podgroups.scheduling.k8s.io", "/apis/scheduling.k8s.io/v1alpha2/podgroups", PodGroup
+    ),
+    GroupSource.LABEL: ResourceKind(
+        "podgroups.scheduling.x-k8s.io", "/apis/scheduling.x-k8s.io/v1alpha1/podgroups", XPodGroup
+    ),
+}
 
 
 def member(
@@ -47,39 +57,43 @@ def member(
     )
 
 
-def x_group(
+def raw_x_group(
     minimum: int | None = 3,
     *,
     key: GroupKey = X_KEY,
     annotations: dict[str, str] | None = None,
     **status: Any,
-) -> XPodGroup:
-    """Return a PodGroup of ``scheduling.x-k8s.io`` that shows this status."""
-    return msgspec.convert(
-        {
-            "metadata": _metadata(key, annotations),
-            "spec": {} if minimum is None else {"minMember": minimum},
-            "status": status,
-        },
-        XPodGroup,
-    )
+) -> dict[str, Any]:
+    """Return a PodGroup of ``scheduling.x-k8s.io`` that shows this status, as JSON."""
+    return {
+        "metadata": _metadata(key, annotations),
+        "spec": {} if minimum is None else {"minMember": minimum},
+        "status": status,
+    }
 
 
-def group(
+def raw_group(
     minimum: int = 3,
     *conditions: dict[str, Any],
     key: GroupKey = KEY,
     annotations: dict[str, str] | None = None,
-) -> PodGroup:
-    """Return a PodGroup of ``scheduling.k8s.io`` that shows these conditions."""
-    return msgspec.convert(
-        {
-            "metadata": _metadata(key, annotations),
-            "spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}},
-            "status": {"conditions": conditions},
-        },
-        PodGroup,
-    )
+) -> dict[str, Any]:
+    """Return a PodGroup of ``scheduling.k8s.io`` that shows these conditions, as JSON."""
+    return {
+        "metadata": _metadata(key, annotations),
+        "spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}},
+        "status": {"conditions": list(conditions)} if conditions else {},
+    }
+
+
+def x_group(minimum: int | None = 3, **more: Any) -> XPodGroup:
+    """Return a PodGroup of ``scheduling.x-k8s.io``, as :func:`raw_x_group`."""
+    return msgspec.convert(raw_x_group(minimum, **more), XPodGroup)
+
+
+def group(minimum: int = 3, *conditions: dict[str, Any], **more: Any) -> PodGroup:
+    """Return a PodGroup of ``scheduling.k8s.io``, as :func:`raw_group`."""
+    return msgspec.convert(raw_group(minimum, *conditions, **more), PodGroup)
 
 
 def _metadata(key: GroupKey, annotations: dict[str, str] | None) -> dict[str, Any]:

@@ -195,12 +195,20 @@ class FakeObjectApi:
 
 
 def _without_directives(raw: Any, patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a merge patch that does what a strategic one does: delete items of lists by UID."""
+    """Return a merge patch that does what a strategic one does.
+
+    Items of lists are deleted by UID, and conditions are merged by type.
+    """
     plain: dict[str, Any] = {}
     for key, value in patch.items():
         held = raw.get(key) if isinstance(raw, dict) else None
         if isinstance(value, dict):
             plain[key] = _without_directives(held or {}, value)
+        elif isinstance(value, list) and all("type" in item for item in value):
+            by_type = {item["type"]: item for item in held or ()}
+            for item in value:
+                by_type[item["type"]] = {**by_type.get(item["type"], {}), **item}
+            plain[key] = list(by_type.values())
         elif isinstance(value, list):
             gone = {item["uid"] for item in value if item.get("$patch") == "delete"}
             plain[key] = [item for item in held or () if item["uid"] not in gone] or None
