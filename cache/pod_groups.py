@@ -312,6 +312,11 @@ class PodGroups:
         with self._lock:
             return tuple(self._groups)
 
+    @property
+    def has_any(self) -> bool:
+        """Whether any group has an object or a member."""
+        return bool(self._groups)
+
     def subscribe(self, listener: Callable[[GroupKey], object]) -> None:
         """Call ``listener`` with the key of each group whose rules or members have changed."""
         with self._lock:

@@ -10,6 +10,7 @@ DryRunPreemption).
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,6 +19,9 @@ from plugins.default_preemption.choice import Candidate, pick_node
 from plugins.default_preemption.dry_run import NO_VICTIMS, select_victims
 from plugins.default_preemption.dry_run_memory import NOBODY, DryRunMemory, Outcomes
 from plugins.default_preemption.emptied_nodes import LOWEST_PRIORITY, EmptiedNodes
+from plugins.default_preemption.gang_dry_run import GangDryRun
+from plugins.default_preemption.gangs import Gangs
+from plugins.default_preemption.importance import own_priority
 from plugins.framework.status import Status
 
 if TYPE_CHECKING:
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from plugins.default_preemption.dry_run_memory import Crowd, Outcome
+    from plugins.default_preemption.gangs import Stakes
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.handle import Handle, LoneVerdicts
     from plugins.framework.results import BoolArray, RowArray
@@ -150,6 +155,7 @@ class CandidateSearch:
         self._memory = DryRunMemory()
         self._emptied: OrderedDict[int, EmptiedNodes] = OrderedDict()
         self._start = 0
+        self.gangs = Gangs(lambda: handle.pod_groups, handle.preemption.leaving)
 
     def find(
         self,
@@ -179,6 +185,7 @@ class CandidateSearch:
         """
         found = Findings(nodes)
         columns = nodes.columns
+        self.gangs.begin(columns)
         has_lower = columns.derived(LOWEST_PRIORITY)[rows] < info.priority
         found.refuse(NO_VICTIMS, len(rows) - int(np.count_nonzero(has_lower)))
         rows = rows[has_lower]
@@ -188,7 +195,7 @@ class CandidateSearch:
         crowds = self._crowds(info, nodes)
         settled, lone_state, outcomes = self._settle(state, info, nodes, rows, crowds)
         if outcomes is not None:
-            known = settled[rows] & outcomes.known(rows, crowds)
+            known = settled[rows] & outcomes.known(rows, crowds, self.gangs)
             found.recall(outcomes, rows[known])
             rows = rows[~known]
         if not len(rows):
@@ -204,17 +211,12 @@ class CandidateSearch:
             row = int(rows[at])
             node_info, crowd = columns.node_infos[row], crowds.get(row, NOBODY)
             is_settled = bool(settled[row])
-            outcome = self._try(
-                lone_state if is_settled else state,
-                info,
-                node_info,
-                emptied,
-                crowd,
-                fits_emptied=is_settled and row not in crowds,
+            outcome, stakes = self._try(
+                lone_state if is_settled else state, info, nodes, row, emptied, crowd, is_settled
             )
             found.add(node_info.name, outcome)
             if outcomes is not None and is_settled:
-                outcomes.put(row, crowd, outcome)
+                outcomes.put(row, crowd, outcome, stakes)
             runs += 1 + len(node_info.pods) - len(emptied.pods)
         return found
 
@@ -288,24 +290,31 @@ class CandidateSearch:
         self,
         state: CycleState,
         info: PodInfo,
-        node_info: NodeInfo,
+        nodes: NodesView,
+        row: int,
         emptied: NodeInfo,
         crowd: Crowd,
-        *,
-        fits_emptied: bool,
-    ) -> Outcome:
-        outcome = select_victims(
-            self._handle.what_if,
-            self._handle.disruption_budgets,
-            state,
-            info,
-            node_info,
-            emptied,
-            fits_emptied=fits_emptied,
-        )
-        if isinstance(outcome, Status):
-            return outcome
-        return Candidate.of(outcome, sum(each.priority < info.priority for each in crowd))
+        is_settled: bool,
+    ) -> tuple[Outcome, Stakes]:
+        """Return the result of a dry run, and the groups that it depends on."""
+        what_if, budgets = self._handle.what_if, self._handle.disruption_budgets
+        node_info = nodes.columns.node_infos[row]
+        stakes = self.gangs.stakes(node_info.pods.values(), info.priority)
+        displaced = sum(each.priority < info.priority for each in crowd)
+        if any(gang is not None for _, gang in stakes):
+            node_of = None if is_settled else partial(_node_of, nodes.columns)
+            dry_run = GangDryRun(what_if, budgets, self.gangs, node_of)
+            victims = dry_run.select_victims(state, info, node_info)
+            priority_of = self.gangs.priority_of
+        else:
+            fits = is_settled and not crowd
+            victims = select_victims(
+                what_if, budgets, state, info, node_info, emptied, fits_emptied=fits
+            )
+            priority_of = own_priority
+        if isinstance(victims, Status):
+            return victims, stakes
+        return Candidate.of(victims, displaced, priority_of), stakes
 
     def _emptied_below(self, priority: int) -> EmptiedNodes:
         emptied = self._emptied.get(priority)
@@ -315,3 +324,8 @@ class CandidateSearch:
                 self._emptied.popitem(last=False)
         self._emptied.move_to_end(priority)
         return emptied
+
+
+def _node_of(columns: Columns, info: PodInfo) -> NodeInfo | None:
+    row = columns.row_of.get(info.node_name)
+    return None if row is None else columns.node_infos[row]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from plugins.default_preemption.importance import earliest_start_s
+from plugins.default_preemption.importance import own_priority, start_time_s
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from cache.pod_info import PodInfo
     from plugins.framework.victims import Victims
 
 _LIFT: Final = 2**31
@@ -47,15 +48,26 @@ class Harm(NamedTuple):
     displaced_nominees: int
 
     @classmethod
-    def of(cls, victims: Victims, displaced_nominees: int = 0) -> Harm:
-        """Return the harm of evicting the victims of one node."""
+    def of(
+        cls,
+        victims: Victims,
+        displaced_nominees: int = 0,
+        priority_of: Callable[[PodInfo], int] = own_priority,
+    ) -> Harm:
+        """Return the harm of evicting some victims."""
         pods = victims.pods
+        priorities = [priority_of(info) for info in pods]
+        highest = max(priorities)
         return cls(
             victims.pdb_violations,
-            pods[0].priority,
-            sum(info.priority for info in pods) + _LIFT * len(pods),
+            priorities[0],
+            sum(priorities) + _LIFT * len(pods),
             len(pods),
-            -earliest_start_s(victims),
+            -min(
+                start_time_s(info.pod)
+                for info, priority in zip(pods, priorities, strict=True)
+                if priority == highest
+            ),
             displaced_nominees,
         )
 
@@ -67,9 +79,14 @@ class Candidate(NamedTuple):
     harm: Harm
 
     @classmethod
-    def of(cls, victims: Victims, displaced_nominees: int = 0) -> Candidate:
+    def of(
+        cls,
+        victims: Victims,
+        displaced_nominees: int = 0,
+        priority_of: Callable[[PodInfo], int] = own_priority,
+    ) -> Candidate:
         """Return the candidate with these victims."""
-        return cls(victims, Harm.of(victims, displaced_nominees))
+        return cls(victims, Harm.of(victims, displaced_nominees, priority_of))
 
 
 def pick_node(candidates: Mapping[str, Candidate]) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cache.columns import Columns
     from cache.objects import Pod
     from cache.pod_info import PodInfo
+    from plugins.default_preemption.gangs import Gangs, Stakes
     from plugins.framework.results import BoolArray, RowArray
 
 _RUNGS: Final = len(Harm._fields)
@@ -60,8 +61,9 @@ class Outcomes:
     """
 
     def __init__(self) -> None:
-        self._nodes = NodeMemory[tuple[Crowd, Outcome]]()
+        self._nodes = NodeMemory["tuple[Crowd, Outcome, Stakes]"]()
         self._crowded: set[int] = set()
+        self._stakes: dict[int, Stakes] = {}
         self._is_candidate: BoolArray = np.empty(0, dtype=np.bool_)
         self._harm: npt.NDArray[np.float64] = np.empty((_RUNGS, 0), dtype=np.float64)
 
@@ -70,6 +72,7 @@ class Outcomes:
         if not self._nodes.follow(columns):
             return
         self._crowded.clear()
+        self._stakes.clear()
         values = self._nodes.values
         self._is_candidate = np.zeros(len(values), dtype=np.bool_)
         self._harm = np.zeros((_RUNGS, len(values)), dtype=np.float64)
@@ -77,24 +80,38 @@ class Outcomes:
             if value is not None:
                 self._note(row, *value)
 
-    def put(self, row: int, crowd: Crowd, outcome: Outcome) -> None:
-        """Store the result of a dry run, and the pods that were nominated for the node then."""
-        self._nodes.put(row, (crowd, outcome))
-        self._crowded.discard(row)
-        self._note(row, crowd, outcome)
+    def put(self, row: int, crowd: Crowd, outcome: Outcome, stakes: Stakes = ()) -> None:
+        """Store the result of a dry run, and what it depended on besides the node.
 
-    def _note(self, row: int, crowd: Crowd, outcome: Outcome) -> None:
+        Parameters
+        ----------
+        crowd
+            The pods that were nominated for the node.
+        stakes
+            The groups that have members among the pods of the node.
+        """
+        self._nodes.put(row, (crowd, outcome, stakes))
+        self._crowded.discard(row)
+        self._stakes.pop(row, None)
+        self._note(row, crowd, outcome, stakes)
+
+    def _note(self, row: int, crowd: Crowd, outcome: Outcome, stakes: Stakes) -> None:
         if crowd:
             self._crowded.add(row)
+        if stakes:
+            self._stakes[row] = stakes
         is_candidate = isinstance(outcome, Candidate)
         self._is_candidate[row] = is_candidate
         if isinstance(outcome, Candidate):
             self._harm[:, row] = outcome.harm
 
-    def known(self, rows: RowArray, crowds: Mapping[int, Crowd]) -> BoolArray:
+    def known(
+        self, rows: RowArray, crowds: Mapping[int, Crowd], gangs: Gangs | None = None
+    ) -> BoolArray:
         """Return bool (n,): whether the result of each row is known and still valid.
 
-        *Cost*: a pass over a column, and one check for each node that has nominated pods.
+        *Cost*: a pass over a column, and one check for each node that has nominated pods, or
+        members of groups.
         """
         known = self._nodes.known(rows)
         changed = [
@@ -102,6 +119,10 @@ class Outcomes:
             for row in self._crowded.union(crowds)
             if (value := self._nodes.values[row]) is None or value[0] != crowds.get(row, NOBODY)
         ]
+        if self._stakes and gangs is not None:
+            changed += [
+                row for row, stakes in self._stakes.items() if not gangs.are_current(stakes)
+            ]
         if changed:
             known &= ~np.isin(rows, changed)
         return known

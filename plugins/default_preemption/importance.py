@@ -15,7 +15,6 @@ from cache.ages import AGES
 if TYPE_CHECKING:
     from cache.objects import Pod
     from cache.pod_info import PodInfo
-    from plugins.framework.victims import Victims
 
 MAX_TIMES: Final = 8192
 """The cache of parsed times: 2 MiB. Every second adds a new time."""
@@ -57,7 +56,6 @@ def importance(info: PodInfo) -> tuple[int, float]:
     return -info.priority, start_time_s(info.pod)
 
 
-def earliest_start_s(victims: Victims) -> float:
-    """Return the earliest start time of the victims with the highest priority."""
-    highest = max(info.priority for info in victims.pods)
-    return min(start_time_s(info.pod) for info in victims.pods if info.priority == highest)
+def own_priority(info: PodInfo) -> int:
+    """Return the priority of a pod itself."""
+    return info.priority

@@ -22,11 +22,13 @@ from plugins.default_preemption.candidates import CandidateSearch
 from plugins.default_preemption.choice import Candidate, pick_node
 from plugins.default_preemption.dry_run import DryRunError
 from plugins.default_preemption.eligibility import VICTIMS_ARE_LEAVING, eligibility
+from plugins.default_preemption.gang_dry_run import victims_of
 from plugins.framework.args import ArgsError, PluginArgs
 from plugins.framework.cluster_events import Action, EventRegistration, Resource
 from plugins.framework.interfaces import PostFilterPlugin, PreEnqueuePlugin
 from plugins.framework.queueing_hints import for_everybody
 from plugins.framework.status import SUCCESS, Code, Status, failure, unresolvable, unschedulable
+from plugins.framework.victims import Victims
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -167,7 +169,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     def _ask_extenders(
         self, info: PodInfo, nodes: NodesView, candidates: Mapping[str, Candidate], chosen: str
     ) -> tuple[str | None, Status]:
-        victims = {name: each.victims for name, each in candidates.items()}
+        victims = {name: _on_node(name, each.victims) for name, each in candidates.items()}
         infos, row_of = nodes.columns.node_infos, nodes.columns.row_of
         node_infos = {name: infos[row_of[name]] for name in victims}
         try:
@@ -177,12 +179,29 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         if not left:
             return None, unschedulable("no candidate node for preemption")
         if left is not victims:
-            candidates = {
-                name: Candidate.of(each, candidates[name].harm.displaced_nominees)
+            completed = (
+                (name, self._completed(info, each, candidates[name].harm.displaced_nominees))
                 for name, each in left.items()
-            }
+            )
+            candidates = {name: each for name, each in completed if each is not None}
+            if not candidates:
+                return None, unschedulable("no candidate node for preemption")
             chosen = pick_node(candidates)
         return self._start(info, chosen, candidates[chosen])
+
+    def _completed(self, info: PodInfo, victims: Victims, displaced: int) -> Candidate | None:
+        """Return a candidate of an extender with all that gangs lose by it.
+
+        None when a gang would lose a pod that is not less important than the preemptor.
+        """
+        gangs, budgets = self.candidate_search.gangs, self.handle.disruption_budgets
+        if gangs.may_exist:
+            lost = gangs.with_all_lost(victims.pods)
+            if any(gangs.priority_of(each) >= info.priority for each in lost[len(victims.pods) :]):
+                return None
+            known = victims.pdb_violations if len(lost) == len(victims.pods) else None
+            victims = victims_of(lost, gangs, budgets, known)
+        return Candidate.of(victims, displaced, gangs.priority_of)
 
     def _start(self, info: PodInfo, chosen: str, candidate: Candidate) -> tuple[str | None, Status]:
         status = self.handle.preemption.start(info, chosen, candidate.victims, self.name)
@@ -243,3 +262,11 @@ def _errors_of(found: Findings) -> str:
     errors = (status.reasons for status in found.refusals() if status.code is Code.ERROR)
     distinct = list(dict.fromkeys(chain.from_iterable(errors)))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]" if distinct else ""
+
+
+def _on_node(name: str, victims: Victims) -> Victims:
+    """Return the victims on the node itself: an extender is asked about these only."""
+    if not victims.gangs:
+        return victims
+    pods = tuple(info for info in victims.pods if info.node_name == name)
+    return Victims(pods, victims.pdb_violations)

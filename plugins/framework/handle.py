@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from cache.columns import NodesView
     from cache.device_objects import AllocationResult, ResourceClaim
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cache.namespaces import Namespaces
     from cache.node_info import NodeInfo
     from cache.objects import Node, Pod, PodExtendedResourceClaimStatus
+    from cache.pod_groups import PodGroups
     from cache.pod_info import PodInfo
     from cache.storage import Storage
     from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
@@ -96,6 +97,10 @@ class WhatIf(Protocol):
 
 class Preemption(Protocol):
     """Carries preemptions out. Scheduling thread, but for :meth:`is_running`: any."""
+
+    def leaving(self) -> Collection[str]:
+        """Return the UIDs of chosen victims that no watch has shown to be leaving yet."""
+        ...
 
     def is_running(self, uid: str) -> bool:
         """Return whether victims are being evicted for the pod with this UID."""
@@ -271,6 +276,10 @@ class Services(Protocol):
     @property
     def disruption_budgets(self) -> DisruptionBudgets:
         """The PodDisruptionBudgets."""
+
+    @property
+    def pod_groups(self) -> PodGroups:
+        """The groups of pods."""
 
     @property
     def node_metrics(self) -> NodeMetrics:

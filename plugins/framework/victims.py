@@ -1,4 +1,4 @@
-"""The pods that preemption would remove from one node."""
+"""The pods that preemption would remove for a pod to fit on a node."""
 
 from __future__ import annotations
 
@@ -6,19 +6,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cache.pod_group_objects import GroupKey
     from cache.pod_info import PodInfo
 
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """The pods to remove from a node to free resources for a pod.
+    """The pods to remove to free resources for a pod on a node.
 
     Parameters
     ----------
     pods
-        At least one; the most important first: by priority, then the one that ran longest.
+        At least one; the most important first: by priority, then the one that ran longest. Members
+        of gangs that are evicted whole may be on other nodes.
     pdb_violations
         The number of evictions that violate a PodDisruptionBudget.
+    gangs
+        The gangs that are evicted whole.
+    gang_members
+        How many of the pods are members of gangs.
 
     Notes
     -----
@@ -27,3 +33,5 @@ class Victims:
 
     pods: tuple[PodInfo, ...]
     pdb_violations: int = 0
+    gangs: frozenset[GroupKey] = frozenset()
+    gang_members: int = 0

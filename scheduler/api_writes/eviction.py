@@ -79,7 +79,7 @@ class Evictor:
 
     Notes
     -----
-    *Concurrency*: :meth:`is_leaving` from any thread, the rest on the I/O loop.
+    *Concurrency*: :meth:`is_leaving` and :meth:`leaving` from any thread, the rest on the I/O loop.
     """
 
     def __init__(
@@ -105,6 +105,10 @@ class Evictor:
         if live is None or live.metadata.uid != info.uid:
             return True
         return live.metadata.deletion_timestamp is not None or info.uid in self._deleted
+
+    def leaving(self) -> tuple[str, ...]:
+        """Return the UIDs of pods whose DELETE was accepted; some of them may be gone by now."""
+        return tuple(self._deleted)
 
     async def evict(
         self, victim: PodInfo, plugin: str, message: str, is_wanted: Callable[[], bool]

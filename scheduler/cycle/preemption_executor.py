@@ -15,43 +15,91 @@ Otherwise the only remaining event could arrive while the pod is still kept out.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from cache.pod_group_objects import group_key
 from plugins.framework.status import SUCCESS, Status
 from scheduler.api_writes.eviction import Evicted
 from scheduler.process.loop_inbox import LoopInbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from cache.node_info import NodeInfo
     from cache.objects import Pod
+    from cache.pod_group_objects import GroupKey
     from cache.pod_info import PodInfo
     from plugins.framework.victims import Victims
     from scheduler.api_writes.eviction import Evictor
     from scheduler.cycle.reports import Reports
+    from scheduler.pod_groups.preemption import GroupVictims
     from scheduler.queueing import SchedulingQueue
 
 MAX_EVICTIONS: Final = 32
 """Evictions under way at one time, each with a request or two: binds must not stand behind them.
 kube-scheduler has 16 for each preemption and no bound over all."""
 
+MAX_NAMED: Final = 32
+"""Victims that a line of the log names."""
+
 log = structlog.get_logger(__name__)
+
+
+_CLUSTER: Final = "cluster"
+"""What kube-scheduler names as the node of victims of a group."""
 
 
 @dataclass(slots=True, eq=False)
 class Preemption:
-    """One preemptor, and the victims that have to be evicted for it."""
+    """One preemptor, and the victims that have to be evicted for it.
 
-    info: PodInfo
+    Parameters
+    ----------
+    preemptor
+        The UID of a pod, or the key of a group.
+    uid
+        Of the pod, or of the group's object.
+    waiting
+        The pod, or the members of the group, that wait for the victims' resources.
+    node_name
+        The node of the preemption, for messages.
+    victims
+        Those to evict.
+    gangs
+        The gangs that are evicted whole.
+    plugin
+        In whose name.
+    """
+
+    preemptor: str | GroupKey
+    uid: str
+    waiting: Sequence[PodInfo]
     node_name: str
     victims: Sequence[PodInfo]
+    gangs: frozenset[GroupKey]
     plugin: str
     last: PodInfo | None = None
     """The last victim, once all others are evicted."""
+    begun: set[GroupKey] = field(default_factory=set)
+    """The gangs of which a member was evicted: the others have to follow."""
+
+    @property
+    def kind(self) -> str:
+        """The preemptor's kind, as kube-scheduler names it."""
+        return "pod" if isinstance(self.preemptor, str) else "podgroup"
+
+    @property
+    def name(self) -> str:
+        """The preemptor's ``namespace/name``."""
+        return self.waiting[0].key if isinstance(self.preemptor, str) else str(self.preemptor)
+
+    def gang_of(self, victim: PodInfo) -> GroupKey | None:
+        """Return the gang that a victim is evicted with, or None."""
+        key = group_key(victim.pod) if self.gangs else None
+        return key if key in self.gangs else None
 
 
 class PreemptionExecutor:
@@ -91,16 +139,16 @@ class PreemptionExecutor:
         self._recorder = reports.events
         self._metrics = reports.metrics
         self._clock = clock
-        self._running: dict[str, Preemption] = {}
+        self._running: dict[str | GroupKey, Preemption] = {}
         self._inbox: LoopInbox[Preemption] = LoopInbox(loop, self._receive)
         self._slots = asyncio.Semaphore(MAX_EVICTIONS)
         self._tasks: set[asyncio.Task[None]] = set()
 
     # --- what plugins ask ---------------------------------------------------------------------
 
-    def is_running(self, uid: str) -> bool:
-        """Return whether victims are being evicted for the pod with this UID."""
-        preemption = self._running.get(uid)
+    def is_running(self, preemptor: str | GroupKey) -> bool:
+        """Return whether victims are being evicted for the pod with a UID, or for a group."""
+        preemption = self._running.get(preemptor)
         if preemption is None:
             return False
         last = preemption.last
@@ -114,6 +162,11 @@ class PreemptionExecutor:
         live = self._live_pod(info.namespace, info.name)
         return live if live is not None and live.metadata.uid == info.uid else None
 
+    def leaving(self) -> Collection[str]:
+        """Return the UIDs of chosen victims that no watch has shown to be leaving yet."""
+        under_way = [each.uid for one in list(self._running.values()) for each in one.victims]
+        return (*under_way, *self._evictor.leaving())
+
     def start(self, info: PodInfo, node_name: str, victims: Victims, plugin: str) -> Status:
         """Begin to evict victims for a pod; does not wait.
 
@@ -124,21 +177,43 @@ class PreemptionExecutor:
         # Differs: kube-scheduler leaves them their nomination when all victims are on their way
         out already; they wait there in vain then, until something else wakes them.
         """
-        staying = [each for each in victims.pods if not self._evictor.is_leaving(each)]
-        if staying:
-            self._metrics.preemption(len(victims.pods))
-            preemption = Preemption(info, node_name, staying, plugin)
-            self._running[info.uid] = preemption
-            self._inbox.put(preemption)
+        preemption = Preemption(
+            info.uid, info.uid, (info,), node_name, victims.pods, victims.gangs, plugin
+        )
+        self._begin(preemption, victims.gang_members)
         self._send_lower_away(info, node_name)
+        return SUCCESS
+
+    def start_group(self, key: GroupKey, uid: str, victims: GroupVictims) -> Status:
+        """Begin to evict all victims of a group; does not wait.
+
+        The members are nominated by the caller. As :meth:`start` otherwise.
+        """
+        waiting = tuple(info for info, _ in victims.members)
+        preemption = Preemption(
+            key, uid, waiting, _CLUSTER, victims.pods, victims.gangs, victims.plugin
+        )
+        self._begin(preemption, victims.gang_members)
+        for info, node_name in victims.members:
+            self._send_lower_away(info, node_name, victims.priority)
+        return SUCCESS
+
+    def _begin(self, preemption: Preemption, gang_members: int) -> None:
+        victims = preemption.victims
+        preemption.victims = [each for each in victims if not self._evictor.is_leaving(each)]
+        if preemption.victims:
+            self._metrics.preemption(len(victims))
+            self._metrics.gang_victims(gang_members)
+            self._running[preemption.preemptor] = preemption
+            self._inbox.put(preemption)
         log.info(
             "preempting",
-            pod=info.key,
-            node=node_name,
-            victims=[each.key for each in victims.pods],
-            to_evict=len(staying),
+            **{preemption.kind: preemption.name},
+            node=preemption.node_name,
+            victims=[each.key for each in victims[:MAX_NAMED]],
+            num_victims=len(victims),
+            to_evict=len(preemption.victims),
         )
-        return SUCCESS
 
     asks_extenders: Final = False
     """Extenders are a profile's, see :class:`scheduler.runtime.plugin_handle.ProfileHandle`."""
@@ -149,12 +224,13 @@ class PreemptionExecutor:
         """Return all candidates."""
         return candidates
 
-    def _send_lower_away(self, info: PodInfo, node_name: str) -> None:
+    def _send_lower_away(self, info: PodInfo, node_name: str, priority: int | None = None) -> None:
+        priority = info.priority if priority is None else priority
         nominator = self._queue.nominator
         lower = [
             each
             for each in nominator.nominated_pods_for_node(node_name)
-            if each.priority < info.priority
+            if each.priority < priority
         ]
         for each in lower:
             nominator.delete(each.uid)
@@ -179,12 +255,19 @@ class PreemptionExecutor:
         task.add_done_callback(self._tasks.discard)
 
     async def _run(self, preemption: Preemption) -> None:
-        info, started_s = preemption.info, self._clock()
+        started_s = self._clock()
         failure: BaseException | None = None
         last = Evicted.GONE
         try:
-            others = [self._evict(preemption, each) for each in preemption.victims[:-1]]
-            outcomes = await asyncio.gather(*others, return_exceptions=True)
+            others = preemption.victims[:-1]
+            outcomes = await self._evict_all(preemption, others)
+            # Spared while the first of their gang were on their way out.
+            spared = [
+                each
+                for each, outcome in zip(others, outcomes, strict=True)
+                if outcome is Evicted.SPARED and preemption.gang_of(each) in preemption.begun
+            ]
+            outcomes += await self._evict_all(preemption, spared)
             failure = next((each for each in outcomes if isinstance(each, BaseException)), None)
             if failure is None:
                 preemption.last = preemption.victims[-1]
@@ -192,8 +275,8 @@ class PreemptionExecutor:
         except Exception as error:  # noqa: BLE001 - whatever it is, the preemptor must not wait
             failure = error
         finally:
-            if self._running.get(info.uid) is preemption:
-                del self._running[info.uid]
+            if self._running.get(preemption.preemptor) is preemption:
+                del self._running[preemption.preemptor]
         result = "success" if failure is None else "error"
         self._metrics.preempted(result, self._clock() - started_s)
         if failure is not None:
@@ -201,29 +284,55 @@ class PreemptionExecutor:
         elif last is not Evicted.DELETED:
             # No event of a pod that we deleted is left to come: what there was may have come while
             # the pod was kept out.
-            self._queue.activate([info.uid])
+            self._queue.activate([info.uid for info in preemption.waiting])
+
+    async def _evict_all(
+        self, preemption: Preemption, victims: Sequence[PodInfo]
+    ) -> list[Evicted | BaseException]:
+        evictions = [self._evict(preemption, each) for each in victims]
+        return await asyncio.gather(*evictions, return_exceptions=True)
 
     async def _evict(self, preemption: Preemption, victim: PodInfo) -> Evicted:
-        info, node_name = preemption.info, preemption.node_name
-        scheduler = info.pod.spec.scheduler_name
-        message = f"{scheduler}: preempting to accommodate a higher priority pod"
+        scheduler = preemption.waiting[0].pod.spec.scheduler_name
+        kind = preemption.kind
+        message = f"{scheduler}: preempting to accommodate a higher priority {kind}"
+        gang = preemption.gang_of(victim)
         async with self._slots:
             outcome = await self._evictor.evict(
-                victim, preemption.plugin, message, lambda: self._still_waits(info)
+                victim, preemption.plugin, message, lambda: self._is_wanted(preemption, gang)
             )
+        who = {kind: preemption.name}
         if outcome in (Evicted.GONE, Evicted.SPARED):
-            log.debug("victim was not evicted", pod=info.key, victim=victim.key, why=outcome.value)
+            log.debug("victim was not evicted", **who, victim=victim.key, why=outcome.value)
             return outcome
-        note = f"Preempted by pod {info.uid} on node {node_name}"
+        if gang is not None:
+            preemption.begun.add(gang)
+        note = f"Preempted by {kind} {preemption.uid} on node {preemption.node_name}"
         if outcome is Evicted.SENT_BACK:
             note += " (before it was bound)"
         self._recorder.event(
-            victim.pod, "Normal", "Preempted", "Preempting", note, related=info.pod
+            victim.pod,
+            "Normal",
+            "Preempted",
+            "Preempting",
+            note,
+            related=preemption.waiting[0].pod,
         )
         log.info(
-            "pod preempted", pod=info.key, node=node_name, victim=victim.key, how=outcome.value
+            "pod preempted",
+            **who,
+            node=preemption.node_name,
+            victim=victim.key,
+            how=outcome.value,
         )
         return outcome
+
+    def _is_wanted(self, preemption: Preemption, gang: GroupKey | None) -> bool:
+        """Return whether a victim is still to be evicted.
+
+        A gang of which members are gone is not left behind below its minimum.
+        """
+        return gang in preemption.begun or any(map(self._still_waits, preemption.waiting))
 
     def _still_waits(self, info: PodInfo) -> bool:
         """Return whether a preemptor still needs its victims' resources.
@@ -240,10 +349,15 @@ class PreemptionExecutor:
 
         # Differs: kube-scheduler leaves the nomination; here it ends, because no victim leaves.
         """
-        info = preemption.info
-        log.error("preemption failed", pod=info.key, node=preemption.node_name, error=str(failure))
-        self._queue.nominator.delete(info.uid)
-        live = self._live(info)
-        if live is not None and not live.spec.node_name:
-            self._status_writer.nominate(live, "")
-        self._queue.activate([info.uid])
+        log.error(
+            "preemption failed",
+            **{preemption.kind: preemption.name},
+            node=preemption.node_name,
+            error=str(failure),
+        )
+        for info in preemption.waiting:
+            self._queue.nominator.delete(info.uid)
+            live = self._live(info)
+            if live is not None and not live.spec.node_name:
+                self._status_writer.nominate(live, "")
+        self._queue.activate([info.uid for info in preemption.waiting])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cache.pod_info import PodInfo
     from plugins.default_preemption import Candidate
     from scheduler.explain.explanation import RoomToMake
 
@@ -38,7 +39,7 @@ def preemption_lines(room: RoomToMake) -> Iterator[str]:
     yield _headline(room)
     width = max(len(name) for name, _ in shown)
     for name, candidate in shown:
-        yield f"  {name:{width}}  {_who(candidate)}"
+        yield f"  {name:{width}}  {_who(name, candidate)}"
     left = len(room.candidates) - len(shown)
     if left:
         yield f"  and {left} more nodes"
@@ -53,12 +54,20 @@ def _headline(room: RoomToMake) -> str:
     return f"If {whom} went, it could run on {nodes} nodes; chosen is {room.chosen} ({why}):"
 
 
-def _who(candidate: Candidate) -> str:
+def _who(node_name: str, candidate: Candidate) -> str:
     victims = candidate.victims
-    named = [f"{info.key} (priority {info.priority})" for info in victims.pods[:MAX_VICTIMS]]
+    named = [
+        f"{info.key} (priority {info.priority}{_elsewhere(node_name, info)})"
+        for info in victims.pods[:MAX_VICTIMS]
+    ]
     left = len(victims.pods) - len(named)
     text = ", ".join(named) + (f" and {left} more" if left else "")
     broken = victims.pdb_violations
     if broken:
         text += f"; {broken} against a PodDisruptionBudget"
     return text
+
+
+def _elsewhere(node_name: str, info: PodInfo) -> str:
+    """Return the node of a member of a gang that is on another node than the preemptor."""
+    return "" if info.node_name in ("", node_name) else f", on {info.node_name}"

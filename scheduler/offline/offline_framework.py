@@ -13,7 +13,7 @@ from scheduler.runtime.nominated_nodes import NominatedNodes
 from scheduler.runtime.profile_builder import build_framework
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from cache.device_objects import AllocationResult, ResourceClaim
     from cache.node_info import NodeInfo
@@ -41,6 +41,10 @@ class NoPreemption:
     def is_running(self, uid: str) -> bool:
         """Return False: no preemption runs offline."""
         return False
+
+    def leaving(self) -> Collection[str]:
+        """Return nothing: no preemption runs offline."""
+        return ()
 
     def start(self, info: PodInfo, node_name: str, victims: Victims, plugin: str) -> Status:
         """Return an error: no pod is evicted offline."""
@@ -148,6 +152,7 @@ class OfflineServices:
         self.claim_writer = NoClaimWriter()
         self.device_reports = NoDeviceReports()
         self.disruption_budgets = known.disruption_budgets
+        self.pod_groups = known.pod_groups
         self.preemption: Preemption = NoPreemption()
         self.node_metrics: NodeMetrics = NoMetrics()
 

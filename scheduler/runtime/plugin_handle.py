@@ -102,6 +102,7 @@ class PluginServices:
         self.namespaces = known.namespaces
         self.workloads = known.workloads
         self.disruption_budgets = known.disruption_budgets
+        self.pod_groups = known.pod_groups
         self.storage = known.storage
         self.devices = known.devices
         self.cached_node = known.cache.node_info
@@ -164,6 +165,7 @@ class ProfileHandle:
         self.namespaces = services.namespaces
         self.workloads = services.workloads
         self.disruption_budgets = services.disruption_budgets
+        self.pod_groups = services.pod_groups
         self.storage = services.storage
         self.devices = services.devices
         self.storage_writer = services.storage_writer
@@ -210,6 +212,7 @@ class _AskingPreemption:
 
     def __init__(self, shared: Preemption, extenders: ExtenderChain) -> None:
         self.is_running = shared.is_running
+        self.leaving = shared.leaving
         self.start = shared.start
         self._extenders = extenders
 

@@ -46,7 +46,7 @@ from tests.builders import cache_of
 from tests.fakes.nobody import Nobody
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
@@ -68,6 +68,9 @@ class IdlePreemption(Nobody):
 
     def is_running(self, uid: str) -> bool:
         return False
+
+    def leaving(self) -> Collection[str]:
+        return ()
 
 
 class IdleClaimWriter(Nobody):

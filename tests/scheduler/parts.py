@@ -38,6 +38,7 @@ class NoBinding(Nobody):
         self.preemption = IdlePreemption()
         self.storage = Storage()
         self.disruption_budgets = DisruptionBudgets()
+        self.pod_groups = PodGroups()
         self.devices = Devices()
 
     async def bind_pod(self, info: PodInfo, node_name: str) -> Status:

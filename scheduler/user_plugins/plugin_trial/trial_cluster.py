@@ -10,6 +10,7 @@ import msgspec
 from cache.disruption_budgets import DisruptionBudgets
 from cache.namespaces import Namespaces
 from cache.objects import Node, Pod
+from cache.pod_groups import PodGroups
 from cache.pod_info import PodInfo
 from cache.resources import MalformedObjectError
 from cache.scheduler_cache import SchedulerCache
@@ -64,6 +65,7 @@ class TrialHandle:
         self.workloads = Workloads()
         self.storage = Storage()
         self.disruption_budgets = DisruptionBudgets()
+        self.pod_groups = PodGroups()
 
 
 class World:

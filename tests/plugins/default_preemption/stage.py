@@ -45,6 +45,8 @@ class RecordingPreemption:
 
     def __init__(self) -> None:
         self.running: set[str] = set()
+        self.about_to_leave: set[str] = set()
+        self.asked: dict[str, list[str]] = {}
         self.started: list[tuple[str, str, Victims]] = []
         self.answer: Status = SUCCESS
         self.extenders_leave: frozenset[str] | None = None
@@ -57,6 +59,9 @@ class RecordingPreemption:
     def is_running(self, uid: str) -> bool:
         return uid in self.running
 
+    def leaving(self) -> set[str]:
+        return self.about_to_leave
+
     def start(self, info: PodInfo, node_name: str, victims: Victims, plugin: str) -> Status:
         self.started.append((info.key, node_name, victims))
         return self.answer
@@ -64,6 +69,7 @@ class RecordingPreemption:
     def ask_extenders(
         self, info: PodInfo, candidates: Mapping[str, Victims], nodes: Mapping[str, NodeInfo]
     ) -> Mapping[str, Victims]:
+        self.asked = {name: [info.name for info in each.pods] for name, each in candidates.items()}
         if self.extenders_fail:
             raise OSError("extender http://x: no answer")
         if self.extenders_leave is None:

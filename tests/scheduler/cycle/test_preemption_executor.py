@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cache.pod_group_objects import GROUP_LABEL, GroupKey, GroupSource
 from plugins.framework.cluster_events import ASSIGNED_POD_DELETE
 from plugins.framework.status import SUCCESS, unresolvable
 from plugins.framework.victims import Victims
@@ -17,6 +18,7 @@ from scheduler.client.errors import ApiError
 from scheduler.cycle.preemption_executor import MAX_EVICTIONS, PreemptionExecutor
 from scheduler.cycle.reports import Reports
 from scheduler.metrics import Metrics
+from scheduler.pod_groups.preemption import GroupVictims
 from scheduler.queueing.queue_states import QueueState
 from tests.builders import pod
 from tests.fakes.clock import FakeClock
@@ -349,3 +351,94 @@ def test_a_preemptor_that_is_deleted_meanwhile_leaves_nothing_behind():
     made = asyncio.run(scene())
     assert len(made.queue.nominator) == 0
     assert (made.state, len(made.executor._running)) == (QueueState.NOWHERE, 0)
+
+
+class TestGangs:
+    """Victims that are evicted together, and preemptors that are groups."""
+
+    KEY = GroupKey("default", "g", GroupSource.LABEL)
+
+    def members(self, count: int) -> list[PodInfo]:
+        made = (pod(f"v{i}").uid(f"u-{i}").label(GROUP_LABEL, "g").on("n1") for i in range(count))
+        return [each.info() for each in made]
+
+    def test_a_chosen_victim_is_leaving_until_the_watch_shows_it(self):
+        async def scene() -> list[tuple[str, ...]]:
+            listed = victims(1)
+            made = Scene(FakeEvictionApi(), *listed)
+            seen = [tuple(made.executor.leaving())]
+            made.preempt(listed)
+            seen.append(tuple(made.executor.leaving()))
+            await made.executor.drain(30)
+            seen.append(tuple(made.executor.leaving()))
+            return seen
+
+        assert asyncio.run(scene()) == [(), ("u-0",), ("u-0",)]
+
+    @pytest.mark.parametrize("gangs", [frozenset(), frozenset({KEY})], ids=["pods", "gang"])
+    def test_a_gang_that_has_lost_a_member_goes_whole_even_if_nobody_needs_it_any_more(self, gangs):
+        async def scene() -> list[str]:
+            api = FakeEvictionApi()
+            listed = self.members(MAX_EVICTIONS + 3)
+            made = Scene(api, *listed)
+            api.gate.clear()
+            found = Victims(tuple(listed), 0, gangs)
+            made.executor.start(made.queued.info, "n1", found, "DefaultPreemption")
+            await _until(lambda: api.under_way >= MAX_EVICTIONS)
+            made.live.pop("preemptor")
+            api.gate.set()
+            await made.executor.drain(30)
+            return api.deleted
+
+        deleted = asyncio.run(scene())
+        assert len(deleted) == (MAX_EVICTIONS + 3 if gangs else MAX_EVICTIONS)
+
+    def group(self, *listed: PodInfo) -> GroupVictims:
+        members = ((PREEMPTOR.info(), "n1"), (pod("second").uid("u-2nd").info(), "n2"))
+        return GroupVictims(listed, 0, members, priority=10)
+
+    def test_a_group_preempts_as_one(self):
+        async def scene() -> Scene:
+            listed = victims(3)
+            made = Scene(FakeEvictionApi(), *listed)
+            made.recorder.start()
+            assert made.executor.start_group(self.KEY, "u-g", self.group(*listed)) == SUCCESS
+            assert made.executor.is_running(self.KEY)
+            assert not made.executor.is_running("u-p")
+            await made.executor.drain(30)
+            await made.recorder.drain(30)
+            await made.recorder.stop()
+            return made
+
+        made = asyncio.run(scene())
+        assert not made.executor.is_running(self.KEY)
+        assert sorted(made.api.deleted) == ["v0", "v1", "v2"]
+        notes = {call.body["note"] for call in made.writes.calls if call.verb == "create"}
+        assert notes == {"Preempted by podgroup u-g on node cluster"}
+        messages = {patch["conditions"][0]["message"] for patch in made.api.patched}
+        assert messages == {"berth: preempting to accommodate a higher priority podgroup"}
+
+    def test_a_pod_and_a_group_with_one_victim_delete_it_once(self):
+        async def scene() -> list[str]:
+            listed = victims(2)
+            made = Scene(FakeEvictionApi(), *listed)
+            made.preempt(listed)
+            made.executor.start_group(self.KEY, "u-g", self.group(*listed))
+            await made.executor.drain(30)
+            return made.api.deleted
+
+        assert sorted(asyncio.run(scene())) == ["v0", "v1"]
+
+    def test_pods_of_a_lower_priority_lose_their_nomination_for_all_nodes_of_a_group(self):
+        async def scene() -> Scene:
+            listed = victims(1)
+            made = Scene(FakeEvictionApi(), *listed)
+            for name, node_name, priority in (("a", "n1", 9), ("b", "n2", 9), ("c", "n2", 10)):
+                builder = pod(name).uid(name).scheduler("berth").priority(priority)
+                made.refuse(node_name, made._pop(builder))
+            made.executor.start_group(self.KEY, "u-g", self.group(*listed))
+            await made.executor.drain(30)
+            return made
+
+        nominator = asyncio.run(scene()).queue.nominator
+        assert [nominator.node_of(uid) for uid in ("a", "b", "c")] == [None, None, "n2"]
