@@ -20,6 +20,7 @@ from plugins.framework.results import (
     PROCEED,
     SKIP_FILTER,
     BoolArray,
+    IntArray,
     NodeVerdicts,
     PreFilterResult,
 )
@@ -109,6 +110,10 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         """Judge one node."""
         conflicts = node_info.used_ports.conflicts
         return REJECTED if any(conflicts(port) for port in info.host_ports) else SUCCESS
+
+    def count(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
+        """Return 1 for each node: two pods with the same ports have no room on one."""
+        return np.ones(len(nodes), dtype=np.int64)
 
     def signature(self, info: PodInfo) -> Hashable:
         """Return the host ports."""

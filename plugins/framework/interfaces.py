@@ -194,6 +194,19 @@ class FilterPlugin(Plugin):
         """Return whether :attr:`is_eased_by_removals` holds for the pod of a cycle."""
         return self.is_eased_by_removals
 
+    def count(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray | None:
+        """Return how many pods with the same spec fit on each node of the view, beside each other.
+
+        Called after PreFilter. None, the default: that is not known, so that such pods are judged
+        one after another. Not asked of a plugin that signs the pod and reads no pods: nothing
+        changes for it when pods come.
+
+        Returns
+        -------
+        int64 (len(nodes),), not negative; where the filter rejects the node 0, or anything.
+        """
+        return None
+
     def filter(self, state: CycleState, info: PodInfo, nodes: NodesView) -> NodeVerdicts:
         """Judge all nodes of the view.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from cache.columns import NodesView
 from cache.device_classes import may_be_devices
 from cache.resources import PODS
 from plugins.bit_patterns import distinct_patterns
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     import msgspec
     import numpy.typing as npt
 
-    from cache.columns import NodesView
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from plugins.framework.cluster_events import EventRegistration
@@ -156,6 +156,27 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return SUCCESS
         refuse = unresolvable if any(lack.is_unresolvable for lack in lacks) else unschedulable
         return refuse(*(lack.reason for lack in lacks))
+
+    def count(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray | None:
+        """Return how often the requests fit into what is free; None if devices may provide some."""
+        needs, devices = self._needs(state, info)
+        if devices:
+            return None
+        columns, resource_row = nodes.columns, nodes.columns.resource_row
+        if any(name not in resource_row for name, _ in needs):
+            return np.zeros(len(nodes), dtype=np.int64)
+        view = NodesView(columns)
+        times: IntArray = view.allocatable(PODS) - view.requested(PODS)
+        for name, amount in needs:
+            free = view.allocatable(name) - view.requested(name)
+            np.minimum(times, free // amount, out=times)
+        return nodes.take(np.maximum(times, 0))
+
+    def limits(self, resource: str) -> bool:
+        """Return whether what a pod requests of a resource has to be free on its node."""
+        if may_be_devices(resource) and self.handle.devices.classes.for_resource(resource):
+            return False
+        return resource not in self._ignored
 
     def shortfalls(self, info: PodInfo, node_info: NodeInfo) -> list[Shortfall]:
         """Return the resources that the node has too little of for the pod, with the amounts."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from plugins.framework.results import IntArray
 
 
@@ -29,6 +32,20 @@ class HostSelector:
 
     def __init__(self, seed: int | None = None) -> None:
         self._random = random.Random(seed)
+        self._seed = random.getrandbits(64) if seed is None else seed
+
+    @contextmanager
+    def seeded(self, name: str) -> Iterator[Callable[[int], int]]:
+        """Let choices within the context depend on the seed and a name alone; yield ``pick``.
+
+        What was chosen before does not matter then, so that equal attempts choose alike.
+        """
+        own = self._random
+        self._random = random.Random(f"{self._seed}/{name}")
+        try:
+            yield self.pick
+        finally:
+            self._random = own
 
     def select(self, total: IntArray) -> int:
         """Return the index of a highest score.

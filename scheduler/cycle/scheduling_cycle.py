@@ -29,7 +29,8 @@ from scheduler.runtime.judgement import judge, pre_filter, search
 from scheduler.runtime.node_statuses import SearchStatuses
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from contextlib import AbstractContextManager
 
     from cache.columns import NodesView
     from cache.pod_info import PodInfo
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from scheduler.extenders import Consultation
     from scheduler.runtime.filter_outcome import FilterOutcome
     from scheduler.runtime.framework_runner import FrameworkRunner
+    from scheduler.runtime.judgement import Candidates, Search
 
 _NAMED: Final = 3
 """Nodes that a message names."""
@@ -100,11 +102,28 @@ class SchedulingCycle:
         """Forget all that is kept for profiles other than these."""
         self._reuse.retain_profiles(frameworks)
 
-    def decide(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Decision:
+    def decide(
+        self,
+        framework: FrameworkRunner,
+        state: CycleState,
+        info: PodInfo,
+        *,
+        among: Candidates | None = None,
+        post_filters: bool = True,
+    ) -> Decision:
         """Decide where a pod goes. Never raises: a failure is a decision with an Error status.
 
         So is an attempt whose budget, that of ``state``, runs out. Nothing is known of the pod
         then, and nothing of what was found out on the way is kept.
+
+        Parameters
+        ----------
+        among
+            The only nodes that the pod may be placed on, and that a refusal counts; None for all
+            nodes. Plugins see the others, too.
+        post_filters
+            Whether PostFilters are asked when no node is feasible. Without them nothing is
+            preempted, and the nomination of the pod stays as it is.
 
         *Cost*: proportional to the nodes, in vector operations; no Python loop over nodes unless
         no node is feasible and the reasons have to be told, or an extender is interested in the
@@ -113,7 +132,7 @@ class SchedulingCycle:
         self._began = perf_counter()
         self._cycle += 1
         try:
-            return self._decide(framework, state, info)
+            return self._decide(framework, state, info, among, post_filters=post_filters)
         except PluginError as error:
             return self._undecided(framework, info, error.status)
         except ExtenderError as error:
@@ -154,25 +173,35 @@ class SchedulingCycle:
             policy=framework.policy,
         )
 
-    def _decide(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Decision:
+    def _decide(
+        self,
+        framework: FrameworkRunner,
+        state: CycleState,
+        info: PodInfo,
+        among: Candidates | None,
+        *,
+        post_filters: bool,
+    ) -> Decision:
         nodes = self.snapshot.all_nodes()
-        if not len(nodes):
+        total = len(nodes) if among is None else len(among)
+        if not total:
             return self._undecided(framework, info, unschedulable(NO_NODES_AVAILABLE))
         extenders = framework.extenders
         consultation = None if extenders is None else extenders.consult(info)
         own_node = _own_node(framework, info)
         avoided = _NOWHERE if self._rejections is None else self._rejections.avoided(info.pod)
-        all_count = self._nodes_to_find(framework, len(nodes)) == len(nodes)
+        all_count = self._nodes_to_find(framework, total) == total
         if consultation is None and not own_node and all_count and not avoided:
-            placement = self._reuse.place(framework, state, info)
+            placement = self._reuse.place(framework, state, info, among)
             if placement is not None:
-                return self._placed(framework, info, placement, len(nodes))
+                return self._placed(framework, info, placement, total)
         pre = pre_filter(framework, state, info, nodes)
-        if own_node and own_node not in avoided and pre.status.is_success:
+        may_own = among is None or self._is_among(among, own_node)
+        if own_node and own_node not in avoided and pre.status.is_success and may_own:
             own = self._try_own_node(framework, state, info, own_node, consultation)
             if own is not None:
                 return self._choose(framework, state, info, own, consultation)
-        found = search(framework, state, info, nodes, pre)
+        found = search(framework, state, info, nodes, pre, among)
         excluded: Exclusions | None = None
         if found.outcome is not None:
             feasible = self._limit(framework, found.nodes, found.outcome, len(avoided))
@@ -182,15 +211,9 @@ class SchedulingCycle:
                 if avoided:
                     feasible = self._spare(feasible, avoided)
                 return self._choose(framework, state, info, feasible, consultation)
-        diagnosis = found.diagnosis(len(self.snapshot))
-        failure = diagnosis.failure()
-        if failure is not None:
-            # Differs: in kube-scheduler it ends the cycle also where other nodes are feasible; here
-            # they are taken, and what could not be judged is left.
-            raise PluginError(failure)
-        if excluded is not None:
-            rejected = (*diagnosis.rejected, *excluded.rejected)
-            diagnosis = replace(diagnosis, rejected=rejected, by_extenders=True)
+        diagnosis = _diagnosis(found, excluded, total)
+        if not post_filters:
+            return self._undecided(framework, info, _refusal(diagnosis), diagnosis)
         verdicts = SearchStatuses(nodes, found.pre, found.outcome, excluded)
         nominated, post = framework.run_post_filter(state, info, nodes, verdicts)
         if post.code is Code.ERROR:
@@ -201,6 +224,10 @@ class SchedulingCycle:
             nominated = ""
         refusal, asked = _refusal(diagnosis), framework.has_post_filters
         return self._undecided(framework, info, refusal, diagnosis, nominated, post_filtered=asked)
+
+    def _is_among(self, among: Candidates, node_name: str) -> bool:
+        row = self.snapshot.columns.row_of.get(node_name)
+        return row is not None and bool(among.mask[row])
 
     def _placed(
         self, framework: FrameworkRunner, info: PodInfo, placement: Placement, evaluated: int
@@ -218,6 +245,22 @@ class SchedulingCycle:
             duration_s=perf_counter() - self._began,
             policy=framework.policy,
         )
+
+    def place_on(
+        self, framework: FrameworkRunner, info: PodInfo, row: int, feasible_nodes: int
+    ) -> Decision:
+        """Return the decision that puts a pod on a node that its filters are known to pass."""
+        self._began = perf_counter()
+        self._cycle += 1
+        placement = Placement(row, None, feasible_nodes)
+        return self._placed(framework, info, placement, len(self.snapshot))
+
+    def ties_by(self, name: str) -> AbstractContextManager[Callable[[int], int]]:
+        """Let choices among equals depend on the seed and a name alone within a context.
+
+        The context is a function that returns a number below its argument.
+        """
+        return self._selector.seeded(name)
 
     def rehearse(self, framework: FrameworkRunner, info: PodInfo) -> None:
         """Run all parts of a decision without a result: see :mod:`scheduler.cycle.rehearsal`.
@@ -385,6 +428,26 @@ def _ask(
     if len(asked.kept) == len(view):
         return feasible, None
     return Feasible(view.subset(asked.kept), feasible.evaluated), asked
+
+
+def _diagnosis(found: Search, excluded: Exclusions | None, num_nodes: int) -> Diagnosis:
+    """Return why no node is feasible.
+
+    Raises
+    ------
+    PluginError
+        When a node could not be judged.
+    """
+    diagnosis = found.diagnosis(num_nodes)
+    failure = diagnosis.failure()
+    if failure is not None:
+        # Differs: in kube-scheduler it ends the cycle also where other nodes are feasible; here
+        # they are taken, and what could not be judged is left.
+        raise PluginError(failure)
+    if excluded is None:
+        return diagnosis
+    rejected = (*diagnosis.rejected, *excluded.rejected)
+    return replace(diagnosis, rejected=rejected, by_extenders=True)
 
 
 def _own_node(framework: FrameworkRunner, info: PodInfo) -> str:

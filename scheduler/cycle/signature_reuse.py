@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from plugins.framework.results import BoolArray
     from scheduler.cycle.host_selection import HostSelector
     from scheduler.runtime.framework_runner import FrameworkRunner
+    from scheduler.runtime.judgement import Candidates
 
     _Key: TypeAlias = tuple[FrameworkRunner, Hashable]
 
@@ -143,9 +144,15 @@ class SignatureReuse:
             del self._kept[key]
 
     def place(
-        self, framework: FrameworkRunner, state: CycleState, info: PodInfo
+        self,
+        framework: FrameworkRunner,
+        state: CycleState,
+        info: PodInfo,
+        among: Candidates | None = None,
     ) -> Placement | None:
         """Return where a pod goes, or None when that has to be found the long way.
+
+        Only nodes of ``among`` are chosen; None for all nodes.
 
         None stands for everything that is not a plain success: no feasible node, a PreFilter that
         rejects or narrows, any failure. What the plugins that are asked anew noted stands in
@@ -156,7 +163,7 @@ class SignatureReuse:
         """
         self._had_verdicts = False
         try:
-            placement = self._place(framework, state, info)
+            placement = self._place(framework, state, info, among)
         except Exception:  # noqa: BLE001 - the long way meets it again and says whose fault it is
             placement = None
         if placement is None:
@@ -179,13 +186,19 @@ class SignatureReuse:
         self._kept_verdicts(key, division.signers, info)
 
     def _place(
-        self, framework: FrameworkRunner, state: CycleState, info: PodInfo
+        self,
+        framework: FrameworkRunner,
+        state: CycleState,
+        info: PodInfo,
+        among: Candidates | None,
     ) -> Placement | None:
         division, key = self._signed(framework, info)
         kept = self._kept_verdicts(key, division.signers, info, state.budget)
         if kept is None:
             return None
         feasible = self._filter(state, framework, info, division.others, kept)
+        if among is not None:
+            feasible = feasible & among.mask
         count = kept.count if feasible is kept.feasible else int(np.count_nonzero(feasible))
         if count <= 1:
             return Placement(_first(feasible), None, 1) if count else None

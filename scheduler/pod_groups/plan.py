@@ -72,7 +72,8 @@ class GroupPlan:
     ----------
     status
         Success, or the refusal of the group: Unschedulable, or an Error when a plugin failed or
-        the budget ran out. Its message is the one reason for the group.
+        the budget ran out before anything was known. Its message is the one reason for the group:
+        below a kilobyte, and the same as long as the reason is.
     placed
         Empty unless the verdict is FITS. Otherwise the snapshot holds these members, and their
         reservations stand; in all other cases everything is undone.
@@ -84,7 +85,10 @@ class GroupPlan:
     counted
         How many of the members placed were placed by counting; the others by search.
     domain
-        The value of the topology key of the domain that was chosen; empty without one.
+        The value of the required topology key of the domain that was chosen; empty without one.
+    preferred_domain
+        The value of the preferred topology key of the domain that holds the minimum; empty without
+        one, and when only a wider domain, or the whole cluster, had room.
     """
 
     verdict: Verdict
@@ -94,3 +98,4 @@ class GroupPlan:
     fitting: int = 0
     counted: int = 0
     domain: str = ""
+    preferred_domain: str = ""

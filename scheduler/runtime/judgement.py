@@ -35,6 +35,33 @@ if TYPE_CHECKING:
     from scheduler.runtime.plugin_set import PreFilterOutcome
 
 
+class Candidates:
+    """The only nodes that a pod may be placed on; plugins see all nodes of the snapshot.
+
+    Parameters
+    ----------
+    rows
+        intp, ascending, without duplicates.
+    num_nodes
+        The number of nodes in the snapshot.
+
+    Notes
+    -----
+    Valid as long as the rows stand for the same nodes.
+    """
+
+    __slots__ = ("mask", "rows")
+
+    def __init__(self, rows: RowArray, num_nodes: int) -> None:
+        self.rows = rows
+        self.mask: BoolArray = np.zeros(num_nodes, dtype=np.bool_)
+        """bool (n_nodes,)"""
+        self.mask[rows] = True
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     """The results of PreFilters and filters for a pod.
@@ -167,12 +194,22 @@ def search(
     info: PodInfo,
     nodes: NodesView,
     pre: PreFilterOutcome,
+    among: Candidates | None = None,
 ) -> Search:
-    """Run the filters over the nodes that PreFilters left; raises PluginError when one fails."""
+    """Run the filters over the nodes that PreFilters left; raises PluginError when one fails.
+
+    Parameters
+    ----------
+    among
+        The only nodes that count; None for all nodes.
+    """
     if not pre.status.is_success:
         return Search(nodes, pre, None)
     if pre.node_names is not None:
         row_of = nodes.columns.row_of
-        rows = sorted(row_of[name] for name in pre.node_names if name in row_of)
-        nodes = nodes.subset(np.array(rows, dtype=np.intp))
+        named = sorted(row_of[name] for name in pre.node_names if name in row_of)
+        rows = np.array(named, dtype=np.intp)
+        nodes = nodes.subset(rows if among is None else rows[among.mask[rows]])
+    elif among is not None:
+        nodes = nodes.subset(among.rows)
     return Search(nodes, pre, framework.run_filter(state, info, nodes))

@@ -171,3 +171,8 @@ def test_a_node_with_thousands_of_ports_is_asked_about_one_block(plugin: NodePor
         (pod().host_port(5, ip="10.0.0.2"), SUCCESS),
     ):
         assert ask(plugin, asked.info(), view).statuses == {"n": status}
+
+
+def test_one_pod_with_ports_fits_on_each_node(plugin: NodePorts) -> None:
+    view = NodesView.of([node("a").info(), node("b").info()])
+    assert plugin.count(CycleState(), pod().host_port(80).info(), view).tolist() == [1, 1]

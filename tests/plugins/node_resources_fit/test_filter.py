@@ -277,3 +277,22 @@ def test_resources_that_no_node_reports_are_insufficient_everywhere_in_their_ord
     assert verdicts.status_of(0) == unresolvable(
         "Insufficient cpu", "Insufficient a/none", "Insufficient z/none"
     )
+
+
+@given(hostile_nodes.clusters(), hostile_nodes.pods())
+def test_as_many_pods_fit_as_are_counted(
+    cluster: list[tuple[NodeBuilder, list[PodBuilder]]], asked: PodBuilder
+) -> None:
+    infos = [builder.info(*pods) for builder, pods in cluster]
+    plugin, state, nodes = _plugin(), CycleState(), NodesView.of(infos)
+    plugin.pre_filter(state, asked.info(), nodes)
+    counted = plugin.count(state, asked.info(), nodes)
+    assert counted is not None
+    fitting = []
+    for info in infos:
+        filled, times = info.clone(), 0
+        while times <= 5 and plugin.filter_one(state, asked.info(), filled).is_success:
+            filled.add_pod(asked.uid(f"uid-{times}").info())
+            times += 1
+        fitting.append(times)
+    assert np.minimum(counted, 6).tolist() == fitting

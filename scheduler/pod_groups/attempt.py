@@ -1,0 +1,224 @@
+"""One attempt to place a group: which domains are tried, in which orders, and what that shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from cache.trial import Trial
+from plugins.framework.cycle_state import CycleState
+from plugins.framework.status import SUCCESS, Code, Status, unschedulable
+from scheduler.decision.decision import NO_NODES_AVAILABLE
+from scheduler.pod_groups.domains import key_problem
+from scheduler.pod_groups.greedy import GreedyPass
+from scheduler.pod_groups.needs import beyond_cluster
+from scheduler.pod_groups.placement_search import PlacementSearch
+from scheduler.pod_groups.plan import GroupPlan, Verdict
+from scheduler.pod_groups.refusals import refusal_text, refused_whole
+from scheduler.pod_groups.scopes import Scopes
+from scheduler.pod_groups.shapes import Shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cache.pod_info import PodInfo
+    from scheduler.decision.decision import Decision
+    from scheduler.pod_groups.plan import GroupTask
+    from scheduler.pod_groups.scopes import Scope
+    from scheduler.pod_groups.trial_placements import TrialPlacements
+    from scheduler.runtime.judgement import Candidates
+
+SHARE: Final = 0.7
+"""Of the budget, after which no further domain is tried."""
+
+
+@dataclass(slots=True)
+class _Best:
+    """The try that placed the most members, and what it refused."""
+
+    fitting: int = -1
+    scope: Scope | None = None
+    refused: Mapping[str, Decision] = field(default_factory=dict)
+
+
+class GroupAttempt:
+    """Try to place the members of one group.
+
+    Parameters
+    ----------
+    trial
+        Nothing is placed yet.
+    task
+        The group.
+    pick
+        Decides between equals: gives a number below its argument.
+    search_steps
+        The runs of the filters that may be spent on searching.
+    """
+
+    def __init__(
+        self,
+        trial: TrialPlacements,
+        task: GroupTask,
+        pick: Callable[[int], int],
+        search_steps: int,
+    ) -> None:
+        self._trial = trial
+        self._task = task
+        self._pick = pick
+        self._left_steps = search_steps
+        self._columns = trial.cycle.snapshot.columns
+        self._best = _Best()
+        self._is_known = True
+        self._counted = 0
+
+    @property
+    def refused(self) -> Mapping[str, Decision]:
+        """The members that the best try so far refused."""
+        return self._best.refused
+
+    def run(self) -> GroupPlan:
+        """Return the plan; what is placed stays only if enough members fit.
+
+        Raises
+        ------
+        AttemptBudgetExceededError, PluginError
+        """
+        problem = self._problem()
+        if problem:
+            return refused_whole(self._task, problem, len(self._columns))
+        shapes = Shapes(self._task.framework, self._task.members)
+        scopes = Scopes(self._trial, self._task, shapes, self._pick)
+        for scope in scopes.in_order():
+            if self._is_late():
+                self._is_known = False
+                break
+            if self._try(scope, shapes, scopes):
+                return self._fits(scope, shapes, scopes)
+        return self._does_not_fit(shapes, scopes)
+
+    def _problem(self) -> str:
+        """Return why the group is refused whatever its members are; empty if it is not."""
+        rules, columns = self._task.rules, self._columns
+        if not len(columns):
+            return NO_NODES_AVAILABLE
+        lacks = beyond_cluster(columns, rules.min_resources)
+        if lacks:
+            return f"minResources are beyond the cluster: {lacks}"
+        return key_problem(columns, rules.topology_key) if rules.topology_key else ""
+
+    def _is_late(self) -> bool:
+        budget = self._task.budget
+        return self._best.scope is not None and budget.has_used(budget.limit_s * SHARE)
+
+    # --- one domain ---------------------------------------------------------------------------
+
+    def _try(self, scope: Scope, shapes: Shapes, scopes: Scopes) -> bool:
+        """Try to place enough members in a domain; return whether they are placed."""
+        order = scopes.members_in_order(scope)
+        if self._place(scope, shapes, order, scope.among):
+            self._counted = scopes.num_counted(self._trial.placed)
+            return True
+        if scopes.is_counted:
+            return False
+        # The large ones may have taken the room of several small ones.
+        has_choice = self._task.needed < len(order) and len(shapes) > 1
+        if has_choice and self._place(scope, shapes, order[::-1], scope.among):
+            return True
+        return self._search(scope, shapes, order)
+
+    def _place(
+        self,
+        scope: Scope,
+        shapes: Shapes,
+        order: Sequence[PodInfo],
+        among: Candidates | None,
+    ) -> bool:
+        greedy = GreedyPass(self._trial, shapes, among)
+        # A later domain is only of interest if it holds all that are needed.
+        least = 0 if self._best.scope is None else self._task.needed
+        greedy.place(order, least)
+        if len(self._trial) >= self._task.needed:
+            return True
+        self._note(scope, len(self._trial), greedy.refused)
+        self._trial.undo()
+        return False
+
+    def _search(self, scope: Scope, shapes: Shapes, order: Sequence[PodInfo]) -> bool:
+        search = PlacementSearch(self._trial, shapes, order, scope.among, self._left_steps)
+        is_found = search.run(self._task.needed)
+        self._left_steps = search.left_steps
+        self._is_known &= search.is_complete
+        if search.most > self._best.fitting:
+            self._note(scope, search.most, self._best.refused)
+        return is_found
+
+    def _note(self, scope: Scope, fitting: int, refused: Mapping[str, Decision]) -> None:
+        if fitting > self._best.fitting:
+            self._best = _Best(fitting, scope, dict(refused))
+
+    # --- the plan -----------------------------------------------------------------------------
+
+    def _fits(self, scope: Scope, shapes: Shapes, scopes: Scopes) -> GroupPlan:
+        """Place what fits besides, and return the plan."""
+        placed = {member.decision.info.uid for member in self._trial.placed}
+        rest = [info for info in scopes.members_in_order(scope) if info.uid not in placed]
+        refused: Mapping[str, Decision] = {}
+        if rest:
+            greedy = GreedyPass(self._trial, shapes, scope.beyond)
+            greedy.place(rest, 0)
+            refused = greedy.refused
+        return GroupPlan(
+            Verdict.FITS,
+            SUCCESS,
+            tuple(self._trial.placed),
+            refused,
+            fitting=len(self._trial),
+            counted=self._counted,
+            domain=scope.domain,
+            preferred_domain=scope.preferred_domain,
+        )
+
+    def _does_not_fit(self, shapes: Shapes, scopes: Scopes) -> GroupPlan:
+        if self._best.scope is None:
+            self._look_closer(scopes.closest(), shapes, scopes)
+        best = self._best
+        failure = next(
+            (d.status for d in best.refused.values() if d.status.code is Code.ERROR), None
+        )
+        if self._is_known and scopes.is_beyond_bounds:
+            failure = None
+        verdict = Verdict.DOES_NOT_FIT if self._is_known else Verdict.NOT_FOUND
+        if failure is not None:
+            verdict = Verdict.FAILED
+        fitting = min(best.fitting, self._task.needed - 1)
+        text = refusal_text(self._task, scopes, best.scope, fitting, best.refused, verdict)
+        status = unschedulable(text) if failure is None else Status(Code.ERROR, (text,))
+        return GroupPlan(verdict, status, (), best.refused, fitting=fitting)
+
+    def _look_closer(self, scope: Scope, shapes: Shapes, scopes: Scopes) -> None:
+        """Find out how many members fit in a domain that is known to be too small for them."""
+        slots = scopes.exact_slots(scope)
+        if slots is None:
+            self._place(scope, shapes, scopes.members_in_order(scope), scope.among)
+            return
+        members = list(self._task.members)
+        fill = Trial(self._trial.cycle.snapshot)
+        try:
+            filled = 0
+            for row, free in slots:
+                node = self._columns.node_infos[row].name
+                for info in members[filled : filled + free]:
+                    fill.add_pod(info, node)
+                filled = min(filled + free, len(members))
+            following = members[filled]
+            decision = self._trial.cycle.decide(
+                self._task.framework,
+                CycleState(self._task.budget),
+                following,
+                among=scope.among,
+                post_filters=False,
+            )
+        finally:
+            fill.undo()
+        self._note(scope, filled, {following.uid: decision})
