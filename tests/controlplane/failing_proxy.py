@@ -35,11 +35,12 @@ class Fault(enum.Enum):
     ANSWER_LOST = "connection broken, carried out"
     CONFLICT = "answered 409, not carried out"
     ERROR_BEFORE = "answered 500, not carried out"
+    NO_ANSWER = "no answer until the client gives up, carried out"
 
     @property
     def is_carried_out(self) -> bool:
         """Whether the API server gets the request."""
-        return self in (Fault.ERROR_AFTER, Fault.ANSWER_LOST)
+        return self in (Fault.ERROR_AFTER, Fault.ANSWER_LOST, Fault.NO_ANSWER)
 
 
 UNSEEN_OR_REFUSED: Final = (
@@ -158,6 +159,9 @@ class FailingProxy(Proxy):
                 await _until_either_ends(reader, writer, far_reader)
                 return False
             answer = (await _read(far_reader)).content
+        if fault is Fault.NO_ANSWER:
+            await reader.read(1)
+            return False
         if fault is not None:
             if fault not in _ANSWERS:
                 return False

@@ -1,15 +1,18 @@
 """Every version of claims and pods, as one watch brought them.
 
 A watch skips no version. A history that has lost one ends with an error, for lost evidence must not
-look clean.
+look clean, unless it is allowed to: an API server that was started again knows no older versions.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import aiohttp
+
+from tests.controlplane.api import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +24,11 @@ if TYPE_CHECKING:
 CLAIMS_PATH: Final = "/apis/resource.k8s.io/v1/resourceclaims"
 PODS_PATH: Final = "/api/v1/namespaces/default/pods"
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+
+_PAUSE_S: Final = 0.05
+_GONE: Final = 410
+_WHILE_IT_STARTS: Final = (429, 500, 503)
+"""What an API server answers while its watch cache is not filled yet."""
 
 Device = tuple[str, str]
 """Pool and name."""
@@ -114,6 +122,8 @@ class History(Generic[V]):
         The collection.
     read
         Returns what is kept of an object.
+    lists_again
+        Whether versions may be missed while the API server is away.
 
     Attributes
     ----------
@@ -128,9 +138,10 @@ class History(Generic[V]):
     prefix.
     """
 
-    def __init__(self, path: str, read: Callable[..., V]) -> None:
+    def __init__(self, path: str, read: Callable[..., V], *, lists_again: bool = False) -> None:
         self._path = path
         self._read = read
+        self._lists_again = lists_again
         self.versions: list[V] = []
         self.latest: dict[str, V] = {}
         self._following: Future[None] | None = None
@@ -163,13 +174,32 @@ class History(Generic[V]):
     async def _follow(self, client: ApiClient, version: str) -> None:
         while True:
             events = client.watch(self._path, resource_version=version, allowWatchBookmarks="true")
-            with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+            try:
                 async with contextlib.aclosing(events):
                     async for event in events:
                         found = event["object"]
                         version = found["metadata"]["resourceVersion"]
                         if event["type"] != "BOOKMARK":
                             self._add(self._read(found, is_gone=event["type"] == "DELETED"))
+            except (aiohttp.ClientError, TimeoutError):
+                await asyncio.sleep(_PAUSE_S)
+            except ApiError as error:
+                if error.status == _GONE and self._lists_again:
+                    version = await self._list_again(client)
+                elif error.status not in _WHILE_IT_STARTS:
+                    raise
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _list_again(self, client: ApiClient) -> str:
+        items, version = await client.list_with_version(self._path)
+        found = [self._read(item) for item in items]
+        uids = {each.uid for each in found}
+        for uid in [uid for uid in self.latest if uid not in uids]:
+            del self.latest[uid]
+        for each in found:
+            if self.latest.get(each.uid) != each:
+                self._add(each)
+        return version
 
     def _add(self, version: V) -> None:
         self.versions.append(version)
@@ -184,6 +214,6 @@ def claim_history() -> History[ClaimVersion]:
     return History(CLAIMS_PATH, claim_version)
 
 
-def pod_history() -> History[PodVersion]:
+def pod_history(*, lists_again: bool = False) -> History[PodVersion]:
     """Return a history of the pods of the default namespace."""
-    return History(PODS_PATH, pod_version)
+    return History(PODS_PATH, pod_version, lists_again=lists_again)

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from tests.controlplane.binaries import find_or_build
-from tests.gangs import competing, never, never_page, pages
+from tests.gangs import (
+    competing,
+    faults_page,
+    faulty_life,
+    never,
+    never_page,
+    pages,
+    promises,
+)
 from tests.gangs.contenders import BERTH, NAMES
 
 if TYPE_CHECKING:
@@ -37,15 +45,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     waiting.add_argument("--nodes", type=int, default=size.nodes)
     waiting.add_argument("--minutes", type=float, default=size.minutes, help="for each of 4 parts")
     waiting.add_argument("--rate", type=int, default=size.rate, help="single pods a second")
-    for each in (compete, waiting):
+    faults = kinds.add_parser("faults", help="gangs while binds fail, leaders and nodes die")
+    life = faulty_life.Size()
+    faults.add_argument("--nodes", type=int, default=life.nodes)
+    faults.add_argument("--gangs", type=int, default=life.gangs)
+    faults.add_argument("--singles", type=int, default=life.singles)
+    faults.add_argument("--preemptors", type=int, default=life.preemptors)
+    faults.add_argument("--binds", type=float, default=life.binds, help="share that fails")
+    faults.add_argument("--away", dest="away_s", type=float, default=life.away_s)
+    for each in (compete, waiting, faults):
         each.add_argument("--seed", type=int, default=contest.seed)
+    for each in (compete, waiting):
         each.add_argument("--contenders", default=",".join(NAMES), help="separated by commas")
     options = vars(parser.parse_args(arguments))
     kind = options.pop("kind")
     console = Console() if sys.stdout.isatty() else Console(width=120)
     find_or_build(["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"])
-    names = str(options.pop("contenders")).split(",")
-    return {"competing": _competing, "never": _never}[kind](console, names, options)
+    names = str(options.pop("contenders", BERTH)).split(",")
+    run = {"competing": _competing, "never": _never, "faults": _faults}[kind]
+    return run(console, names, options)
 
 
 def _competing(console: Console, names: Sequence[str], options: dict[str, object]) -> int:
@@ -61,6 +79,13 @@ def _never(console: Console, names: Sequence[str], options: dict[str, object]) -
     waited = never.wait(size, names, console.print)
     console.print(never_page.page(size, waited))
     return int(any(never_page.problems(each) for each in waited if each.name == BERTH))
+
+
+def _faults(console: Console, _: Sequence[str], options: dict[str, object]) -> int:
+    life = faulty_life.live(faulty_life.Size(**options), console.print)  # type: ignore[arg-type]
+    judged = promises.judge(life)
+    console.print(faults_page.page(life, judged))
+    return int(any(each.broken for each in judged))
 
 
 if __name__ == "__main__":

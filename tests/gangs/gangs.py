@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from tests.controlplane import pod_groups
 from tests.controlplane.objects import make_node, make_pod
-from tests.controlplane.pod_groups import by_field, make_pod_group
+from tests.controlplane.pod_groups import make_pod_group, make_x_pod_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,7 +19,6 @@ NODE_MILLI: Final = 32_000
 """CPU of a node."""
 
 _MEMBER_MILLI: Final = (500, 1_000, 2_000, 4_000)
-_GROUP: Final = "gang"
 
 
 class Gang(NamedTuple):
@@ -60,26 +60,46 @@ def make_nodes(count: int) -> Iterator[dict[str, Any]]:
         yield make_node(f"node-{index:04}", cpu=f"{NODE_MILLI}m", memory="1Ti", pods="1000")
 
 
-def objects_of(gang: Gang, **spec: Any) -> Iterator[dict[str, Any]]:
-    """Yield the group of a gang and its members.
+def group_of(gang: Gang, *, by_label: bool = False, priority_class: str = "") -> dict[str, Any]:
+    """Return the group of a gang: of ``scheduling.k8s.io``, or of ``scheduling.x-k8s.io``."""
+    if by_label:  # such a group has the priority of its members
+        return make_x_pod_group(gang.name, gang.members)
+    spec = {"priorityClassName": priority_class} if priority_class else {}
+    return make_pod_group(gang.name, gang.members, **spec)
+
+
+def member_of(
+    gang: Gang,
+    suffix: str,
+    scheduler_name: str = SCHEDULER_NAME,
+    *,
+    by_label: bool = False,
+    **spec: Any,
+) -> dict[str, Any]:
+    """Return a member of a gang.
 
     Parameters
     ----------
+    suffix
+        Of its name, without a hyphen.
+    by_label
+        Whether it names its group by the label.
     spec
-        Further fields of the pods' spec under their API names.
+        Further fields of the pod's spec under their API names.
     """
-    yield make_pod_group(gang.name, gang.members)
+    name = f"{gang.name}-{suffix}"
+    pod = make_pod(name, scheduler_name=scheduler_name, cpu=f"{gang.milli}m", **spec)
+    join = pod_groups.by_label if by_label else pod_groups.by_field
+    return join(pod, gang.name)
+
+
+def objects_of(gang: Gang) -> Iterator[dict[str, Any]]:
+    """Yield the group of a gang of ``scheduling.k8s.io`` and its members."""
+    yield group_of(gang)
     for index in range(gang.members):
-        pod = make_pod(
-            f"{gang.name}-{index:04}",
-            scheduler_name=SCHEDULER_NAME,
-            cpu=f"{gang.milli}m",
-            labels={_GROUP: gang.name},
-            **spec,
-        )
-        yield by_field(pod, gang.name)
+        yield member_of(gang, f"{index:04}")
 
 
 def gang_of(pod_name: str) -> str:
-    """Return the name of the gang of a member that :func:`objects_of` has made."""
+    """Return the name of the gang of a member, by the member's name."""
     return pod_name.rpartition("-")[0]
