@@ -307,6 +307,11 @@ class PodGroups:
         with self._lock:
             return tuple(self._partial)
 
+    def is_partial(self, key: GroupKey) -> bool:
+        """Tell whether a group is one of :meth:`partial`."""
+        with self._lock:
+            return key in self._partial
+
     def keys(self) -> tuple[GroupKey, ...]:
         """Return all groups that have an object or a member."""
         with self._lock:

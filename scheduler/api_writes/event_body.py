@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from scheduler.api_writes.event_series import POD
 from scheduler.client.timestamps import api_micro_time
 
 if TYPE_CHECKING:
     from cache.objects import PodMeta
-    from scheduler.api_writes.event_series import Occurrence
+    from scheduler.api_writes.event_series import ObjectType, Occurrence
 
 API_VERSION: Final = "events.k8s.io/v1"
 
@@ -78,7 +79,7 @@ def valid_instance(instance: str) -> str:
 def event_body(
     first: Occurrence, name: str, count: int, last_s: float, component: str, instance: str
 ) -> dict[str, Any]:
-    """Return a whole Event about a pod, to be created.
+    """Return a whole Event about a pod or another object, to be created.
 
     The policy that decided it is told in an annotation, and as what is related if it is an object
     of the API and nothing else is. References have no field for a generation.
@@ -101,7 +102,7 @@ def event_body(
         "eventTime": api_micro_time(first.at_s),
         "reportingController": component,
         "reportingInstance": instance,
-        "regarding": _reference(pod),
+        "regarding": _reference(pod, first.type),
         "type": first.event_type,
         "reason": first.reason,
         "action": first.action,
@@ -117,20 +118,20 @@ def event_body(
                 "uid": policy.uid,
             }
     if first.related is not None:
-        body["related"] = _reference(first.related)
+        body["related"] = _reference(first.related, POD)
     if count > 1:
         body |= series_patch(count, last_s)
     return body
 
 
-def _reference(pod: PodMeta) -> dict[str, str]:
+def _reference(metadata: PodMeta, type_: ObjectType) -> dict[str, str]:
     return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "namespace": pod.namespace or DEFAULT_NAMESPACE,
-        "name": pod.name,
-        "uid": pod.uid,
-        "resourceVersion": pod.resource_version,
+        "apiVersion": type_.api_version,
+        "kind": type_.kind,
+        "namespace": metadata.namespace or DEFAULT_NAMESPACE,
+        "name": metadata.name,
+        "uid": metadata.uid,
+        "resourceVersion": metadata.resource_version,
     }
 
 

@@ -1,4 +1,4 @@
-"""Record Events about pods, sent with lower priority than the binds.
+"""Record Events about pods and groups of pods, sent with lower priority than the binds.
 
     event() -> series -> queue -> a few workers -> API server
 
@@ -22,7 +22,7 @@ from scheduler.api_writes.event_body import (
     series_patch,
     valid_instance,
 )
-from scheduler.api_writes.event_series import EventSeries, Occurrence, SeriesCache
+from scheduler.api_writes.event_series import EventSeries, ObjectType, Occurrence, SeriesCache
 from scheduler.api_writes.settle import AGAIN, Failure, settle, why_given_up
 from scheduler.client.errors import Action
 from scheduler.decision.profile_origin import DEFAULT_ORIGIN
@@ -30,7 +30,7 @@ from scheduler.decision.profile_origin import DEFAULT_ORIGIN
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cache.objects import Pod
+    from cache.objects import Pod, PodMeta
     from scheduler.api_writes.event_series import EventType
     from scheduler.decision.profile_origin import PolicyOrigin
     from scheduler.process.ports import Ports
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 MAX_TRIES: Final = 12
 """Attempts at one Event before it is given up: client-go's maxTriesPerEvent. With the client's
 backoff they take about two minutes, as they do there."""
+
+POD_GROUP: Final = "PodGroup"
+"""The kind of groups of pods, in either API."""
 
 _SWEEP_S: Final = 30.0
 
@@ -93,8 +96,8 @@ class EventRecorder(BackgroundWriter[Occurrence, EventSeries]):
 
     Notes
     -----
-    *Concurrency*: :meth:`event` and :meth:`statistics` are thread-safe, the rest belongs to the
-    loop.
+    *Concurrency*: :meth:`event`, :meth:`group_event` and :meth:`statistics` are thread-safe, the
+    rest belongs to the loop.
 
     *Cost*: about 1 us for the caller and 8 us of the loop's time for an Event, besides the
     request itself.
@@ -150,6 +153,32 @@ class EventRecorder(BackgroundWriter[Occurrence, EventSeries]):
         told = None if policy is DEFAULT_ORIGIN else policy
         at_s = self._wall_clock()
         self._put(Occurrence(pod.metadata, event_type, reason, action, note, at_s, cause, told))
+
+    def group_event(
+        self,
+        group: PodMeta,
+        group_version: str,
+        event_type: EventType,
+        reason: str,
+        action: str,
+        note: str,
+        *,
+        policy: PolicyOrigin = DEFAULT_ORIGIN,
+    ) -> None:
+        """Record that something happened to a PodGroup. Never waits, never raises.
+
+        Parameters
+        ----------
+        group_version
+            The version of the API that the object was read in.
+        note, policy
+            As :meth:`event`.
+        """
+        told = None if policy is DEFAULT_ORIGIN else policy
+        type_, at_s = ObjectType(group_version, POD_GROUP), self._wall_clock()
+        self._put(
+            Occurrence(group, event_type, reason, action, note, at_s, policy=told, type=type_)
+        )
 
     def statistics(self) -> EventStatistics:
         """Return what became of the events recorded so far."""

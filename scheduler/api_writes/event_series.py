@@ -31,8 +31,18 @@ FINISH_S: Final = 360.0
 _CAPACITY: Final[Mapping[EventType, int]] = {"Warning": 16_384, "Normal": 1_024}
 
 
+class ObjectType(NamedTuple):
+    """The type of an object that an Event is about, as manifests name it."""
+
+    api_version: str
+    kind: str
+
+
+POD: Final = ObjectType("v1", "Pod")
+
+
 class Occurrence(NamedTuple):
-    """Something that happened to a pod once.
+    """Something that happened to a pod, or another object, once.
 
     ``pod`` is only who the pod is: a series may outlive many versions of the rest. ``at_s`` is in
     seconds since the epoch. ``related`` is the pod because of which it happened, ``policy`` what
@@ -47,6 +57,7 @@ class Occurrence(NamedTuple):
     at_s: float
     related: PodMeta | None = None
     policy: PolicyOrigin | None = None
+    type: ObjectType = POD
 
 
 class EventSeries:
@@ -173,5 +184,5 @@ class SeriesCache:
 
 
 def _key(occurrence: Occurrence) -> tuple[str, str, str, str, str, PolicyOrigin | None]:
-    pod, event_type, reason, action, note, _, _, policy = occurrence
+    pod, event_type, reason, action, note, _, _, policy, _ = occurrence
     return pod.uid, event_type, reason, action, note, policy

@@ -15,7 +15,7 @@ from scheduler.api_writes.event_body import (
     event_name,
     valid_instance,
 )
-from scheduler.api_writes.event_series import Occurrence
+from scheduler.api_writes.event_series import ObjectType, Occurrence
 from scheduler.decision.profile_origin import PolicyOrigin
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -52,6 +52,13 @@ def test_the_whole_event():
         "action": "Scheduling",
         "note": "no room",
     }
+
+
+def test_an_event_about_another_object_names_its_type():
+    made = body(type=ObjectType("scheduling.x-k8s.io/v1alpha1", "PodGroup"), related=META)
+    assert made["regarding"] | {"kind": "PodGroup"} == made["regarding"]
+    assert made["regarding"]["apiVersion"] == "scheduling.x-k8s.io/v1alpha1"
+    assert made["related"]["kind"] == "Pod"
 
 
 def test_what_happened_more_than_once_is_a_series():

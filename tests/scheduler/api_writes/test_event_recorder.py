@@ -28,6 +28,20 @@ async def test_an_event_is_created_in_the_pods_namespace():
 
 
 @play
+async def test_an_event_about_a_group_is_created_in_its_namespace():
+    async with EventScene() as scene:
+        told = (POD.metadata, "scheduling.k8s.io/v1alpha2", "Warning", "FailedScheduling")
+        for _ in range(2):
+            scene.writer.group_event(*told, "Scheduling", "3 of 4 fit")
+        await scene.written()
+    created = scene.api.calls[0]
+    assert (created.verb, created.namespace) == ("create", "shop")
+    assert created.body["regarding"]["kind"] == "PodGroup"
+    assert created.body["regarding"]["apiVersion"] == "scheduling.k8s.io/v1alpha2"
+    assert scene.writer.statistics().folded == 1
+
+
+@play
 async def test_an_event_has_the_time_at_which_it_happened():
     async with EventScene() as scene:
         scene.refuse()
