@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from cache.objects import EMPTY_QUANTITIES, ApiStruct, Pod, PodMeta, Quantity
-from cache.resources import MalformedObjectError, resource_amounts
+from cache.resources import MalformedObjectError, is_qualified_name, resource_amounts
 
 GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 """The label of a pod that names its PodGroup of ``scheduling.x-k8s.io``."""
@@ -36,6 +36,11 @@ DEFAULT_SCHEDULE_TIMEOUT_S: Final = 60.0
 
 MAX_MEMBERS: Final = 5_000
 """The members that a group may have by default."""
+
+_MAX_SHOWN: Final = 300
+"""Characters that a reason repeats of an object; a value may have a quarter of a megabyte."""
+
+_MAX_INT32: Final = 2**31 - 1
 
 _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
@@ -88,6 +93,8 @@ class GroupRules(msgspec.Struct, frozen=True):
         None for that of the members.
     timeout_s
         The longest time from the decision to the last bind.
+    never_preempts
+        Whether nobody may be evicted for the group, whatever its members' own policy is.
     partial_grace
         The duration after which the rest of a gang below its minimum is evicted; empty for never.
     problem
@@ -105,6 +112,7 @@ class GroupRules(msgspec.Struct, frozen=True):
     timeout_s: float = DEFAULT_SCHEDULE_TIMEOUT_S
     partial_grace: str = ""
     problem: str = ""
+    never_preempts: bool = False
 
 
 # --- scheduling.k8s.io ------------------------------------------------------------------------
@@ -147,13 +155,18 @@ class DisruptionMode(ApiStruct, frozen=True):
 
 
 class PodGroupSpec(ApiStruct, frozen=True):
-    """The specification of a PodGroup; ``disruption_mode`` is a text until 1.36."""
+    """The specification of a PodGroup.
+
+    ``disruption_mode`` is a text until 1.36; the parent and the policy are there from 1.37 on.
+    """
 
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: SchedulingConstraints | None = None
     disruption_mode: str | DisruptionMode | None = None
     priority: int | None = None
     resource_claims: tuple[Mapping[str, str], ...] = ()
+    parent_composite_pod_group_name: str = ""
+    preemption_policy: str = ""
 
 
 class PodGroupCondition(ApiStruct, frozen=True):
@@ -181,9 +194,17 @@ class PodGroup(ApiStruct, frozen=True):
     status: PodGroupStatus = PodGroupStatus()
 
 
+class UnreadablePodGroup(PodGroup, frozen=True):
+    """Stands for a PodGroup of ``scheduling.k8s.io`` whose rules cannot be read."""
+
+    problem: str = ""
+
+
 def rules_of_pod_group(group: PodGroup) -> GroupRules:
     """Return the rules that a PodGroup of ``scheduling.k8s.io`` describes."""
     metadata, spec = group.metadata, group.spec
+    if isinstance(group, UnreadablePodGroup):
+        return _unreadable_rules(metadata, GroupSource.FIELD, group.problem)
     gang = spec.scheduling_policy.gang
     constraints = spec.scheduling_constraints
     mode = spec.disruption_mode
@@ -194,9 +215,11 @@ def rules_of_pod_group(group: PodGroup) -> GroupRules:
         metadata.uid,
         max(minimum, 1),
         topology_key=constraints.topology[0].key if constraints and constraints.topology else "",
+        preferred_topology_key=metadata.annotations.get(PREFERRED_TOPOLOGY_KEY, ""),
         is_evicted_whole=whole,
         priority=spec.priority,
         partial_grace=metadata.annotations.get(PARTIAL_GANG_GRACE, ""),
+        never_preempts=spec.preemption_policy == "Never",
     )
     if minimum < 1:
         why = f"spec.schedulingPolicy.gang.minCount: {minimum} is less than 1"
@@ -204,7 +227,10 @@ def rules_of_pod_group(group: PodGroup) -> GroupRules:
     if spec.resource_claims:
         why = "spec.resourceClaims: devices that a group shares are not supported"
         return msgspec.structs.replace(rules, problem=why)
-    return rules
+    if spec.parent_composite_pod_group_name:
+        why = "spec.parentCompositePodGroupName: groups of groups are not supported"
+        return msgspec.structs.replace(rules, problem=why)
+    return _with_checked_keys(rules)
 
 
 # --- scheduling.x-k8s.io ----------------------------------------------------------------------
@@ -237,12 +263,20 @@ class XPodGroup(ApiStruct, frozen=True):
     status: XPodGroupStatus = XPodGroupStatus()
 
 
+class UnreadableXPodGroup(XPodGroup, frozen=True):
+    """Stands for a PodGroup of ``scheduling.x-k8s.io`` whose rules cannot be read."""
+
+    problem: str = ""
+
+
 def rules_of_x_pod_group(group: XPodGroup) -> GroupRules:
     """Return the rules that a PodGroup of ``scheduling.x-k8s.io`` describes.
 
     A minimum that is absent or 0 is 1; a timeout that is not positive is the default.
     """
     metadata, spec = group.metadata, group.spec
+    if isinstance(group, UnreadableXPodGroup):
+        return _unreadable_rules(metadata, GroupSource.LABEL, group.problem)
     minimum = spec.min_member or 1
     timeout_s = float(spec.schedule_timeout_seconds or 0)
     annotations = metadata.annotations
@@ -255,11 +289,34 @@ def rules_of_x_pod_group(group: XPodGroup) -> GroupRules:
         timeout_s=timeout_s if timeout_s > 0 else DEFAULT_SCHEDULE_TIMEOUT_S,
         partial_grace=annotations.get(PARTIAL_GANG_GRACE, ""),
     )
-    if minimum < 1:
-        why = f"spec.minMember: {minimum} is negative"
-        return msgspec.structs.replace(rules, problem=why)
+    if not 1 <= minimum <= _MAX_INT32:
+        size = "negative" if minimum < 0 else f"more than {_MAX_INT32}"
+        return msgspec.structs.replace(rules, problem=f"spec.minMember: {minimum} is {size}")
     try:
         least = resource_amounts(spec.min_resources, "spec.minResources")
     except MalformedObjectError as error:
-        return msgspec.structs.replace(rules, problem=str(error))
-    return msgspec.structs.replace(rules, min_resources=MappingProxyType(least))
+        return msgspec.structs.replace(rules, problem=_shown(str(error)))
+    rules = msgspec.structs.replace(rules, min_resources=MappingProxyType(least))
+    return _with_checked_keys(rules)
+
+
+def _unreadable_rules(metadata: PodMeta, source: GroupSource, problem: str) -> GroupRules:
+    """Return the rules of a group of which no more is known than that it is refused."""
+    key = GroupKey(metadata.namespace, metadata.name, source)
+    return GroupRules(key, metadata.uid, problem=f"the PodGroup cannot be read: {problem}")
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+
+
+def _with_checked_keys(rules: GroupRules) -> GroupRules:
+    """Return rules that refuse the group if a topology key is none that a node can have."""
+    for name, key in (
+        (TOPOLOGY_KEY, rules.topology_key),
+        (PREFERRED_TOPOLOGY_KEY, rules.preferred_topology_key),
+    ):
+        if key and not is_qualified_name(key):
+            why = f"metadata.annotations[{name}]: {_shown(key)!r} is no key of a label"
+            return msgspec.structs.replace(rules, problem=why)
+    return rules

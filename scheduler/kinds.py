@@ -18,7 +18,12 @@ import msgspec
 from cache.device_amounts import claim_amounts, slice_amounts
 from cache.device_objects import DeviceClass, ResourceClaim, ResourceSlice
 from cache.objects import Namespace, Node, Pod
-from cache.pod_group_objects import PodGroup, XPodGroup
+from cache.pod_group_objects import (
+    PodGroup,
+    UnreadablePodGroup,
+    UnreadableXPodGroup,
+    XPodGroup,
+)
 from cache.quantity import exact_value
 from cache.storage_objects import (
     CSIDriver,
@@ -42,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from cache.known import Known
-    from cache.objects import Quantity
+    from cache.objects import PodMeta, Quantity
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -60,11 +65,15 @@ class ResourceKind(Generic[T]):
         Of the list over all namespaces: ``/api/v1/pods``.
     struct
         What its objects are decoded to.
+    unreadable
+        Returns what stands for an object that cannot be decoded, of its metadata and what is wrong
+        with it. None where the last version that could be read stays instead.
     """
 
     name: str
     path: str
     struct: type[T]
+    unreadable: Callable[[PodMeta, str], T] | None = None
 
     @property
     def resource(self) -> str:
@@ -341,6 +350,7 @@ POD_GROUPS: Final = WatchedKind(
     "podgroups.scheduling.k8s.io",
     "/apis/scheduling.k8s.io/v1beta1/podgroups",
     PodGroup,
+    unreadable=lambda metadata, problem: UnreadablePodGroup(metadata, problem=problem),
     goes_to=lambda known: known.pod_groups.pod_group_changed,
     without="pods with spec.schedulingGroup wait",
     optional_writes=(("patch", "podgroups/status"),),
@@ -351,6 +361,7 @@ X_POD_GROUPS: Final = WatchedKind(
     "podgroups.scheduling.x-k8s.io",
     "/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
     XPodGroup,
+    unreadable=lambda metadata, problem: UnreadableXPodGroup(metadata, problem=problem),
     goes_to=lambda known: known.pod_groups.x_pod_group_changed,
     without="pods with the label scheduling.x-k8s.io/pod-group wait",
     optional_writes=(("patch", "podgroups/status"),),

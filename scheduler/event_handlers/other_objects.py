@@ -38,6 +38,7 @@ class OtherObjects:
         self._known = known
         self._queue = queue
         self._metrics = metrics
+        self._warned: set[str] = set()
         for kind in WATCHED:
             wake = self._wake(kind.event)
             if kind.announced_by is not None and wake is not None:
@@ -60,6 +61,9 @@ class OtherObjects:
             old, new = delta.old, delta.new
             if new is not None and not self._is_readable(kind, new):
                 return
+            problem = getattr(new, "problem", "") if kind.unreadable is not None else ""
+            if problem:
+                self._tell_unreadable(kind, new, problem)
             if kind.is_assumed and delta.restored:
                 take(old, new, restored=True)
             else:
@@ -82,6 +86,15 @@ class OtherObjects:
             self._queue.move_all(event, old, new)
 
         return wake
+
+    def _tell_unreadable(self, kind: WatchedKind[Any], changed: Any, problem: str) -> None:
+        """Count an object whose place a stand-in takes; one warning for each kind names one."""
+        self._metrics.malformed(kind.name)
+        metadata = changed.metadata
+        write = log.debug if kind.name in self._warned else log.warning
+        self._warned.add(kind.name)
+        name = f"{metadata.namespace}/{metadata.name}"
+        write("object cannot be decoded", resource=kind.name, object=name, error=problem)
 
     def _is_readable(self, kind: WatchedKind[Any], changed: Any) -> bool:
         """Tell whether all amounts that scheduling compares are amounts."""

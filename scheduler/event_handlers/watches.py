@@ -12,11 +12,12 @@ import structlog
 
 from cache.pod_templates import PodTemplates
 from scheduler.informers import InformerFactory
-from scheduler.kinds import NODES, PODS
+from scheduler.kinds import NODES, POD_GROUPS, PODS, X_POD_GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cache.pod_group_objects import GroupSource
     from scheduler.client.transport import Transport
     from scheduler.event_handlers.other_objects import OtherObjects
     from scheduler.event_handlers.pods_and_nodes import EventHandlers
@@ -71,18 +72,27 @@ class Watches(InformerFactory):
         self.nodes.add_handler(handlers.on_nodes)
         self._others = others
         self._late: dict[str, Informer[Any]] = {}
+        self._late_kinds: dict[str, WatchedKind[Any]] = {}
         for kind in kinds:
             if kind.goes_to is not None:
                 self.informer(kind).add_delta_handler(others.handler(kind))
 
     def begin(self, kind: WatchedKind[Any]) -> None:
         """Watch a kind that is served from now on."""
+        self._late_kinds[kind.name] = kind
         informer = self._late[kind.name] = self.informer(kind)
         informer.add_delta_handler(self._others.handler(kind))
 
+    def pod_group_kind(self, source: GroupSource) -> WatchedKind[Any] | None:
+        """Return the kind of the PodGroups of an API in the version that is watched, or None."""
+        for kind in (POD_GROUPS, X_POD_GROUPS):
+            if kind.group == source.value:
+                return self._late_kinds.get(kind.name)
+        return None
+
     async def end(self, kind: WatchedKind[Any]) -> None:
         """End a watch that was begun later, and report all its objects as deleted."""
-        del self._late[kind.name]
+        del self._late[kind.name], self._late_kinds[kind.name]
         await self.remove(kind.name)
 
     async def wait_synced(self) -> None:

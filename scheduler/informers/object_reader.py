@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Generic, cast
 
+from cache.objects import ApiStruct, PodMeta
 from scheduler.client.codec import Decoder, ObjectIdentity, UndecodableObjectError
 from scheduler.informers.watch_events import ObjectKind, T, namespace_of
 
@@ -11,6 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import msgspec
+
+
+class _MetadataOnly(ApiStruct, frozen=True):
+    metadata: PodMeta = PodMeta()
+
+
+_METADATA_ONLY: Final = Decoder(_MetadataOnly)
 
 _PROBLEM_LIMIT: Final = 300
 """Characters of a problem that are kept: it may quote what somebody put into an object."""
@@ -56,6 +64,7 @@ class ObjectReader(Generic[T]):
         # No type can say both "a Struct" and "has metadata".
         self.struct = cast("type[Any]", kind.struct)
         self._decode = Decoder(self.struct).decode
+        self._unreadable = kind.unreadable
         self._transform = transform
 
     def read(self, raw: bytes | msgspec.Raw) -> T:
@@ -64,14 +73,27 @@ class ObjectReader(Generic[T]):
         Raises
         ------
         UnreadableObjectError
-            It does not decode, `transform` fails on it, or it has no uid or name.
+            It does not decode and nothing can stand for it, `transform` fails on it, or it has no
+            uid or name.
         """
         try:
             obj: T = self._decode(raw)
         except UndecodableObjectError as error:
-            problem = f"{error.path}: {error.why}" if error.path else error.why
-            raise UnreadableObjectError(error.identity, problem) from error
+            problem = shorten(f"{error.path}: {error.why}" if error.path else error.why)
+            stand_in = self._stand_in(raw, problem)
+            if stand_in is None:
+                raise UnreadableObjectError(error.identity, problem) from error
+            obj = stand_in
         return self.accept(obj)
+
+    def _stand_in(self, raw: bytes | msgspec.Raw, problem: str) -> T | None:
+        """Return what stands for an object that cannot be decoded, if its metadata can be."""
+        if self._unreadable is None:
+            return None
+        try:
+            return self._unreadable(_METADATA_ONLY.decode(raw).metadata, problem)
+        except UndecodableObjectError:
+            return None
 
     def accept(self, obj: T) -> T:
         """Return what is kept of an object that decoded; raises like `read`."""

@@ -6,11 +6,16 @@
 from __future__ import annotations
 
 import enum
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from scheduler.client.codec import ObjectIdentity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cache.objects import PodMeta
 
 
 class ObjectMetadata(Protocol):
@@ -58,6 +63,10 @@ class ObjectKind(Protocol[T_co]):
     @property
     def struct(self) -> type[T_co]:
         """What its objects are decoded to: a :class:`msgspec.Struct`."""
+
+    @property
+    def unreadable(self) -> Callable[[PodMeta, str], T_co] | None:
+        """Returns what stands for an object that cannot be decoded; None where nothing does."""
 
 
 def namespace_of(obj: ApiObject) -> str:

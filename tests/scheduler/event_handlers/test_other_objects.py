@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
+from structlog.testing import capture_logs
 
 from cache.known import Known
-from cache.objects import LabelSelector, ObjectMeta
+from cache.objects import LabelSelector, ObjectMeta, PodMeta
+from cache.pod_group_objects import GroupKey, GroupSource, UnreadableXPodGroup, XPodGroup
 from cache.storage_objects import CSIStorageCapacity
 from cache.workload_objects import PodDisruptionBudget, PodDisruptionBudgetSpec
 from plugins.framework.cluster_events import Action, ClusterEvent, EventRegistration, Resource
@@ -24,6 +26,7 @@ from scheduler.kinds import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     WATCHED,
+    X_POD_GROUPS,
 )
 from scheduler.metrics import Metrics
 from tests.builders import pod
@@ -232,3 +235,37 @@ def test_a_restored_claim_is_taken_whatever_its_version() -> None:
     scene.tell(RESOURCE_CLAIMS, None, TAKEN)
     scene.others.handler(RESOURCE_CLAIMS)(Delta(DeltaKind.UPDATED, TAKEN, FREE, restored=True))
     assert scene.known.devices.claims.get("default", "c") == FREE
+
+
+# --- objects that cannot be decoded -----------------------------------------------------------
+
+
+def unreadable(name: str) -> UnreadableXPodGroup:
+    return UnreadableXPodGroup(PodMeta(name=name, namespace="ns", uid=name), problem="spec: none")
+
+
+def test_groups_that_cannot_be_decoded_are_counted_refused_and_warned_of_once() -> None:
+    scene = Scene()
+    with capture_logs() as lines:
+        for name in ("a", "b"):
+            scene.tell(X_POD_GROUPS, None, unreadable(name))
+    key = GroupKey("ns", "b", GroupSource.LABEL)
+    rules = scene.known.pod_groups.rules(key)
+    assert rules is not None
+    assert rules.problem == "the PodGroup cannot be read: spec: none"
+    counted = 'berth_malformed_objects_total{resource="podgroups.scheduling.x-k8s.io"} 2'
+    assert counted in scene.metrics.render()[0].decode()
+    assert [(each["log_level"], each["object"]) for each in lines] == [
+        ("warning", "ns/a"),
+        ("debug", "ns/b"),
+    ]
+
+
+def test_a_group_that_can_be_read_again_is_tried_again() -> None:
+    scene = Scene()
+    bad = unreadable("a")
+    scene.tell(X_POD_GROUPS, None, bad)
+    scene.tell(X_POD_GROUPS, bad, XPodGroup(bad.metadata))
+    rules = scene.known.pod_groups.rules(GroupKey("ns", "a", GroupSource.LABEL))
+    assert rules is not None
+    assert rules.problem == ""
