@@ -401,11 +401,17 @@ class PodGroups:
 
     def forget(self, key: GroupKey, uid: str) -> None:
         """Take back that a member is decided, if it has no node yet."""
+        self.forget_all(key, (uid,))
+
+    def forget_all(self, key: GroupKey, uids: Iterable[str]) -> None:
+        """Take back that members are decided, all at once."""
         with self._lock:
             group = self._groups.get(key)
-            was_assumed = group is not None and uid in group.assumed
+            was_assumed = False
             if group is not None:
-                group.assumed.discard(uid)
+                before = len(group.assumed)
+                group.assumed.difference_update(uids)
+                was_assumed = len(group.assumed) < before
                 self._note_locked(key, group)
         if was_assumed:
             self._tell([key])

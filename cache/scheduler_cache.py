@@ -22,7 +22,7 @@ from cache.node_tree import NodeTree
 from cache.pod_states import Effect, PodState, Stimulus, transition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from cache.locks import MakeLock
     from cache.objects import Node, Pod
@@ -155,6 +155,22 @@ class SchedulerCache:
         """
         with self._lock:
             self._stimulate_locked(Stimulus.ASSUME, info, node_name)
+
+    def assume_pods(self, placed: Sequence[PlacedPod]) -> None:
+        """Assume all of several pods, or none of them.
+
+        Raises
+        ------
+        CacheConflictError
+            When one of them is assumed or added already; nothing has changed then.
+        """
+        with self._lock:
+            for info, _ in placed:
+                step = transition(self._state_locked(info.uid), Stimulus.ASSUME)
+                if step.effect is Effect.REJECT:
+                    raise CacheConflictError(f"{info!r}: {step.why}")
+            for info, node_name in placed:
+                self._stimulate_locked(Stimulus.ASSUME, info, node_name)
 
     def finish_binding(self, info: PodInfo, now_s: float) -> None:
         """Record that the API server has accepted the binding: the time limit starts now.
@@ -418,6 +434,13 @@ class SchedulerCache:
         item.newer = item.older = None
 
     # --- snapshots ----------------------------------------------------------------------------
+
+    def renew(self, names: Iterable[str]) -> None:
+        """Have the next update of any snapshot copy these nodes, whether they changed or not."""
+        with self._lock:
+            for name in names:
+                if name in self._nodes:
+                    self._touch_locked(name)
 
     def update_snapshot(self, snapshot: Snapshot) -> SnapshotUpdate:
         """Update a snapshot.

@@ -47,13 +47,7 @@ class UnsupportedRequest:
         return f"pod asks for {self.feature}, which this scheduler does not support yet"
 
 
-def _belongs_to_a_group(info: PodInfo) -> bool:
-    return info.pod.spec.scheduling_group is not None
-
-
-UNSUPPORTED: Final[tuple[UnsupportedRequest, ...]] = (
-    UnsupportedRequest("a scheduling group", (names.GANG_SCHEDULING,), _belongs_to_a_group),
-)
+UNSUPPORTED: Final[tuple[UnsupportedRequest, ...]] = ()
 """All requests of pods that Berth does not support yet."""
 
 

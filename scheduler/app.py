@@ -288,6 +288,7 @@ class App:
         aging.start()
         self.acting.reports.events.start()
         self.acting.reports.statuses.start()
+        self.acting.group_statuses.start()
         self.watches.start()
         self.whole_objects.start()
         self.profiles.start()
@@ -309,6 +310,7 @@ class App:
             await self.whole_objects.stop()
             await self.acting.reports.events.stop()
             await self.acting.reports.statuses.stop()
+            await self.acting.group_statuses.stop()
             await self.server.stop()
             aging.stop()
             lag.stop()
@@ -336,6 +338,7 @@ class App:
             address=self.server.address,
             addresses=self.server.addresses,
         )
+        self.acting.group_statuses.lead()
         self.deciding.loop.start(self.server.answer)
         self.acting.reaper.start()
         return await self._schedule_until(stop)

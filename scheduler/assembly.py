@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from cache.known import Known
 from cache.snapshot import Snapshot
@@ -25,13 +25,16 @@ from scheduler.api_writes.claim_patcher import ClaimApi
 from scheduler.api_writes.claim_writer import ClaimWriter
 from scheduler.api_writes.event_recorder import EventApi, EventRecorder
 from scheduler.api_writes.eviction import EvictionApi, Evictor
+from scheduler.api_writes.pod_group_status_writer import PodGroupApi, PodGroupStatusWriter
 from scheduler.api_writes.pod_status_writer import PodStatusApi, PodStatusWriter
 from scheduler.api_writes.volume_writer import StorageWriter
 from scheduler.cycle.binding_cycle import MAX_BINDING, BindingCycles
 from scheduler.cycle.device_reports import BindingDeviceReports
 from scheduler.cycle.failure_handler import FailureHandler
+from scheduler.cycle.group_cycle import GroupCycles
 from scheduler.cycle.host_selection import HostSelector
 from scheduler.cycle.kubelet_rejections import KubeletRejections
+from scheduler.cycle.plain_group_reports import PlainGroupReports
 from scheduler.cycle.preemption_executor import PreemptionExecutor
 from scheduler.cycle.reaper import Reaper
 from scheduler.cycle.reports import Reports
@@ -40,6 +43,8 @@ from scheduler.cycle.scheduling_cycle import SchedulingCycle
 from scheduler.event_handlers.other_objects import OtherObjects
 from scheduler.event_handlers.pods_and_nodes import EventHandlers
 from scheduler.informers.watched import Watched
+from scheduler.kinds import ResourceKind
+from scheduler.pod_groups.planner import GroupPlanner
 from scheduler.profiles.profile_swap import ProfileSwap
 from scheduler.queueing import (
     BudgetAccounts,
@@ -57,6 +62,8 @@ from scheduler.shadow import Shadows
 
 if TYPE_CHECKING:
     from cache.objects import Pod
+    from cache.pod_group_objects import GroupSource
+    from cache.pod_groups import PodGroups
     from plugins.framework.node_metrics import NodeMetrics
     from scheduler.config import SchedulerConfig
     from scheduler.metrics import Metrics
@@ -73,7 +80,9 @@ GET_POD_S: Final = 60.0
 """How long the reaper waits for an answer."""
 
 
-class SchedulerApi(BindingApi, EvictionApi, EventApi, PodStatusApi, ClaimApi, Protocol):
+class SchedulerApi(
+    BindingApi, EvictionApi, EventApi, PodStatusApi, PodGroupApi, ClaimApi, Protocol
+):
     """All calls to the API server that the parts need."""
 
 
@@ -122,6 +131,8 @@ class Acting:
     ----------
     reports
         Events, conditions, metrics.
+    group_statuses
+        Writes the statuses of groups of pods.
     slots
         How many bindings may press on the API server.
     binder, storage_writer, claim_writer
@@ -135,6 +146,7 @@ class Acting:
     """
 
     reports: Reports
+    group_statuses: PodGroupStatusWriter
     binder: Binder
     storage_writer: StorageWriter
     claim_writer: ClaimWriter
@@ -211,7 +223,14 @@ def assemble(
     profiles = Profiles()
     slots = BindingSlots(MAX_BINDING, ports.executor)
     reports, known = _know(ports, watch, setting, profiles, slots)
-    acting = _act(ports, known, reports, slots, setting)
+    group_statuses = PodGroupStatusWriter(
+        ports,
+        known.cluster.pod_groups,
+        lambda source: _group_kind(known.watched, source),
+        profiles.names,
+        pressure=lambda: len(slots) > BINDS_BEFORE_EVENTS,
+    )
+    acting = _act(ports, known, reports, group_statuses, slots, setting)
     return Assembly(known, acting, _decide(ports, known, acting, profiles, setting))
 
 
@@ -224,7 +243,9 @@ def _know(
 ) -> tuple[Reports, Knowing[WatchedT]]:
     executor, clock, metrics = ports.executor, ports.clock.monotonic, setting.metrics
     cluster = Known.nothing(setting.options.ttl_s, executor.lock)
-    pods = KnownPods(cluster.cache, _queue(ports, setting, profiles), WaitingPods(executor.lock))
+    queue = _queue(ports, setting, profiles, cluster.pod_groups)
+    pods = KnownPods(cluster.cache, queue, WaitingPods(executor.lock), cluster.pod_groups)
+    cluster.pod_groups.subscribe(queue.group_changed)
     events = EventRecorder(
         ports,
         instance=setting.options.identity,
@@ -238,7 +259,20 @@ def _know(
     return reports, Knowing(cluster, pods, rejections, handlers, watched)
 
 
-def _queue(ports: Ports[SchedulerApi], setting: Setting, profiles: Profiles) -> SchedulingQueue:
+def _group_kind(watched: Watched, source: GroupSource) -> ResourceKind[Any] | None:
+    """Return the kind of the PodGroups of an API as they are watched, or None if they are not."""
+    for informer in watched.all:
+        kind = informer.kind
+        if not isinstance(kind, ResourceKind) or kind.resource != "podgroups":
+            continue
+        if kind.group == source.value:
+            return kind
+    return None
+
+
+def _queue(
+    ports: Ports[SchedulerApi], setting: Setting, profiles: Profiles, groups: PodGroups
+) -> SchedulingQueue:
     config, options, metrics = setting.config, setting.options, setting.metrics
     slices = WakeUpSlices(ports.executor.loop, ports.clock.monotonic)
     return SchedulingQueue(
@@ -247,6 +281,7 @@ def _queue(ports: Ports[SchedulerApi], setting: Setting, profiles: Profiles) -> 
             metrics.cycles.timed(profiles.pre_enqueue),
             profiles.registrations,
             profiles.account if setting.shares_attempts else None,
+            groups.standing,
         ),
         ports.clock.monotonic,
         limits=QueueLimits(
@@ -263,6 +298,7 @@ def _act(
     ports: Ports[SchedulerApi],
     known: Knowing[Watched],
     reports: Reports,
+    group_statuses: PodGroupStatusWriter,
     slots: BindingSlots,
     setting: Setting,
 ) -> Acting:
@@ -291,7 +327,15 @@ def _act(
         metrics,
     )
     return Acting(
-        reports, binder, storage_writer, claim_writer, failures, bindings, preemptions, reaper
+        reports,
+        group_statuses,
+        binder,
+        storage_writer,
+        claim_writer,
+        failures,
+        bindings,
+        preemptions,
+        reaper,
     )
 
 
@@ -324,11 +368,15 @@ def _decide(
     )
     shadows = Shadows(known.cluster.storage, ports.executor.lock)
     cycle = SchedulingCycle(Snapshot(), HostSelector(setting.options.seed), known.rejections)
+    outcomes = Outcomes(acting.bindings, acting.failures)
+    group_reports = PlainGroupReports(acting.reports, acting.group_statuses)
+    planner = GroupPlanner(cycle)
+    groups = GroupCycles(ports, known.pods, cycle.snapshot, planner, outcomes, group_reports)
     loop = SchedulingLoop(
         ports,
         known.pods,
-        Deciders(profiles, cycle, shadows),
-        Outcomes(acting.bindings, acting.failures),
+        Deciders(profiles, cycle, shadows, groups),
+        outcomes,
         acting.reports,
         setting.options.slow_cycle_s,
     )

@@ -112,5 +112,4 @@ def test_choices_are_numbered_without_a_gap() -> None:
 def test_every_difference_in_the_code_is_told() -> None:
     different = {m for m in MODULES if "Differs:" in text_of(ROOT / m)}
     told = set(FIRST_CELL.findall(text_of(ROOT / "docs" / "differences.md")))
-    # The guard is a difference as a whole: there is no line of kube-scheduler's beside it.
-    assert told - {"plugins/unsupported_requests.py"} == different
+    assert told == different

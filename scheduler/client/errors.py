@@ -156,6 +156,11 @@ _WORTH_A_RETRY: Final = frozenset(
 )
 
 
+def may_pass(error: ApiError) -> bool:
+    """Return whether the same request may succeed later."""
+    return _action_after(error) in (Action.RETRY, Action.SETTLE)
+
+
 def classify(error: ApiError, attempt: int, rng: random.Random) -> Verdict:
     """Say what follows from `error`, the failure number `attempt` (from 0) of one request.
 
@@ -173,22 +178,25 @@ def classify(error: ApiError, attempt: int, rng: random.Random) -> Verdict:
         With a delay of 0 for GONE, CONFLICT and GIVE_UP. A Retry-After is a lower bound of the
         delay, itself bounded by `RETRY_AFTER_CAP_S`.
     """
+    action = _action_after(error)
+    if action in (Action.GONE, Action.CONFLICT, Action.GIVE_UP):
+        return Verdict(action, 0.0)
+    return Verdict(action, _delay_s(error, attempt, rng))
+
+
+def _action_after(error: ApiError) -> Action:
     status = error.status
     if error.ambiguous:
-        return Verdict(Action.SETTLE, _delay_s(error, attempt, rng))
+        return Action.SETTLE
     if status is None:
-        if error.reason in _WORTH_A_RETRY:
-            return Verdict(Action.RETRY, _delay_s(error, attempt, rng))
-        return Verdict(Action.GIVE_UP, 0.0)
+        return Action.RETRY if error.reason in _WORTH_A_RETRY else Action.GIVE_UP
     if status in (404, 410) or error.is_another_object:
-        return Verdict(Action.GONE, 0.0)
+        return Action.GONE
     if status == 409:
-        return Verdict(Action.CONFLICT, 0.0)
+        return Action.CONFLICT
     if status in (401, 403):
-        return Verdict(Action.FORBIDDEN, _delay_s(error, attempt, rng))
-    if status in _NOT_CARRIED_OUT or status >= 500:
-        return Verdict(Action.RETRY, _delay_s(error, attempt, rng))
-    return Verdict(Action.GIVE_UP, 0.0)
+        return Action.FORBIDDEN
+    return Action.RETRY if status in _NOT_CARRIED_OUT or status >= 500 else Action.GIVE_UP
 
 
 def backoff_s(attempt: int, rng: random.Random) -> float:

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from cache.pod_group_objects import group_key
 from cache.pod_info import on_node
 from plugins.framework.cluster_events import ASSIGNED_POD_DELETE
-from plugins.framework.status import Code, Status, failure
+from plugins.framework.status import SUCCESS, Code, Status, failure
 from scheduler.api_writes.binder import BoundElsewhereError, PodGoneError
+from scheduler.client.errors import ApiError, may_pass
 from scheduler.cycle.failure_handler import Failure
 from scheduler.cycle.pre_bindings import PreBindings
 from scheduler.process.loop_inbox import LoopInbox
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from plugins.framework.cycle_state import CycleState, Mark
     from scheduler.api_writes.binding_slots import BindingSlots
     from scheduler.cycle.failure_handler import FailureHandler
+    from scheduler.cycle.gang import Gang
     from scheduler.cycle.reports import Reports
     from scheduler.decision.decision import Decision
     from scheduler.process.ports import Executor
@@ -43,6 +46,9 @@ MAX_BINDING = 512
 unanswered ones than that are worth less, and each holds resources of a node. A pod that waits for a
 plugin's leave, for its volumes or between two attempts has none: it may wait for minutes, and for
 other pods."""
+
+GANG_PAUSE_S: Final = 1.0
+"""Between two attempts to bind a member of a gang, after those that a single pod has."""
 
 log = structlog.get_logger(__name__)
 
@@ -67,6 +73,8 @@ class BindingJob:
     waiting: WaitingPod | None = None
     is_permitted: bool = False
     """Whether no plugin holds the pod any more: later failures are not about the pod."""
+    gang: Gang | None = None
+    """The members of its group that were decided with it."""
 
 
 class BindingCycles:
@@ -104,6 +112,7 @@ class BindingCycles:
         self._pre_bindings = PreBindings(loop, executor.lock)
         self._cache = pods.cache
         self._queue = pods.queue
+        self._groups = pods.groups
         self._waiting_pods = pods.waiting
         self._failures = failures
         self._recorder = reports.events
@@ -112,6 +121,7 @@ class BindingCycles:
         self._slots = slots
         self._inbox: LoopInbox[BindingJob] = LoopInbox(loop, self._receive)
         self._loop = loop
+        self._sleep = executor.sleep
         self._tasks: set[asyncio.Task[None]] = set()
         self._started = 0
         self._ended = 0
@@ -210,15 +220,20 @@ class BindingCycles:
         if ahead.code is Code.ERROR:
             self._waiting_pods.remove(info.uid)
             return ahead
-        if job.waiting is not None or (ahead.is_success and job.state.waits_in_pre_bind):
+        gang = job.gang if job.gang is not None and job.gang.waits else None
+        waits = job.waiting is not None or gang is not None
+        if waits or (ahead.is_success and job.state.waits_in_pre_bind):
             self._slots.release(info.uid)
             # The node is taken for longer than a moment: autoscalers should know by whom.
             # Differs: kube-scheduler nominates it for a PreBind that only writes, too.
             await self._statuses.nominate_now(info.pod, node_name)
+        status = SUCCESS
         if job.waiting is not None:
             status = await self._wait_on_permit(job.waiting)
-            if not status.is_success:
-                return status
+        if gang is not None:
+            status = await gang.permitted(info.uid, status)
+        if not status.is_success:
+            return status
         job.is_permitted = True
         if ahead.is_success:
             if self._pre_binds_no_more:
@@ -233,7 +248,20 @@ class BindingCycles:
             bound = await framework.extenders.bind(info, node_name)
             if bound is not None:
                 return bound
-        return await framework.run_bind(job.state, info, node_name)
+        status = await framework.run_bind(job.state, info, node_name)
+        while job.gang is not None and self._is_worth_waiting(status, job.gang.until_s):
+            # A gang that is partial is worse than a room that is held a little longer.
+            self._slots.release(info.uid)
+            await self._sleep(GANG_PAUSE_S)
+            status = await framework.run_bind(job.state, info, node_name)
+        return status
+
+    def _is_worth_waiting(self, status: Status, until_s: float) -> bool:
+        """Return whether a binding of a gang may succeed later, and there is time left."""
+        error = status.error
+        if self._pre_binds_no_more or self._clock() >= until_s:
+            return False
+        return isinstance(error, ApiError) and may_pass(error)
 
     async def _wait_on_permit(self, waiting: WaitingPod) -> Status:
         started_s = self._clock()
@@ -277,6 +305,9 @@ class BindingCycles:
         The only undo there is: used when Reserve or Permit refuse, and when the binding fails.
         """
         info = job.decision.info
+        key = group_key(info.pod)
+        if key is not None:
+            self._groups.forget(key, info.uid)
         for failed in job.framework.run_unreserve(job.state, info, job.decision.node_name):
             log.error("unreserve failed", pod=info.key, error=failed.message)
         freed = self._cache.forget_pod(info)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from cache.pod_group_objects import group_key
 from cache.pod_info import is_terminal, on_node, readable_info
 from cache.resources import MalformedObjectError
 from plugins.framework.cluster_events import ASSIGNED_POD_DELETE
@@ -66,6 +67,7 @@ class Reaper:
     ) -> None:
         self._cache = pods.cache
         self._queue = pods.queue
+        self._groups = pods.groups
         self._get_pod = get_pod
         self._is_stale = is_stale
         self._metrics = metrics
@@ -137,6 +139,9 @@ class Reaper:
             live = None
         if not self._cache.expire_assumed(self._clock(), only=frozenset({info.uid})):
             return
+        key = group_key(info.pod)
+        if key is not None:
+            self._groups.forget(key, info.uid)
         outcome = "gone" if live is None else "requeued"
         log.warning("assumed pod expired", pod=info.key, node=node_name, outcome=outcome)
         self._metrics.expired(outcome)

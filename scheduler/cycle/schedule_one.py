@@ -18,7 +18,9 @@ from plugins.framework.status import Code, Status, failure
 from scheduler.cycle.binding_cycle import BindingJob
 from scheduler.cycle.cycle_watch import DEFAULT_SLOW_CYCLE_S, CycleWatch
 from scheduler.cycle.failure_handler import Failure
+from scheduler.cycle.late_members import decide_late_member
 from scheduler.cycle.rehearsal import read_ahead, rehearse
+from scheduler.queueing import QueuedGroup
 from scheduler.runtime.waiting_pods import WaitingPod
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from plugins.framework.cycle_state import Mark
     from scheduler.cycle.binding_cycle import BindingCycles
     from scheduler.cycle.failure_handler import FailureHandler
+    from scheduler.cycle.group_cycle import GroupCycles
     from scheduler.cycle.reports import Reports
     from scheduler.cycle.scheduling_cycle import SchedulingCycle
     from scheduler.decision.decision import Decision
@@ -82,11 +85,14 @@ class Deciders:
         Makes the decision.
     observer
         Observes decisions; None for no observer.
+    groups
+        Tries groups of pods; None where no pod is taken for a member of one.
     """
 
     profiles: Profiles
     cycle: SchedulingCycle
     observer: DecisionObserver | None = None
+    groups: GroupCycles | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +137,8 @@ class SchedulingLoop:
         self._profiles = deciders.profiles
         self._profiles_version = deciders.profiles.version
         self._cycle = deciders.cycle
+        self._group_cycles = deciders.groups
+        self._groups = pods.groups
         self._bindings = outcomes.bindings
         self._waiting_pods = pods.waiting
         self._failures = outcomes.failures
@@ -205,12 +213,35 @@ class SchedulingLoop:
             When it cannot be taken back. What the cache and the queue hold is in doubt then, and
             the thread ends, and with it the process.
         """
+        if isinstance(queued, QueuedGroup):
+            self._attempt_group(queued)
+            return
         try:
             self.schedule_one(queued)
         except (Exception, AttemptBudgetExceededError) as error:
             # No budget is looked at after the decision; if one is, it is no reason to end.
             log.exception("scheduling cycle failed", pod=queued.info.key)
             self._failed(queued, error)
+
+    def _attempt_group(self, entry: QueuedGroup) -> None:
+        """Run one cycle of a group, and undo its effects if an exception ends it."""
+        if self._group_cycles is None:
+            raise LookupError(f"nobody tries groups: {entry.key}")
+        self._drop_unused_profiles()
+        self._under_way = _CycleUnderWay(perf_counter(), entry.info)
+        try:
+            framework = self._profiles.get(entry.info.pod.spec.scheduler_name)
+            self._group_cycles.attempt(entry, framework)
+        except Exception as error:
+            log.exception("group cycle failed", group=str(entry.key))
+            self._group_cycles.failed(entry, error)
+        finally:
+            self._under_way = None
+
+    def _drop_unused_profiles(self) -> None:
+        if self._profiles.version != self._profiles_version:
+            self._profiles_version = self._profiles.version
+            self._cycle.retain_profiles(self._profiles)
 
     def _failed(self, queued: QueuedPod, error: BaseException) -> None:
         """Undo the effects of a cycle that an internal error ended."""
@@ -236,9 +267,7 @@ class SchedulingLoop:
                 # A policy has come since, and found the pod in flight. Out of it, it is not lost.
                 self._queue.add(info)
             return
-        if self._profiles.version != self._profiles_version:
-            self._profiles_version = self._profiles.version
-            self._cycle.retain_profiles(self._profiles)
+        self._drop_unused_profiles()
         began = perf_counter()
         self._under_way = _CycleUnderWay(began, info)
         update = self._cache.update_snapshot(self._cycle.snapshot)
@@ -247,7 +276,7 @@ class SchedulingLoop:
         marks: list[Mark] = []
         state.marks = marks
         deciding = perf_counter()
-        decision = self._cycle.decide(framework, state, info)
+        decision = self._decide(framework, state, queued)
         committing = perf_counter()
         self._metrics.decided(decision, update)
         job: BindingJob | None = None
@@ -277,6 +306,14 @@ class SchedulingLoop:
             # The snapshot is still as the decision saw it: the next cycle brings it up to date.
             self._observer.observe(self._cycle.snapshot, framework, decision)
 
+    def _decide(self, framework: FrameworkRunner, state: CycleState, queued: QueuedPod) -> Decision:
+        info, domain = queued.info, None
+        if queued.group is not None and self._group_cycles is not None:
+            domain = self._group_cycles.domain_of(queued.group.key)
+        if domain is None:
+            return self._cycle.decide(framework, state, info)
+        return decide_late_member(self._cycle, framework, state, info, domain)
+
     def _settle_budget(self, queued: QueuedPod, decision: Decision, budget: AttemptBudget) -> None:
         """Have the pod's namespace pay for an attempt that was not an ordinary one."""
         over = decision.is_over_budget
@@ -304,6 +341,8 @@ class SchedulingLoop:
             log.warning("pod is placed already", pod=info.key, error=str(error))
             self._queue.done(info.uid)
             return None
+        if queued.group is not None:
+            self._groups.assume(queued.group.key, (info.uid,))
         job = self._assumed = BindingJob(queued, decision, state, framework)
         # What is assumed counts on its node already.
         self._queue.nominator.delete(info.uid)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from scheduler.queueing.budget_accounts import DEFAULT_LIMIT_S as DEFAULT_ATTEMPT_BUDGET_S
 from scheduler.queueing.budget_accounts import BudgetAccounts
-from scheduler.queueing.group_entries import Refusers
+from scheduler.queueing.group_entries import GROUP_GATE, Refusers
 from scheduler.queueing.nominator import Nominator
 from scheduler.queueing.pending_pods import PendingPod, PendingPods, QueueCounts, WaitingGroup
 from scheduler.queueing.queue_settings import QueueLimits, QueueListeners, QueueRules
@@ -20,6 +20,7 @@ from scheduler.queueing.scheduling_queue import SchedulingQueue
 
 __all__ = [
     "DEFAULT_ATTEMPT_BUDGET_S",
+    "GROUP_GATE",
     "BudgetAccounts",
     "Nominator",
     "PendingPod",

@@ -156,8 +156,7 @@ class GroupEntries:
 
     def is_missed(self, queued: QueuedPod) -> bool:
         """Return whether a gang that has begun is below its minimum without this pod."""
-        group = queued.group
-        return group is not None and group.has_begun and self._stands(group.key).missing > 0
+        return queued.group is not None and queued.group.is_short
 
     def gather(self, queued: QueuedPod, event: str, *, pauses: bool = True) -> None:
         """Group a member, and wake its group if that was refused."""
@@ -247,6 +246,11 @@ class GroupEntries:
         if standing.has_begun != group.has_begun:
             group.has_begun = standing.has_begun
             (self._begin if group.has_begun else self._gather_again)(group, event)
+        is_short = standing.has_begun and standing.missing > 0
+        if is_short != group.is_short:
+            group.is_short = is_short
+            for queued in list(group.members.values()):
+                self._moves.replace(queued, queued.info)
         if group.has_begun or not group.ready:
             self._withdraw(group, event)
             return

@@ -11,6 +11,8 @@ from scheduler.queueing.queue_states import QueueState
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cache.pod_group_objects import GroupKey
+    from cache.pod_info import PodInfo
     from scheduler.queueing.budget_accounts import BudgetAccounts
     from scheduler.queueing.group_entries import GroupEntries
     from scheduler.queueing.pending_pods import PendingPods
@@ -54,6 +56,17 @@ class QueueQuestions:
                     # The entry counts as the members that it stands for.
                     counts[name] += group.grouped - 1
             return QueueCounts(**counts)
+
+    def why_held(self, key: GroupKey) -> tuple[str, list[PodInfo]] | None:
+        """Return why a group cannot be tried, with its waiting members; None if it can be.
+
+        *Cost*: O(members) for a group that is held.
+        """
+        with self._lock:
+            group = self._groups.get(key)
+            if group is None or group.state is not QueueState.GATED:
+                return None
+            return "; ".join(group.gate_reasons), [each.info for each in group.ready.values()]
 
     def groups(self) -> list[WaitingGroup]:
         """Return the groups that wait to be tried as a whole. *Cost*: the number of groups."""

@@ -59,6 +59,8 @@ class QueuedGroup(QueuedPod):
         The rules that were known when the group was looked at last.
     has_begun
         Whether members are tried one by one, since another one has a node already.
+    is_short
+        Whether it has begun and is below its minimum: its members are the first of their priority.
     is_refused
         Whether the last attempt ended with a refusal.
     is_settling
@@ -66,12 +68,13 @@ class QueuedGroup(QueuedPod):
     """
 
     key: GroupKey = field(kw_only=True)
-    members: dict[str, QueuedPod] = field(default_factory=dict)
-    ready: dict[str, QueuedPod] = field(default_factory=dict)
+    members: dict[str, QueuedPod] = field(default_factory=dict, repr=False)
+    ready: dict[str, QueuedPod] = field(default_factory=dict, repr=False)
     priorities: Counter[int] = field(default_factory=Counter)
-    tried: tuple[QueuedPod, ...] = ()
+    tried: tuple[QueuedPod, ...] = field(default=(), repr=False)
     rules: GroupRules | None = None
     has_begun: bool = False
+    is_short: bool = False
     is_refused: bool = False
     is_settling: bool = False
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from cache.pod_groups import PodGroups
 
 if TYPE_CHECKING:
     from cache.scheduler_cache import SchedulerCache
@@ -23,6 +25,8 @@ class KnownPods:
         The pods that wait for a node, or are in flight.
     waiting
         The pods that Permit plugins hold.
+    groups
+        The groups of pods, with what is decided about their members.
 
     Notes
     -----
@@ -32,3 +36,4 @@ class KnownPods:
     cache: SchedulerCache
     queue: SchedulingQueue
     waiting: WaitingPods
+    groups: PodGroups = field(default_factory=PodGroups)

@@ -64,6 +64,7 @@ RESOURCES: Final[Mapping[str, Resource]] = {
         Resource("poddisruptionbudgets", "/apis/policy/v1", "PodDisruptionBudget", namespaced=True),
         Resource("events", "/apis/events.k8s.io/v1", "Event", namespaced=True),
         Resource("leases", "/apis/coordination.k8s.io/v1", "Lease", namespaced=True),
+        Resource("podgroups", "/apis/scheduling.x-k8s.io/v1alpha1", "PodGroup", namespaced=True),
         Resource(
             "schedulingprofiles",
             "/apis/scheduling.berth.dev/v1alpha1",

@@ -6,7 +6,7 @@ from cache.columns import NodesView
 from cache.objects import CSIVolumeSource, ISCSIVolumeSource, Volume
 from plugins import names
 from plugins.framework.cycle_state import CycleState
-from plugins.framework.status import SUCCESS, unresolvable
+from plugins.framework.status import SUCCESS
 from plugins.registry import PLUGINS
 from plugins.unsupported_requests import (
     UNSUPPORTED,
@@ -27,17 +27,6 @@ def status_of(asked: PodBuilder) -> object:
     return guard().pre_filter(CycleState(), asked.info(), NODES).status
 
 
-def test_a_hard_request_keeps_the_pod_pending() -> None:
-    why = "pod asks for a scheduling group, which this scheduler does not support yet"
-    assert status_of(pod().scheduling_group("g")) == unresolvable(why)
-
-
-def test_pods_with_such_a_request_are_signed_apart() -> None:
-    plain, grouped = pod().request(cpu="1"), pod().scheduling_group("g")
-    assert guard().signature(plain.info()) == guard().signature(pod().info())
-    assert guard().signature(plain.info()) != guard().signature(grouped.info())
-
-
 def test_nothing_in_the_cluster_helps() -> None:
     assert guard().events_to_register() == ()
 
@@ -46,6 +35,7 @@ def test_nothing_in_the_cluster_helps() -> None:
     "asked",
     [
         pytest.param(pod(), id="nothing"),
+        pytest.param(pod().scheduling_group("g"), id="scheduling group"),
         pytest.param(pod().resource_claim("gpu", "c"), id="resource claim"),
         pytest.param(pod().request({"example.com/gpu": 1}), id="extended resource"),
         pytest.param(pod().claim("data"), id="volume claim"),

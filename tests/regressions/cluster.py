@@ -43,12 +43,13 @@ KINDS: tuple[WatchedKind[Any], ...] = (
     kinds.CSI_STORAGE_CAPACITIES,
     kinds.PERSISTENT_VOLUMES,
     kinds.PERSISTENT_VOLUME_CLAIMS,
+    kinds.X_POD_GROUPS,
     kinds.NODES,
     kinds.PODS,
 )
 """What the cluster has and its watches tell, in the order in which they are heard."""
 
-_DECODERS: dict[str, Decoder[Any]] = {kind.name: Decoder(kind.struct) for kind in KINDS}
+_DECODERS: dict[str, Decoder[Any]] = {kind.resource: Decoder(kind.struct) for kind in KINDS}
 _VERBS = ("binds", "statuses", "deletes", "events", "volumes")
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def watch_others(cluster: Cluster, others: OtherObjects) -> tuple[WatchedStore, ...]:
     """Return the watches of all kinds but pods and nodes."""
     return tuple(
-        WatchedStore(kind.name, Store(), cluster, _one_by_one(others.handler(kind)))
+        WatchedStore(kind.resource, Store(), cluster, _one_by_one(others.handler(kind)))
         for kind in KINDS
         if kind.goes_to is not None
     )

@@ -6,6 +6,9 @@ import copy
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from cache.pod_group_objects import GROUP_LABEL, PREFERRED_TOPOLOGY_KEY, TOPOLOGY_KEY
+from scheduler.kinds import X_POD_GROUPS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -16,12 +19,18 @@ if TYPE_CHECKING:
 Action: TypeAlias = "Callable[[World], None]"
 Options: TypeAlias = "dict[str, str]"
 
-_NODE_OPTIONS: Final = frozenset({"cpu"})
+_NODE_OPTIONS: Final = frozenset({"cpu", "rack"})
+_GROUP_OPTIONS: Final = frozenset({"min", "rack"})
 _POD_OPTIONS: Final = frozenset(
-    {"cpu", "priority", "on", "gate", "finalizer", "copies", "namespace", "owner"}
+    {"cpu", "priority", "on", "gate", "finalizer", "copies", "namespace", "owner", "group"}
 )
 
-_NUMBERS: Final = {"cpu": r"\d+(e\d+)?", "priority": r"\d+", "copies": r"\d+"}
+_NUMBERS: Final = {
+    "cpu": r"\d+(e\d+)?",
+    "priority": r"\d+",
+    "copies": r"\d+",
+    "min": r"-?\d+",
+}
 
 
 class _Form(NamedTuple):
@@ -87,11 +96,31 @@ def in_the_middle(action: Action) -> Action:
 @_step("node {name}", _NODE_OPTIONS)
 def _node(world: World, name: str, options: Options) -> None:
     room = {"cpu": options.get("cpu", "4"), "memory": "16Gi", "pods": "110"}
-    status = {"capacity": room, "allocatable": room}
-    if world.cluster.exists("nodes", name):
-        world.cluster.change("nodes", name, {"status": status})
+    node: JsonObject = {"status": {"capacity": room, "allocatable": room}}
+    if "rack" in options:
+        node["metadata"] = {"labels": {"rack": options["rack"]}}
+    _create_or_change(world, "nodes", name, node)
+
+
+def _create_or_change(world: World, resource: str, name: str, obj: JsonObject) -> None:
+    if world.cluster.exists(resource, name):
+        world.cluster.change(resource, name, obj)
     else:
-        world.cluster.create("nodes", name, {"status": status})
+        world.cluster.create(resource, name, obj)
+
+
+@_step("group {name}", _GROUP_OPTIONS)
+def _group(world: World, name: str, options: Options) -> None:
+    group: JsonObject = {"spec": {"minMember": int(options.get("min", "1"))}}
+    if "rack" in options:
+        key = {"required": TOPOLOGY_KEY, "preferred": PREFERRED_TOPOLOGY_KEY}[options["rack"]]
+        group["metadata"] = {"annotations": {key: "rack"}}
+    _create_or_change(world, X_POD_GROUPS.resource, name, group)
+
+
+@_step("delete group {name}")
+def _delete_group(world: World, name: str) -> None:
+    world.cluster.remove(X_POD_GROUPS.resource, name)
 
 
 @_step("cordon node {name}")
@@ -128,6 +157,8 @@ def _pod_object(options: Options) -> JsonObject:
         metadata["finalizers"] = [options["finalizer"]]
     if "namespace" in options:
         metadata["namespace"] = options["namespace"]
+    if "group" in options:
+        metadata["labels"] = {GROUP_LABEL: options["group"]}
     if "owner" in options:
         owner = {"kind": "ReplicaSet", "name": options["owner"], "uid": options["owner"]}
         metadata["ownerReferences"] = [{**owner, "apiVersion": "apps/v1", "controller": True}]

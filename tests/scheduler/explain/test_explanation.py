@@ -69,14 +69,6 @@ def test_a_total_is_the_sum_of_the_weighted_scores() -> None:
     assert scores.scores["TaintToleration"] == 300
 
 
-def test_a_pre_filter_that_rejects_the_pod_speaks_for_all_nodes() -> None:
-    result = explained(pod().scheduling_group("gang"), node("n1"))
-    assert result.pre_filter is not None
-    assert result.pre_filter.plugin == "UnsupportedRequests"
-    assert not result.rejected
-    assert not result.ranked
-
-
 def test_a_node_outside_a_narrowed_search_is_rejected_by_who_narrowed_it() -> None:
     result = explained(pod().node_affinity(names_term("n1")), node("n1"), node("n2"))
     assert list(result.ranked) == ["n1"]

@@ -1,0 +1,341 @@
+"""The cycle of a group: plan, then assume all members that fit, ask Permit, and start all bindings.
+
+    plan: fits  -> assume all -> permit all -> the bindings start
+               a "no" before that -> everything is undone
+    plan: else  -> the group goes back to the queue as one; nothing is held
+
+The counterpart of :mod:`scheduler.cycle.schedule_one` for groups.
+
+*Source*: pkg/scheduler/schedule_one_podgroup.go (1.36), which evicts and reserves before it knows
+that the group fits, and lets members wait for each other in Permit.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from cache.scheduler_cache import CacheConflictError, PlacedPod
+from plugins.framework.attempt_budget import AttemptBudget
+from plugins.framework.status import Code, Status, failure
+from scheduler.cycle.binding_cycle import BindingJob
+from scheduler.cycle.failure_handler import (
+    REASON_SCHEDULER_ERROR,
+    REASON_UNSCHEDULABLE,
+    Failure,
+)
+from scheduler.cycle.gang import Gang
+from scheduler.decision.profile_origin import DEFAULT_ORIGIN
+from scheduler.pod_groups.plan import GroupTask, Verdict
+from scheduler.queueing import GROUP_GATE, Refusers
+from scheduler.runtime.waiting_pods import WaitingPod
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from cache.pod_group_objects import GroupKey, GroupRules
+    from cache.pod_info import PodInfo
+    from cache.snapshot import Snapshot
+    from scheduler.cycle.binding_cycle import BindingCycles
+    from scheduler.cycle.schedule_one import Outcomes
+    from scheduler.decision.profile_origin import PolicyOrigin
+    from scheduler.pod_groups.domains import MemberDomain
+    from scheduler.pod_groups.plan import GroupPlan, PlacedMember
+    from scheduler.process.ports import Ports
+    from scheduler.queueing import QueuedGroup, QueuedPod
+    from scheduler.runtime.framework_runner import FrameworkRunner
+    from scheduler.runtime.known_pods import KnownPods
+
+log = structlog.get_logger(__name__)
+
+
+class Planner(Protocol):
+    """Find nodes for the members of a group: :class:`scheduler.pod_groups.planner.GroupPlanner`."""
+
+    def plan(self, task: GroupTask) -> GroupPlan:
+        """Return which members go where; never raises."""
+        ...
+
+    def domain_of(self, rules: GroupRules, node_names: Collection[str]) -> MemberDomain:
+        """Return where one more member of a group may go whose members are on these nodes."""
+        ...
+
+
+class GroupReports(Protocol):
+    """Report what became of groups; nothing here waits or raises."""
+
+    def scheduled(self, key: GroupKey, message: str, *, policy: PolicyOrigin) -> None:
+        """Report that at least the minimum of a group has nodes."""
+        ...
+
+    def refused(
+        self,
+        key: GroupKey,
+        members: Sequence[PodInfo],
+        reason: str,
+        message: str,
+        *,
+        policy: PolicyOrigin,
+    ) -> None:
+        """Report why a group was not placed."""
+        ...
+
+
+class GroupCycles:
+    """Run one attempt of a group after another.
+
+    Parameters
+    ----------
+    snapshot
+        The nodes that the planner sees; brought up to date here before each plan.
+
+    Notes
+    -----
+    *Concurrency*: scheduling thread.
+    """
+
+    def __init__(
+        self,
+        ports: Ports[object],
+        pods: KnownPods,
+        snapshot: Snapshot,
+        planner: Planner,
+        outcomes: Outcomes,
+        reports: GroupReports,
+    ) -> None:
+        self._executor = ports.executor
+        self._clock = ports.clock
+        self._cache = pods.cache
+        self._queue = pods.queue
+        self._groups = pods.groups
+        self._waiting_pods = pods.waiting
+        self._snapshot = snapshot
+        self._planner = planner
+        self._bindings: BindingCycles = outcomes.bindings
+        self._failures = outcomes.failures
+        self._reports = reports
+        # What has to be undone if the attempt fails: the members that are assumed, and those of
+        # them whose bindings have not started.
+        self._assumed: Sequence[PlacedMember] = ()
+        self._to_start: list[BindingJob] = []
+
+    def attempt(self, entry: QueuedGroup, framework: FrameworkRunner | None) -> None:
+        """Run one attempt; every popped member ends in exactly one of bound, queued, deleted.
+
+        Raises
+        ------
+        Exception
+            When an attempt that failed cannot be taken back.
+        """
+        self._assumed, self._to_start = (), []
+        tried = [queued for queued in entry.tried if not self._skip(queued)]
+        rules = self._groups.rules(entry.key)
+        if framework is None or rules is None or not tried:
+            self._queue.group_refused(entry, {}, is_error=True)
+            return
+        missing = self._groups.standing(entry.key).missing
+        task = GroupTask(
+            rules,
+            framework,
+            [queued.info for queued in tried],
+            max(missing, 1),
+            AttemptBudget(entry.allowance_s, self._clock.thread_cpu),
+        )
+        began = perf_counter()
+        self._cache.update_snapshot(self._snapshot)
+        plan = self._planner.plan(task)
+        log.debug(
+            "group cycle",
+            group=str(entry.key),
+            verdict=plan.verdict.value,
+            members=len(task.members),
+            placed=len(plan.placed),
+            duration_s=perf_counter() - began,
+        )
+        if plan.verdict is Verdict.FITS:
+            self._carry_out(entry, task, plan)
+        else:
+            self._refuse(entry, task, plan)
+        self._charge(entry, task, perf_counter() - began)
+
+    def domain_of(self, key: GroupKey) -> MemberDomain | None:
+        """Return where one more member of a group that has begun may go; None for anywhere.
+
+        *Cost*: O(members) for a group with a topology.
+        """
+        rules = self._groups.rules(key)
+        if rules is None or not (rules.topology_key or rules.preferred_topology_key):
+            return None
+        names = {
+            each.node_name or self._cache.assumed_node(each.uid) or ""
+            for each in self._groups.members(key).values()
+        }
+        return self._planner.domain_of(rules, names - {""})
+
+    def failed(self, entry: QueuedGroup, error: Exception) -> None:
+        """End an attempt that an internal error ended."""
+        status = failure(error, "scheduling")
+        for job in self._to_start:
+            self._waiting_pods.remove(job.decision.info.uid)
+            self._bindings.undo(job, status)
+        for each in self._assumed:
+            self._cache.forget_pod(each.decision.info)
+        self._cache.renew(self._snapshot.names())
+        self._queue.group_refused(entry, {}, is_error=True)
+        self._report_refusal(entry, status, DEFAULT_ORIGIN)
+
+    def _skip(self, queued: QueuedPod) -> bool:
+        """Return whether a member needs no decision: it is being deleted, or placed already."""
+        info = queued.info
+        if info.is_terminating or self._cache.is_placed_pod(info.uid):
+            self._queue.done(info.uid)
+            return True
+        return False
+
+    def _charge(self, entry: QueuedGroup, task: GroupTask, took_s: float) -> None:
+        used_s, over = task.budget.used_s(), task.budget.has_used(task.budget.limit_s)
+        if entry.prepaid_s or over:
+            self._queue.settle_budget(entry, used_s, over=over)
+        if self._queue.shares_attempts:
+            self._queue.charge(entry, used_s or took_s)
+
+    # --- a group that fits --------------------------------------------------------------------
+
+    def _carry_out(self, entry: QueuedGroup, task: GroupTask, plan: GroupPlan) -> None:
+        placed = plan.placed
+        try:
+            self._cache.assume_pods(
+                [PlacedPod(each.decision.info, each.decision.node_name) for each in placed]
+            )
+        except CacheConflictError as error:
+            log.warning("a member is placed already", group=str(entry.key), error=str(error))
+            self._unreserve(task, placed)
+            self._cache.renew(each.decision.node_name for each in placed)
+            self._queue.group_refused(entry, {}, is_error=True)
+            return
+        self._assumed = placed
+        for each in placed:
+            self._queue.nominator.delete(each.decision.info.uid)
+        jobs, refused = self._permit(entry, task, placed)
+        if refused is not None:
+            self._take_back(entry, task, placed, refused)
+            return
+        self._groups.assume(entry.key, [each.decision.info.uid for each in placed])
+        self._queue.group_placed(entry)
+        self._assumed, self._to_start = (), jobs
+        where = f" in {task.rules.topology_key}={plan.domain}" if plan.domain else ""
+        message = f"{len(placed)} of {len(task.members)} waiting members are placed{where}"
+        self._reports.scheduled(entry.key, message, policy=task.framework.policy)
+        self._leave_over(entry, task, plan)
+        self._start(task, jobs)
+
+    def _permit(
+        self, entry: QueuedGroup, task: GroupTask, placed: Sequence[PlacedMember]
+    ) -> tuple[list[BindingJob], tuple[str, Status] | None]:
+        """Ask whether the members may be bound.
+
+        Returns
+        -------
+        The jobs, and None; or the member that may not, with the reason.
+        """
+        framework = task.framework
+        queued_of = {queued.info.uid: queued for queued in entry.tried}
+        jobs: list[BindingJob] = []
+        for each in placed:
+            info, node_name = each.decision.info, each.decision.node_name
+            job = BindingJob(queued_of[info.uid], each.decision, each.state, framework)
+            if framework.has_permits:
+                status, waits = framework.run_permit(each.state, info, node_name)
+                if status.code is Code.WAIT:
+                    longest_s = task.rules.timeout_s
+                    waits = {plugin: min(wait_s, longest_s) for plugin, wait_s in waits.items()}
+                    executor, clock = self._executor, self._clock.monotonic
+                    loop, lock = executor.loop, executor.lock
+                    job.waiting = WaitingPod(info, node_name, waits, loop, clock, lock)
+                    self._waiting_pods.add(job.waiting)
+                elif not status.is_success:
+                    return jobs, (info.uid, status)
+            each.state.marks = None
+            jobs.append(job)
+        return jobs, None
+
+    def _take_back(
+        self,
+        entry: QueuedGroup,
+        task: GroupTask,
+        placed: Sequence[PlacedMember],
+        refused: tuple[str, Status],
+    ) -> None:
+        """Undo a group of which a member may not be bound, before any binding has started."""
+        uid, status = refused
+        self._assumed = ()
+        self._unreserve(task, placed)
+        for each in placed:
+            self._waiting_pods.remove(each.decision.info.uid)
+            self._cache.forget_pod(each.decision.info)
+        by = frozenset({status.plugin}) if status.is_rejection and status.plugin else frozenset()
+        self._queue.group_refused(entry, {uid: Refusers(by)}, is_error=not by)
+        self._report_refusal(entry, status, task.framework.policy)
+
+    def _unreserve(self, task: GroupTask, placed: Sequence[PlacedMember]) -> None:
+        for each in reversed(placed):
+            info, node_name = each.decision.info, each.decision.node_name
+            for problem in task.framework.run_unreserve(each.state, info, node_name):
+                log.error("unreserve failed", pod=info.key, error=problem.message)
+
+    def _leave_over(self, entry: QueuedGroup, task: GroupTask, plan: GroupPlan) -> None:
+        """Return the members that no room was found for to the queue, each for itself."""
+        placed = {each.decision.info.uid for each in plan.placed}
+        for queued in entry.tried:
+            uid = queued.info.uid
+            if uid in placed:
+                continue
+            decision = plan.refused.get(uid)
+            if decision is None:
+                why = "the other members of the pod group left no room that was looked for"
+                status = Status(Code.UNSCHEDULABLE, (why,))
+                left = Failure.of_status(task.framework.profile_name, status)
+            else:
+                left = Failure.of_decision(decision)
+            self._failures.handle(queued, left)
+
+    def _start(self, task: GroupTask, jobs: list[BindingJob]) -> None:
+        uids = [job.decision.info.uid for job in jobs]
+        held = [job.decision.info.uid for job in jobs if job.waiting is not None]
+        until_s = self._clock.monotonic() + task.rules.timeout_s
+        gang = Gang(task.rules.key, uids, held, until_s, self._groups)
+        for job in jobs:
+            job.gang = gang
+        jobs.reverse()
+        while jobs:
+            self._bindings.start(jobs[-1])
+            jobs.pop()
+
+    # --- a group that does not ----------------------------------------------------------------
+
+    def _refuse(self, entry: QueuedGroup, task: GroupTask, plan: GroupPlan) -> None:
+        is_error = plan.verdict is not Verdict.DOES_NOT_FIT
+        self._queue.group_refused(entry, _refusers(task, plan), is_error=is_error)
+        self._report_refusal(entry, plan.status, task.framework.policy)
+
+    def _report_refusal(self, entry: QueuedGroup, status: Status, policy: PolicyOrigin) -> None:
+        reason = REASON_UNSCHEDULABLE if status.is_rejection else REASON_SCHEDULER_ERROR
+        members = [queued.info for queued in entry.tried]
+        self._reports.refused(entry.key, members, reason, status.message, policy=policy)
+
+
+def _refusers(task: GroupTask, plan: GroupPlan) -> Mapping[str, Refusers]:
+    """Return who rejected members, by the UID of the member.
+
+    No plugin knows what would help where a topology is asked for, or where the group was refused
+    before a plugin was asked: then every event counts.
+    """
+    found = {}
+    for uid, decision in plan.refused.items():
+        by, pending = decision.diagnosis.unschedulable_plugins, decision.diagnosis.pending_plugins
+        if task.rules.topology_key or not by | pending:
+            by |= {GROUP_GATE}
+        found[uid] = Refusers(by, pending)
+    return found
