@@ -288,7 +288,7 @@ class App:
         aging.start()
         self.acting.reports.events.start()
         self.acting.reports.statuses.start()
-        self.acting.group_statuses.start()
+        self.acting.groups.statuses.start()
         self.watches.start()
         self.whole_objects.start()
         self.profiles.start()
@@ -301,6 +301,7 @@ class App:
             if self.leadership is not None:
                 await self.leadership.stop()
             await self.checks.stop()
+            await self.acting.groups.rounds.stop()
             if self.operator is not None:
                 await self.operator.stop()
             await asyncio.to_thread(self.profiles.stop)
@@ -310,7 +311,7 @@ class App:
             await self.whole_objects.stop()
             await self.acting.reports.events.stop()
             await self.acting.reports.statuses.stop()
-            await self.acting.group_statuses.stop()
+            await self.acting.groups.statuses.stop()
             await self.server.stop()
             aging.stop()
             lag.stop()
@@ -338,7 +339,8 @@ class App:
             address=self.server.address,
             addresses=self.server.addresses,
         )
-        self.acting.group_statuses.lead()
+        self.acting.groups.statuses.lead()
+        self.acting.groups.rounds.start()
         self.deciding.loop.start(self.server.answer)
         self.acting.reaper.start()
         return await self._schedule_until(stop)

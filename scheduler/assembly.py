@@ -25,6 +25,7 @@ from scheduler.api_writes.claim_patcher import ClaimApi
 from scheduler.api_writes.claim_writer import ClaimWriter
 from scheduler.api_writes.event_recorder import EventApi, EventRecorder
 from scheduler.api_writes.eviction import EvictionApi, Evictor
+from scheduler.api_writes.member_conditions import MemberConditions
 from scheduler.api_writes.pod_group_status_writer import PodGroupApi, PodGroupStatusWriter
 from scheduler.api_writes.pod_status_writer import PodStatusApi, PodStatusWriter
 from scheduler.api_writes.volume_writer import StorageWriter
@@ -32,9 +33,12 @@ from scheduler.cycle.binding_cycle import MAX_BINDING, BindingCycles
 from scheduler.cycle.device_reports import BindingDeviceReports
 from scheduler.cycle.failure_handler import FailureHandler
 from scheduler.cycle.group_cycle import GroupCycles
+from scheduler.cycle.group_reports import GroupReports
+from scheduler.cycle.group_rounds import GroupRounds
+from scheduler.cycle.held_groups import HeldGroups
 from scheduler.cycle.host_selection import HostSelector
 from scheduler.cycle.kubelet_rejections import KubeletRejections
-from scheduler.cycle.plain_group_reports import PlainGroupReports
+from scheduler.cycle.partial_gangs import PartialGangs
 from scheduler.cycle.preemption_executor import PreemptionExecutor
 from scheduler.cycle.reaper import Reaper
 from scheduler.cycle.reports import Reports
@@ -124,6 +128,28 @@ class Knowing(Generic[WatchedT_co]):
 
 
 @dataclass(frozen=True, slots=True)
+class ActingOnGroups:
+    """Whatever writes about groups of pods.
+
+    Attributes
+    ----------
+    statuses
+        Writes the statuses of groups.
+    reports
+        Says what becomes of each group.
+    partial
+        Counts gangs below their minimum, and evicts the rest of some.
+    rounds
+        Looks after held and partial groups once a second.
+    """
+
+    statuses: PodGroupStatusWriter
+    reports: GroupReports
+    partial: PartialGangs
+    rounds: GroupRounds
+
+
+@dataclass(frozen=True, slots=True)
 class Acting:
     """Whatever writes.
 
@@ -131,8 +157,8 @@ class Acting:
     ----------
     reports
         Events, conditions, metrics.
-    group_statuses
-        Writes the statuses of groups of pods.
+    groups
+        Whatever writes about groups of pods.
     slots
         How many bindings may press on the API server.
     binder, storage_writer, claim_writer
@@ -146,7 +172,7 @@ class Acting:
     """
 
     reports: Reports
-    group_statuses: PodGroupStatusWriter
+    groups: ActingOnGroups
     binder: Binder
     storage_writer: StorageWriter
     claim_writer: ClaimWriter
@@ -223,14 +249,7 @@ def assemble(
     profiles = Profiles()
     slots = BindingSlots(MAX_BINDING, ports.executor)
     reports, known = _know(ports, watch, setting, profiles, slots)
-    group_statuses = PodGroupStatusWriter(
-        ports,
-        known.cluster.pod_groups,
-        lambda source: _group_kind(known.watched, source),
-        profiles.names,
-        pressure=lambda: len(slots) > BINDS_BEFORE_EVENTS,
-    )
-    acting = _act(ports, known, reports, group_statuses, slots, setting)
+    acting = _act(ports, known, reports, slots, profiles, setting)
     return Assembly(known, acting, _decide(ports, known, acting, profiles, setting))
 
 
@@ -298,8 +317,8 @@ def _act(
     ports: Ports[SchedulerApi],
     known: Knowing[Watched],
     reports: Reports,
-    group_statuses: PodGroupStatusWriter,
     slots: BindingSlots,
+    profiles: Profiles,
     setting: Setting,
 ) -> Acting:
     executor, clock = ports.executor, ports.clock
@@ -328,7 +347,7 @@ def _act(
     )
     return Acting(
         reports,
-        group_statuses,
+        _look_after_groups(ports, known, reports, slots, profiles, evictor),
         binder,
         storage_writer,
         claim_writer,
@@ -337,6 +356,33 @@ def _act(
         preemptions,
         reaper,
     )
+
+
+def _look_after_groups(
+    ports: Ports[SchedulerApi],
+    known: Knowing[Watched],
+    reports: Reports,
+    slots: BindingSlots,
+    profiles: Profiles,
+    evictor: Evictor,
+) -> ActingOnGroups:
+    groups, live_pod, pods = known.pods.groups, known.watched.pods.get, known.pods
+
+    def kinds(source: GroupSource) -> ResourceKind[Any] | None:
+        return _group_kind(known.watched, source)
+
+    statuses = PodGroupStatusWriter(
+        ports,
+        groups,
+        kinds,
+        profiles.names,
+        pressure=lambda: len(slots) > BINDS_BEFORE_EVENTS,
+    )
+    conditions = MemberConditions(ports.executor, reports.statuses, live_pod)
+    told = GroupReports(ports, groups, kinds, statuses, reports.events, conditions)
+    held = HeldGroups(ports, groups, pods.queue.why_held, told)
+    partial = PartialGangs(ports, groups, live_pod, profiles.names, evictor, told)
+    return ActingOnGroups(statuses, told, partial, GroupRounds(ports.executor, held, partial))
 
 
 def _get_pod(ports: Ports[BindingApi], namespace: str, name: str) -> Pod | None:
@@ -369,9 +415,10 @@ def _decide(
     shadows = Shadows(known.cluster.storage, ports.executor.lock)
     cycle = SchedulingCycle(Snapshot(), HostSelector(setting.options.seed), known.rejections)
     outcomes = Outcomes(acting.bindings, acting.failures)
-    group_reports = PlainGroupReports(acting.reports, acting.group_statuses)
     planner = GroupPlanner(cycle)
-    groups = GroupCycles(ports, known.pods, cycle.snapshot, planner, outcomes, group_reports)
+    groups = GroupCycles(
+        ports, known.pods, cycle.snapshot, planner, outcomes, acting.groups.reports
+    )
     loop = SchedulingLoop(
         ports,
         known.pods,

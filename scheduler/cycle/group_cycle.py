@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from cache.pod_group_objects import GroupKey, GroupRules
-    from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
     from scheduler.cycle.binding_cycle import BindingCycles
+    from scheduler.cycle.group_reports import GroupReports
     from scheduler.cycle.schedule_one import Outcomes
     from scheduler.decision.profile_origin import PolicyOrigin
     from scheduler.pod_groups.domains import MemberDomain
@@ -60,26 +60,6 @@ class Planner(Protocol):
 
     def domain_of(self, rules: GroupRules, node_names: Collection[str]) -> MemberDomain:
         """Return where one more member of a group may go whose members are on these nodes."""
-        ...
-
-
-class GroupReports(Protocol):
-    """Report what became of groups; nothing here waits or raises."""
-
-    def scheduled(self, key: GroupKey, message: str, *, policy: PolicyOrigin) -> None:
-        """Report that at least the minimum of a group has nodes."""
-        ...
-
-    def refused(
-        self,
-        key: GroupKey,
-        members: Sequence[PodInfo],
-        reason: str,
-        message: str,
-        *,
-        policy: PolicyOrigin,
-    ) -> None:
-        """Report why a group was not placed."""
         ...
 
 
