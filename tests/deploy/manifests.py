@@ -4,6 +4,7 @@
     deploy/berth.yaml                     all else that runs berth
     deploy/kustomization.yaml             both: kubectl apply -k deploy
     deploy/monitoring/                    for the Prometheus operator and Grafana
+    deploy/pod-groups/                    the kind PodGroup, for a cluster that has none
     deploy/scheduling-profiles/           the kind SchedulingProfile, and a berth that reads it
     deploy/charts/berth/README.md         the table of values, from values.yaml and its schema
     deploy/charts/berth/templates/rbac/scheduling.yaml
@@ -41,6 +42,7 @@ MONITORED: Final = {
         "grafanaDashboard": {"enabled": True},
     }
 }
+WITH_POD_GROUPS: Final = {"podGroups": {"crd": True}}
 WITH_PROFILES: Final = {"schedulingProfiles": {"enabled": True}}
 HELM_LABELS: Final = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 
@@ -71,8 +73,9 @@ metadata:
 
 def files() -> dict[Path, str]:
     """Return the text of each file that is made: of the chart as it is, but for its role."""
-    plain, monitored, profiled = (
-        list(_documents(rendered_text(values))) for values in ({}, MONITORED, WITH_PROFILES)
+    plain, monitored, profiled, grouped = (
+        list(_documents(rendered_text(values)))
+        for values in ({}, MONITORED, WITH_PROFILES, WITH_POD_GROUPS)
     )
     rights = [each for each in plain if _kind(each) in _RIGHTS]
     others = [each for each in plain if _kind(each) not in _RIGHTS]
@@ -84,6 +87,8 @@ def files() -> dict[Path, str]:
         DEPLOY / "kustomization.yaml": _kustomization("rbac.yaml", "berth.yaml"),
         DEPLOY / "monitoring" / "monitoring.yaml": _stream(monitoring),
         DEPLOY / "monitoring" / "kustomization.yaml": _kustomization("monitoring.yaml"),
+        DEPLOY / "pod-groups" / "crd.yaml": _stream(each for each in grouped if each not in plain),
+        DEPLOY / "pod-groups" / "kustomization.yaml": _kustomization("crd.yaml"),
         DEPLOY / "scheduling-profiles" / "profiles.yaml": _stream(
             each for each in profiled if each not in plain
         ),

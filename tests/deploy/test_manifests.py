@@ -8,7 +8,14 @@ import pytest
 
 from tests.deploy.chart import ROOT, manifests_in, rendered
 from tests.deploy.kubectl import kubectl
-from tests.deploy.manifests import DEPLOY, HELM_LABELS, MONITORED, WITH_PROFILES, files
+from tests.deploy.manifests import (
+    DEPLOY,
+    HELM_LABELS,
+    MONITORED,
+    WITH_POD_GROUPS,
+    WITH_PROFILES,
+    files,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,4 +56,11 @@ def test_what_is_added_for_profiles_is_what_the_chart_adds_or_changes() -> None:
     plain, profiled = by_name(rendered()), by_name(rendered(WITH_PROFILES))
     assert built(DEPLOY / "scheduling-profiles") == {
         name: manifest for name, manifest in profiled.items() if plain.get(name) != manifest
+    }
+
+
+def test_what_is_added_for_pod_groups_is_what_the_chart_adds() -> None:
+    plain, grouped = by_name(rendered()), by_name(rendered(WITH_POD_GROUPS))
+    assert built(DEPLOY / "pod-groups") == {
+        name: manifest for name, manifest in grouped.items() if name not in plain
     }
