@@ -34,6 +34,8 @@ class Options:
     slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S
     attempt_budget_s: float = DEFAULT_ATTEMPT_BUDGET_S
     """CPU seconds of the scheduling thread that an attempt may use; 0 for no limit."""
+    pod_group_status: bool = True
+    """Whether statuses of PodGroups of ``scheduling.x-k8s.io`` are written here."""
     comparison_period_s: float = DEFAULT_PERIOD_S
     api_comparison_period_s: float = lost_events.DEFAULT_PERIOD_S
     stale_watch_s: float = STALE_WATCH_S

@@ -77,6 +77,14 @@ def add_run_flags(run: argparse.ArgumentParser) -> None:
     )
     for flag, default, text in _DURATIONS:
         run.add_argument(flag, metavar="SECONDS", type=float, default=default, help=text)
+    run.add_argument(
+        "--pod-group-status",
+        metavar="BOOL",
+        type=_bool,
+        default=_DEFAULTS.pod_group_status,
+        help="whether berth writes the status of PodGroups of scheduling.x-k8s.io; false leaves it "
+        "to the controller of scheduler-plugins (true)",
+    )
     run.add_argument("--seed", type=int, help="makes the choice among equal nodes repeatable")
     run.add_argument(
         "--node-metrics",
@@ -130,6 +138,7 @@ def run_options(
         ttl_s=flags.assumed_pod_ttl,
         slow_cycle_s=flags.slow_cycle_threshold,
         attempt_budget_s=flags.attempt_budget,
+        pod_group_status=flags.pod_group_status,
         comparison_period_s=flags.cache_comparison_period,
         api_comparison_period_s=flags.api_comparison_period,
     )

@@ -6,9 +6,11 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from cache.device_counts import DeviceCounts
+from scheduler.cycle.partial_gangs import count_partial
 from scheduler.informers import relists, restores, staleness_s
 from scheduler.metrics import declarations
 from scheduler.metrics.instruments import Pulled
+from scheduler.queueing.group_causes import waiting_by_cause
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,11 +40,12 @@ def watch_state(
     """
     cache, queue = parts.known.pods.cache, parts.known.pods.queue
     acting, loop = parts.acting, parts.deciding.loop
+    groups, profiles = parts.known.cluster.pod_groups, parts.deciding.profiles
 
     def watches() -> tuple[Informer[Any], ...]:
         return (*parts.known.watched.all, *whole_objects.all)
 
-    metrics.watch_profiles(parts.deciding.profiles.names)
+    metrics.watch_profiles(profiles.names)
     for state, read_each in (
         (declarations.PENDING_PODS, lambda: queue.counts().waiting()),
         (declarations.CACHE_SIZE, lambda: dataclasses.asdict(cache.counts())),
@@ -52,6 +55,10 @@ def watch_state(
         (declarations.RESTORES, lambda: restores(watches())),
         (declarations.INFLIGHT_EVENTS, queue.in_flight_events),
         (declarations.TASKS, lambda: {"binding": acting.bindings.in_flight}),
+        (
+            declarations.POD_GROUPS_WAITING,
+            lambda: waiting_by_cause(queue.groups(), groups.standing),
+        ),
     ):
         metrics.watch_each(state, read_each)
     metrics.pull(Pulled(*declarations.UNSCHEDULABLE_PODS, queue.refusals))
@@ -69,5 +76,6 @@ def watch_state(
         (declarations.STATUSES_SENT, lambda: statuses().written),
         (declarations.STATUSES_DROPPED, lambda: statuses().dropped),
         (declarations.STATUSES_FAILED, lambda: statuses().failed),
+        (declarations.POD_GROUPS_PARTIAL, lambda: count_partial(groups, profiles.names())),
     ):
         metrics.watch(state, read)

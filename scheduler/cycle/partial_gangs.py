@@ -1,4 +1,4 @@
-"""Gangs that have begun and are below their minimum: count them, and evict their rest after a time.
+"""Count the gangs that have begun and are below their minimum; evict their rest after a time.
 
     partial -> grace is over -> DisruptionTarget on the group -> its members are evicted
             -> whole again, or somebody has succeeded -> nothing
@@ -61,6 +61,15 @@ def grace_s(rules: GroupRules) -> float | None:
     return seconds if seconds > 0 else None
 
 
+def count_partial(groups: PodGroups, profile_names: Set[str]) -> int:
+    """Return how many gangs with a member of ours are partial. Any thread."""
+    return sum(1 for key in groups.partial() if _has_member_of(profile_names, groups, key))
+
+
+def _has_member_of(profile_names: Set[str], groups: PodGroups, key: GroupKey) -> bool:
+    return not profile_names.isdisjoint(groups.standing(key).scheduler_names)
+
+
 @dataclass(slots=True)
 class _Gang:
     """A partial gang.
@@ -80,9 +89,7 @@ class _Gang:
 
 
 class PartialGangs:
-    """Counts partial gangs, and evicts the rest of those whose grace is over.
-
-    Only gangs with a member of ours count, and only members of ours are evicted.
+    """Evicts the rest of the partial gangs whose grace is over; only members of ours.
 
     Parameters
     ----------
@@ -101,7 +108,7 @@ class PartialGangs:
 
     Notes
     -----
-    *Concurrency*: :meth:`count` from any thread, the rest on the loop.
+    *Concurrency*: loop-confined.
 
     *Cost*: a round O(partial gangs).
     """
@@ -125,10 +132,6 @@ class PartialGangs:
         self._tasks: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(MAX_EVICTIONS)
 
-    def count(self) -> int:
-        """Return how many gangs of ours are partial."""
-        return sum(1 for key in self._groups.partial() if self._is_ours(key))
-
     def round(self) -> None:
         """Begin to evict the gangs whose grace is over. Called about once a second."""
         now_s, known = self._clock(), self._gangs
@@ -150,7 +153,7 @@ class PartialGangs:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _is_ours(self, key: GroupKey) -> bool:
-        return not self._profile_names().isdisjoint(self._groups.standing(key).scheduler_names)
+        return _has_member_of(self._profile_names(), self._groups, key)
 
     def _grace_s(self, key: GroupKey, gang: _Gang) -> float | None:
         rules = self._groups.rules(key)

@@ -286,3 +286,33 @@ UNSCHEDULABLE_PODS: Final[State] = (
     "Pods that were refused, by plugin: a pod counts for each that refused it.",
     ("plugin", "profile"),
 )
+POD_GROUPS_WAITING: Final[State] = (
+    "gauge",
+    "berth_podgroups_waiting",
+    "Groups of pods of which no member has a node yet, by what they wait for.",
+    ("cause",),
+)
+POD_GROUPS_PARTIAL: Final[State] = (
+    "gauge",
+    "berth_podgroups_partial",
+    "Gangs of which some members have a node, fewer than the minimum, and none has succeeded.",
+    (),
+)
+POD_GROUP_STATUSES_SENT: Final[State] = (
+    "counter",
+    "berth_podgroup_status_patches_sent_total",
+    "Statuses written into PodGroups.",
+    (),
+)
+POD_GROUP_STATUSES_DROPPED: Final[State] = (
+    "counter",
+    "berth_podgroup_status_patches_dropped_total",
+    "Statuses of PodGroups dropped: too many waited.",
+    (),
+)
+POD_GROUP_STATUSES_FAILED: Final[State] = (
+    "counter",
+    "berth_podgroup_status_patches_failed_total",
+    "Statuses of PodGroups that could not be written.",
+    (),
+)

@@ -14,6 +14,7 @@ from scheduler.metrics.cycle_metrics import CycleMetrics
 from scheduler.metrics.device_binding_metrics import DeviceBindingMetrics
 from scheduler.metrics.exposition import exposition
 from scheduler.metrics.instruments import Pulled, Registry, Samples
+from scheduler.metrics.pod_group_metrics import PodGroupMetrics
 from scheduler.metrics.process import add_process_metrics
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Metrics:
         What is told of requests to the API server.
     device_bindings
         What is told of devices whose pods are bound.
+    pod_groups
+        What is told of groups of pods.
     loop_lag
         Told by how many seconds the I/O loop fell behind.
     incoming
@@ -107,6 +110,7 @@ class Metrics:
         self.cycles = CycleMetrics(registry)
         self.client = ClientMetrics(registry)
         self.device_bindings = DeviceBindingMetrics(registry)
+        self.pod_groups = PodGroupMetrics(registry)
         add_process_metrics(registry)
         self._observe_algorithm = self._algorithm_duration.of().observe
         self._observe_changed = self._changed_nodes.of().observe

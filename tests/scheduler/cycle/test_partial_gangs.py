@@ -9,7 +9,7 @@ import structlog
 
 from cache.pod_group_objects import PARTIAL_GANG_GRACE
 from scheduler.api_writes.eviction import Evictor
-from scheduler.cycle.partial_gangs import AGAIN_S, PartialGangs
+from scheduler.cycle.partial_gangs import AGAIN_S, PartialGangs, count_partial
 from tests.fakes.refusals import refusal
 from tests.pod_group_builders import KEY, X_KEY
 from tests.scheduler.cycle.group_scene import OURS, GroupScene, play
@@ -137,7 +137,7 @@ def test_only_gangs_of_ours_count_and_are_evicted(scheduler, count):
     async def scene():
         async with Gang() as made:
             made.join(0, phase="Running", scheduler=scheduler)
-            assert made.partial.count() == count
+            assert count_partial(made.groups, OURS) == count
             await made.round()
             assert len(await made.round(600)) == count
 

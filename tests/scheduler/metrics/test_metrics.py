@@ -52,6 +52,7 @@ STATES = [
     (declarations.RESTORES, {"pods": 1}),
     (declarations.INFLIGHT_EVENTS, {"PodPopped": 1}),
     (declarations.TASKS, {"binding": 4}),
+    (declarations.POD_GROUPS_WAITING, {"members": 2, "refused": 1}),
 ]
 NUMBERS = [
     (declarations.MISMATCHES, 0.0),
@@ -62,6 +63,10 @@ NUMBERS = [
     (declarations.STATUSES_SENT, 5),
     (declarations.STATUSES_DROPPED, 8),
     (declarations.STATUSES_FAILED, 9),
+    (declarations.POD_GROUPS_PARTIAL, 1),
+    (declarations.POD_GROUP_STATUSES_SENT, 5),
+    (declarations.POD_GROUP_STATUSES_DROPPED, 6),
+    (declarations.POD_GROUP_STATUSES_FAILED, 7),
 ]
 
 
@@ -77,6 +82,11 @@ def fed() -> Metrics:
     metrics.device_bindings.claim_created("success")
     metrics.device_bindings.allocation("default", "d", "success")
     metrics.device_bindings.waited("default", "d", "success", 0.2)
+    metrics.pod_groups.attempt("berth", "unschedulable", 0.02)
+    metrics.pod_groups.decided(0.01)
+    metrics.pod_groups.placed(3, 2)
+    metrics.pod_groups.victims(4)
+    metrics.pod_groups.out_of_time()
     metrics.malformed("pods")
     metrics.lost_event_repaired("pods", "add")
     metrics.expired("requeued")
@@ -190,6 +200,22 @@ SLOW = (
         ("berth_status_patches_dropped_total", "counter", "", ""),
         ("berth_status_patches_failed_total", "counter", "", ""),
         ("berth_devices", "gauge", "driver pool state", ""),
+        ("scheduler_podgroup_schedule_attempts_total", "counter", "profile result", ""),
+        (
+            "scheduler_podgroup_scheduling_attempt_duration_seconds",
+            "histogram",
+            "profile result",
+            FAST,
+        ),
+        ("scheduler_podgroup_scheduling_algorithm_duration_seconds", "histogram", "", FAST),
+        ("berth_podgroup_victims_total", "counter", "", ""),
+        ("berth_podgroup_members_placed_total", "counter", "way", ""),
+        ("berth_podgroup_searches_out_of_time_total", "counter", "", ""),
+        ("berth_podgroups_waiting", "gauge", "cause", ""),
+        ("berth_podgroups_partial", "gauge", "", ""),
+        ("berth_podgroup_status_patches_sent_total", "counter", "", ""),
+        ("berth_podgroup_status_patches_dropped_total", "counter", "", ""),
+        ("berth_podgroup_status_patches_failed_total", "counter", "", ""),
     ],
     ids=lambda value: value if str(value).startswith(("scheduler_", "berth_")) else "",
 )
@@ -227,6 +253,14 @@ def test_two_schedulers_share_nothing():
 
 
 # --- what is counted --------------------------------------------------------------------------
+
+
+def test_members_count_by_the_way_in_which_they_were_placed():
+    metrics = Metrics()
+    metrics.pod_groups.placed(5, 0)
+    metrics.pod_groups.placed(1, 2)
+    name = "berth_podgroup_members_placed_total"
+    assert (value(metrics, name, way="counted"), value(metrics, name, way="searched")) == (6, 2)
 
 
 def test_a_bound_pod_is_a_scheduled_attempt():
