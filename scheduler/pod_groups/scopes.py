@@ -63,7 +63,7 @@ class Scopes:
     Attributes
     ----------
     is_counted
-        Whether the members have one shape, and as many fit as are counted.
+        Whether plugins cannot tell the members apart, and as many fit as are counted.
     is_beyond_bounds
         Whether no scope can hold the members that are needed.
 
@@ -104,6 +104,7 @@ class Scopes:
             and not self._own_rows
             and self._counts[0] is not None
             and self._counts[0].is_exact
+            and len({shapes.likeness(info) for info in task.members}) == 1
         )
         self._least = self._least_requests()
         self.is_beyond_bounds = True

@@ -1,4 +1,4 @@
-"""Gangs on a real API server, beside kube-scheduler (``make gangs KIND=...``)."""
+"""Gangs on a real API server, beside kube-scheduler, and on paper (``make gangs KIND=...``)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.gangs import (
     never,
     never_page,
     pages,
+    placements,
     promises,
 )
 from tests.gangs.contenders import BERTH, NAMES
@@ -53,13 +54,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     faults.add_argument("--preemptors", type=int, default=life.preemptors)
     faults.add_argument("--binds", type=float, default=life.binds, help="share that fails")
     faults.add_argument("--away", dest="away_s", type=float, default=life.away_s)
-    for each in (compete, waiting, faults):
+    placing = kinds.add_parser("placements", help="plans against an exhaustive search")
+    placing.add_argument("--cases", type=int, default=placements.CASES)
+    for each in (compete, waiting, faults, placing):
         each.add_argument("--seed", type=int, default=contest.seed)
     for each in (compete, waiting):
         each.add_argument("--contenders", default=",".join(NAMES), help="separated by commas")
     options = vars(parser.parse_args(arguments))
     kind = options.pop("kind")
     console = Console() if sys.stdout.isatty() else Console(width=120)
+    if kind == "placements":
+        return placements.campaign(console, **options)
     find_or_build(["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"])
     names = str(options.pop("contenders", BERTH)).split(",")
     run = {"competing": _competing, "never": _never, "faults": _faults}[kind]

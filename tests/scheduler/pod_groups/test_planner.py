@@ -101,6 +101,15 @@ def test_row_19_one_large_member_and_older_small_ones():
     assert plan.verdict is Verdict.FITS
 
 
+def test_members_that_differ_in_labels_alone_of_which_one_is_unwanted():
+    apart = pod("old").pod_anti_affinity("kubernetes.io/hostname", app="k")
+    wanting = small("n0").label("kubernetes.io/hostname", "n0").info(apart)
+    one_slot = node("n1").capacity(cpu="1", memory="1Gi", pods="1")
+    nodes = [wanting, one_slot.label("kubernetes.io/hostname", "n1").info()]
+    plan = Cluster(nodes, seed=3).plan([*members(2), pod("k").label("app", "k")])
+    assert nodes_of(plan) == {"m0": "n0", "m1": "n0", "k": "n1"}
+
+
 def test_sizes_that_only_the_tightest_node_fits():
     gang = [pod("a").request(cpu="4"), *members(2, cpu="3")]
     plan = Cluster([small("n0", cpu="6").info(), small("n1", cpu="4").info()]).plan(gang)
