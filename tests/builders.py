@@ -130,6 +130,10 @@ class PodBuilder:
         """Give it a UID."""
         return self._meta(uid=uid)
 
+    def named(self, name: str) -> Self:
+        """Give it a name, and the UID that belongs to it."""
+        return self._meta(name=name, uid=f"uid-{self._pod.metadata.namespace}-{name}")
+
     def label(self, key: str, value: str = "") -> Self:
         """Add a label."""
         return self._meta(labels={**self._pod.metadata.labels, key: value})

@@ -6,14 +6,12 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from cache.pod_group_objects import GroupKey, GroupRules, GroupSource
-from tests.builders import PodBuilder, node, pod
+from tests.builders import node, pod
 
 if TYPE_CHECKING:
     from cache.node_info import NodeInfo
-    from tests.builders import NodeBuilder
+    from tests.builders import NodeBuilder, PodBuilder
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
@@ -49,7 +47,7 @@ def random_case(seed: int) -> Case:
     running = tuple(_running(draw, index) for index in range(count))
     templates = [_template(draw, notes) for _ in range(draw.choice((1, 1, 2, 2, 3)))]
     size = max(draw.randint(2, MAX_MEMBERS), draw.randint(2, MAX_MEMBERS))
-    members = [named(draw.choice(templates), f"m{index}") for index in range(size)]
+    members = [draw.choice(templates).named(f"m{index}") for index in range(size)]
     needed = size if draw.random() < 0.75 else draw.randint(1, size)
     if needed < size:
         notes.add("fewer needed")
@@ -123,10 +121,3 @@ def _template(draw: random.Random, notes: set[str]) -> PodBuilder:
         made = made.node_selector("disk", "ssd")
         notes.add("selector")
     return made
-
-
-def named(made: PodBuilder, name: str) -> PodBuilder:
-    """Return the same pod under another name."""
-    built = made.build()
-    metadata = replace(built.metadata, name=name, uid=f"uid-{name}")
-    return PodBuilder(replace(built, metadata=metadata))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from cache.node_info import NodeInfo
 from scheduler.pod_groups import Verdict
-from tests.builders import node, pod
+from tests.builders import pod
 from tests.scheduler.pod_groups.groups import Cluster, nodes_of, rules
 from tests.scheduler.pod_groups.test_planner import members, small
+
+if TYPE_CHECKING:
+    from cache.node_info import NodeInfo
 
 
 def racks(*sizes: int, cpu: str = "1", zones: str = "") -> list[NodeInfo]:
