@@ -347,7 +347,7 @@ def _act(
     )
     return Acting(
         reports,
-        _look_after_groups(ports, known, reports, slots, profiles, evictor),
+        _look_after_groups(ports, known, reports, slots, profiles, evictor, setting),
         binder,
         storage_writer,
         claim_writer,
@@ -365,6 +365,7 @@ def _look_after_groups(
     slots: BindingSlots,
     profiles: Profiles,
     evictor: Evictor,
+    setting: Setting,
 ) -> ActingOnGroups:
     groups, live_pod, pods = known.pods.groups, known.watched.pods.get, known.pods
 
@@ -376,6 +377,7 @@ def _look_after_groups(
         groups,
         kinds,
         profiles.names,
+        writes_x_statuses=setting.options.pod_group_status,
         pressure=lambda: len(slots) > BINDS_BEFORE_EVENTS,
     )
     conditions = MemberConditions(ports.executor, reports.statuses, live_pod)

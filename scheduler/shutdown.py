@@ -40,6 +40,8 @@ class Shutdown:
         self._preemptions = acting.preemptions
         self._status_writer = acting.reports.statuses
         self._recorder = acting.reports.events
+        self._group_rounds = acting.groups.rounds
+        self._group_statuses = acting.groups.statuses
 
     async def settle(self, time_s: float) -> int:
         """Pop no more pods, and settle what is under way within ``time_s``.
@@ -56,10 +58,12 @@ class Shutdown:
         log.info("stopping", bindings=self._bindings.in_flight)
         self._queue.close()
         ended = await self._executor.to_thread(self._scheduling.join, left_s())
+        await self._group_rounds.stop()
         left = await self._bindings.end(left_s())
         await self._preemptions.drain(left_s())
         await self._executor.to_thread(self._reaper.stop, left_s())
         await self._status_writer.drain(min(left_s(), time_s / 3))
+        await self._group_statuses.drain(min(left_s(), time_s / 3))
         await self._recorder.drain(min(left_s(), time_s / 3))
         while self._cache.counts().assumed_pods and left_s():
             # What our own watch has seen, that of the next leader has seen or is about to.
@@ -73,5 +77,6 @@ class Shutdown:
         The next leader finds out what became of the bindings under way. Returns the exit status.
         """
         self._queue.close()
+        await self._group_rounds.stop()
         await self._executor.to_thread(self._reaper.stop, 0.0)
         return 1

@@ -64,6 +64,7 @@ def watch_state(
     metrics.pull(Pulled(*declarations.UNSCHEDULABLE_PODS, queue.refusals))
     metrics.pull(Pulled(*declarations.DEVICES, DeviceCounts(parts.known.cluster.devices).read))
     events, statuses = acting.reports.events.statistics, acting.reports.statuses.statistics
+    group_statuses = acting.groups.statuses.statistics
     for state, read in (
         (declarations.WAKE_UP_BACKLOG, queue.backlog),
         (declarations.OLDEST_ACTIVE_POD, queue.oldest_active_s),
@@ -76,6 +77,9 @@ def watch_state(
         (declarations.STATUSES_SENT, lambda: statuses().written),
         (declarations.STATUSES_DROPPED, lambda: statuses().dropped),
         (declarations.STATUSES_FAILED, lambda: statuses().failed),
+        (declarations.POD_GROUP_STATUSES_SENT, lambda: group_statuses().written),
+        (declarations.POD_GROUP_STATUSES_DROPPED, lambda: group_statuses().dropped),
+        (declarations.POD_GROUP_STATUSES_FAILED, lambda: group_statuses().failed),
         (declarations.POD_GROUPS_PARTIAL, lambda: count_partial(groups, profiles.names())),
     ):
         metrics.watch(state, read)
