@@ -4,7 +4,7 @@ A pod is in exactly one state. The table names the cause of each move; a dot is 
 nothing may cause:
 
     from           active  backoff  unschedulable  gated  grouped  in_flight  nowhere
-    nowhere        add     .        .              add    add      .          .
+    nowhere        add     add      .              add    add      .          .
     active         .       hold     .              shut   gather   pop        delete
     backoff        over    .        .              shut   gather   pop        delete
     unschedulable  wake    wake     .              wake   gather   .          delete
@@ -12,7 +12,8 @@ nothing may cause:
     grouped        leave   leave    watch          shut   .        pop        delete
     in_flight      fail    fail     fail           fail   fail     .          end
 
-    add     a pod that waits for one of our profiles appeared
+    add     a pod that waits for one of our profiles appeared; to backoff only a group that was
+            refused before, and has members again
     pop     an attempt starts; from backoff only when no pod is active
     over    its backoff is over, or it was activated
     hold    its namespace has used the time that attempts over budget may use of the thread
@@ -76,6 +77,7 @@ class IllegalMoveError(Exception):
 
 _MOVES: dict[tuple[QueueState, QueueState], str] = {
     (QueueState.NOWHERE, QueueState.ACTIVE): "add",
+    (QueueState.NOWHERE, QueueState.BACKOFF): "add",
     (QueueState.NOWHERE, QueueState.GATED): "add",
     (QueueState.NOWHERE, QueueState.GROUPED): "add",
     (QueueState.ACTIVE, QueueState.BACKOFF): "hold",

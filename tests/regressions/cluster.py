@@ -193,6 +193,11 @@ class Cluster:
             if waiting_verb == verb and not gate.done():
                 gate.set_result(refusal)
 
+    def accept_all(self) -> None:
+        """Refuse no request any more."""
+        for refusals in self._refusals.values():
+            refusals.clear()
+
     def refuse_next(self, verb: str, status: int, retry_after_s: int = 0) -> None:
         """Refuse one request with an HTTP status, and maybe a Retry-After."""
         self._refusals[verb].append((status, retry_after_s))

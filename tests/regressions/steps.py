@@ -332,6 +332,18 @@ def _hold_at_permit(world: World, name: str) -> None:
     world.bystander.held.add(name)
 
 
+@_step("plugin (?P<verb>allows|rejects) {name}")
+def _decide_at_permit(world: World, verb: str, name: str) -> None:
+    world.bystander.held.discard(name)
+    waiting = world.waiting_pods.get(world.cluster.raw("pods", name)["metadata"]["uid"])
+    if waiting is None:
+        raise ValueError(f"nobody holds {name}")
+    if verb == "allows":
+        waiting.allow("Bystander")
+    else:
+        waiting.reject("Bystander", "not now")
+
+
 @_step("plugin fails next reserve")
 def _fail_reserve(world: World) -> None:
     world.bystander.fails_reserve = True

@@ -210,6 +210,105 @@ SCENARIOS = {
         expect assumed: nobody
         expect free on a: 2
     """,
+    "no binding starts before Permit lets all of them go": """
+        node a cpu=2
+        group x min=2
+        plugin holds x-1
+        pod x copies=2 group=x
+        cycle
+        expect bind requests: nobody
+        expect assumed: x-0 x-1
+        plugin allows x-1
+        expect bound: x-0=a x-1=a
+        expect rest
+    """,
+    "one member that Permit refuses takes all of them back": """
+        node a cpu=2
+        group x min=2
+        plugin holds x-1
+        pod x copies=2 group=x
+        cycle
+        plugin rejects x-1
+        expect bind requests: nobody
+        expect assumed: nobody
+        expect free on a: 2
+        expect in-flight: nobody
+    """,
+    "9: a member that is deleted while Permit holds it takes all of them back": """
+        node a cpu=2
+        group x min=2
+        plugin holds x-1
+        pod x copies=2 group=x
+        cycle
+        delete pod x-1
+        expect bind requests: nobody
+        expect free on a: 2
+        pod x-2 group=x
+        advance 20s
+        cycle
+        expect bound: x-0=a x-2=a
+        expect rest
+    """,
+    "23: a Reserve that fails is undone, and another way is found": """
+        node a cpu=2
+        group x min=2
+        plugin fails next reserve
+        pod x copies=2 group=x
+        cycle
+        expect bound: 2 pods
+        expect free on a: 0
+        expect rest
+    """,
+    "29: a binding whose answer is an error of the server keeps its room": """
+        node a cpu=2
+        group x min=2
+        pod x copies=2 group=x
+        refuse binds of x-1 with 500
+        cycle
+        pod rival
+        cycle
+        expect bound: x-0=a
+        expect assumed: x-1
+        refuse binds of x-1 no longer
+        expect bound: x-0=a x-1=a
+        expect bound: 2 pods
+    """,
+    "31: the node dies while Permit holds a member": """
+        node a cpu=2
+        group x min=2
+        plugin holds x-1
+        pod x copies=2 group=x
+        cycle
+        delete node a
+        plugin rejects x-1
+        expect assumed: nobody
+        node b cpu=2
+        advance 20s
+        cycle
+        expect bound: x-0=b x-1=b
+    """,
+    "32, 43: another scheduler has bound a part": """
+        node a cpu=3
+        group x min=3
+        pod x copies=3 group=x
+        another scheduler binds x-0 to a
+        cycle
+        cycle
+        expect bound: 3 pods
+        expect rest
+    """,
+    "a label is taken off while the group waits": """
+        node a cpu=3
+        group x min=3
+        pod x copies=3 group=x gate=wait
+        ungate pod x-0
+        cycle
+        expect tried: nobody
+        label pod x-0 scheduling.x-k8s.io/pod-group=y
+        group y min=1
+        cycle
+        expect bound: x-0=a
+    """,
     "36: one rack for all": """
         node a-1 cpu=1 rack=a
         node a-2 cpu=1 rack=a

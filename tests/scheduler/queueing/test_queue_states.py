@@ -10,7 +10,12 @@ from scheduler.queueing.queue_states import IllegalMoveError, QueueState, check_
 from tests.text_tables import aligned
 
 LEGAL = {
-    QueueState.NOWHERE: {QueueState.ACTIVE, QueueState.GATED, QueueState.GROUPED},
+    QueueState.NOWHERE: {
+        QueueState.ACTIVE,
+        QueueState.BACKOFF,
+        QueueState.GATED,
+        QueueState.GROUPED,
+    },
     QueueState.ACTIVE: {
         QueueState.BACKOFF,
         QueueState.GATED,
