@@ -38,6 +38,7 @@ from scheduler.cycle.group_rounds import GroupRounds
 from scheduler.cycle.held_groups import HeldGroups
 from scheduler.cycle.host_selection import HostSelector
 from scheduler.cycle.kubelet_rejections import KubeletRejections
+from scheduler.cycle.measured_groups import MeasuredGroups
 from scheduler.cycle.partial_gangs import PartialGangs
 from scheduler.cycle.preemption_executor import PreemptionExecutor
 from scheduler.cycle.reaper import Reaper
@@ -417,10 +418,13 @@ def _decide(
     shadows = Shadows(known.cluster.storage, ports.executor.lock)
     cycle = SchedulingCycle(Snapshot(), HostSelector(setting.options.seed), known.rejections)
     outcomes = Outcomes(acting.bindings, acting.failures)
-    planner = GroupPlanner(cycle)
-    groups = GroupCycles(
-        ports, known.pods, cycle.snapshot, planner, outcomes, acting.groups.reports
+    measured = MeasuredGroups(
+        GroupPlanner(cycle),
+        acting.groups.reports,
+        setting.metrics.pod_groups,
+        ports.clock.monotonic,
     )
+    groups = GroupCycles(ports, known.pods, cycle.snapshot, measured, outcomes, measured)
     loop = SchedulingLoop(
         ports,
         known.pods,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cache.pod_group_objects import GroupKey, GroupRules
     from cache.snapshot import Snapshot
     from scheduler.cycle.binding_cycle import BindingCycles
-    from scheduler.cycle.group_reports import GroupReports
+    from scheduler.cycle.group_reports import AttemptReports
     from scheduler.cycle.schedule_one import Outcomes
     from scheduler.decision.profile_origin import PolicyOrigin
     from scheduler.pod_groups.domains import MemberDomain
@@ -83,7 +83,7 @@ class GroupCycles:
         snapshot: Snapshot,
         planner: Planner,
         outcomes: Outcomes,
-        reports: GroupReports,
+        reports: AttemptReports,
     ) -> None:
         self._executor = ports.executor
         self._clock = ports.clock

@@ -8,7 +8,7 @@ as the reason is of the same kind. Members that join later get the text that the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
@@ -70,6 +70,26 @@ def short_text(key: GroupKey, message: str) -> str:
     """Return the reason of a group as its members' conditions say it."""
     text = f'pod group "{key.name}": {message}'
     return text if len(text) <= SHORT_LIMIT else text[: SHORT_LIMIT - 4] + " ..."
+
+
+class AttemptReports(Protocol):
+    """What an attempt to place a group reports: once, and nothing of it waits or raises."""
+
+    def scheduled(self, key: GroupKey, message: str, *, policy: PolicyOrigin) -> None:
+        """Report that at least the minimum of a group has nodes."""
+        ...
+
+    def refused(
+        self,
+        key: GroupKey,
+        members: Sequence[PodInfo],
+        reason: str,
+        message: str,
+        *,
+        policy: PolicyOrigin,
+    ) -> None:
+        """Report why a group was not placed."""
+        ...
 
 
 class GroupReports:

@@ -132,7 +132,8 @@ class World:
     def _make_parts(self) -> None:
         clock = Clock(self.clock, self.wall_clock, self._cpu)
         ports = Ports(self.cluster, WorldExecutor(self), clock, random.Random(1))
-        setting = Setting(default_config(PROFILE), Options(seed=1, identity="test"), Metrics())
+        self.metrics = Metrics()
+        setting = Setting(default_config(PROFILE), Options(seed=1, identity="test"), self.metrics)
         parts = assemble(ports, self._watch, setting)
         self.cache, self.queue = parts.known.pods.cache, parts.known.pods.queue
         # No thread waits for pods here: what budgets earn by is time itself.
