@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from cache.trial import Trial
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import SUCCESS, Code, Status, unschedulable
@@ -12,11 +14,13 @@ from scheduler.decision.decision import NO_NODES_AVAILABLE
 from scheduler.pod_groups.domains import key_problem
 from scheduler.pod_groups.greedy import GreedyPass
 from scheduler.pod_groups.needs import beyond_cluster
-from scheduler.pod_groups.placement_search import PlacementSearch
+from scheduler.pod_groups.packing import Packing
+from scheduler.pod_groups.placement_search import MAX_DEPTH, PlacementSearch
 from scheduler.pod_groups.plan import GroupPlan, Verdict
 from scheduler.pod_groups.refusals import refusal_text, refused_whole
 from scheduler.pod_groups.scopes import Scopes
 from scheduler.pod_groups.shapes import Shapes
+from scheduler.runtime.judgement import Candidates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +30,6 @@ if TYPE_CHECKING:
     from scheduler.pod_groups.plan import GroupTask
     from scheduler.pod_groups.scopes import Scope
     from scheduler.pod_groups.trial_placements import TrialPlacements
-    from scheduler.runtime.judgement import Candidates
 
 SHARE: Final = 0.7
 """Of the budget, after which no further domain is tried."""
@@ -102,6 +105,8 @@ class GroupAttempt:
         rules, columns = self._task.rules, self._columns
         if not len(columns):
             return NO_NODES_AVAILABLE
+        if self._task.needed > len(self._task.members):
+            return f"{len(self._task.members)} of {self._task.needed} members needed are known"
         lacks = beyond_cluster(columns, rules.min_resources)
         if lacks:
             return f"minResources are beyond the cluster: {lacks}"
@@ -125,7 +130,30 @@ class GroupAttempt:
         has_choice = self._task.needed < len(order) and len(shapes) > 1
         if has_choice and self._place(scope, shapes, order[::-1], scope.among):
             return True
+        if self._pack(scope, shapes, scopes):
+            self._counted = scopes.num_counted(self._trial.placed)
+            return True
         return self._search(scope, shapes, order)
+
+    def _pack(self, scope: Scope, shapes: Shapes, scopes: Scopes) -> bool:
+        """Try to place enough members of several shapes on the fullest nodes."""
+        kinds = scopes.kinds()
+        if kinds is None or len(kinds) == 1:
+            return False
+        packing = Packing(self._columns, kinds, scope.among)
+        batches = packing.find(self._task.needed, self._pick, self._task.budget)
+        if batches is None:
+            return False
+        waiting = {shape.index: iter(shape.members) for shape in shapes.shapes}
+        for batch in batches:
+            on_it = Candidates(np.array([batch.row], dtype=np.intp), len(self._columns))
+            for _ in range(batch.members):
+                state = CycleState(self._task.budget)
+                self._trial.decide(next(waiting[batch.shape]), on_it, state)
+        if len(self._trial) >= self._task.needed:
+            return True
+        self._trial.undo()
+        return False
 
     def _place(
         self,
@@ -145,6 +173,9 @@ class GroupAttempt:
         return False
 
     def _search(self, scope: Scope, shapes: Shapes, order: Sequence[PodInfo]) -> bool:
+        if self._task.needed > MAX_DEPTH or self._asks_extenders(shapes):
+            self._is_known = False
+            return False
         search = PlacementSearch(self._trial, shapes, order, scope.among, self._left_steps)
         is_found = search.run(self._task.needed)
         self._left_steps = search.left_steps
@@ -152,6 +183,13 @@ class GroupAttempt:
         if search.most > self._best.fitting:
             self._note(scope, search.most, self._best.refused)
         return is_found
+
+    def _asks_extenders(self, shapes: Shapes) -> bool:
+        """Return whether other programs are asked about members: too slow for a search."""
+        extenders = self._task.framework.extenders
+        if extenders is None:
+            return False
+        return any(extenders.consult(shape.first) is not None for shape in shapes.shapes)
 
     def _note(self, scope: Scope, fitting: int, refused: Mapping[str, Decision]) -> None:
         if fitting > self._best.fitting:

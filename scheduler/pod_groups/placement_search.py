@@ -109,15 +109,17 @@ class PlacementSearch:
     def run(self, needed: int) -> bool:
         """Place so many more members, or none; return whether they are placed.
 
+        Parameters
+        ----------
+        needed
+            At most :data:`MAX_DEPTH`.
+
         Raises
         ------
         PluginError
             When a plugin fails.
         """
         start = len(self._trial)
-        if needed > MAX_DEPTH:
-            self.is_complete = False
-            return False
         try:
             if self._walk_tied(needed):
                 return True

@@ -11,6 +11,7 @@ from plugins.node_resources_fit import NodeResourcesFit
 from scheduler.pod_groups.counting import Counts, count
 from scheduler.pod_groups.domains import Grouping, in_order, key_problem
 from scheduler.pod_groups.needs import free_room, least_requests, too_small
+from scheduler.pod_groups.packing import Kind
 from scheduler.runtime.filter_outcome import PluginError
 
 if TYPE_CHECKING:
@@ -228,11 +229,8 @@ class Scopes:
             places[index] = _UNKNOWN if counts is None else int(counts.slots[rows].sum())
         weights = self._weights()
 
-        def key(shape: Shape) -> tuple[int, float, int]:
-            index = shape.index
-            size = self._sizes[index]
-            # All members of a shape that has more places than members are equally easy to place.
-            return (min(places[index], size), -weights[index], places[index])
+        def key(shape: Shape) -> tuple[int, float]:
+            return places[shape.index], -weights[shape.index]
 
         own = [info for info in self._task.members if info.uid in self._own_rows]
         rest = [
@@ -254,6 +252,16 @@ class Scopes:
             max((amount / free.get(n, 1.0) for n, amount in s.first.requests.items()), default=0.0)
             for s in self._shapes.shapes
         ]
+
+    def kinds(self) -> list[Kind] | None:
+        """Return the shapes for packing; None unless room is all that their filters look at."""
+        found = []
+        for shape, counts in zip(self._shapes.shapes, self._counts, strict=True):
+            if counts is None or not counts.is_exact or self._own_rows:
+                return None
+            info = shape.first
+            found.append(Kind(shape.index, len(shape.members), info.requests, counts.slots))
+        return found
 
     def exact_slots(self, scope: Scope) -> list[tuple[int, int]] | None:
         """Return row and number of members for each node that has room, if that is all there is.

@@ -116,6 +116,21 @@ def test_sizes_that_only_the_tightest_node_fits():
     assert nodes_of(plan) == {"a": "n1", "m0": "n0", "m1": "n0"}
 
 
+def test_many_sizes_that_only_the_tightest_nodes_fit():
+    gang = [*members(20, name="a", cpu="9"), *members(40, name="b", cpu="5")]
+    nodes = [small(f"n{i}", cpu="10" if i % 2 else "9").info() for i in range(40)]
+    plan = Cluster(nodes, search_steps=0).plan(gang)
+    assert (plan.verdict, plan.counted) == (Verdict.FITS, 60)
+
+
+def test_a_minimum_beyond_the_members():
+    plan = Cluster([small("n0").info()]).plan(members(2), rules((1 << 31) - 1))
+    assert (plan.verdict, plan.status.message) == (
+        Verdict.DOES_NOT_FIT,
+        "2 of 2147483647 members needed are known",
+    )
+
+
 def test_the_minimum_of_small_members_where_a_large_one_takes_their_room():
     gang = [pod("a").request(cpu="4"), *members(4, cpu="1")]
     plan = Cluster([small("n0", cpu="4").info()]).plan(gang, rules(4))
