@@ -20,6 +20,7 @@ from scheduler.pod_groups.plan import GroupPlan, Verdict
 from scheduler.pod_groups.refusals import refusal_text, refused_whole
 from scheduler.pod_groups.scopes import Scopes
 from scheduler.pod_groups.shapes import Shapes
+from scheduler.pod_groups.ties import keys_together, tied_members
 from scheduler.runtime.judgement import Candidates
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from scheduler.pod_groups.plan import GroupTask
     from scheduler.pod_groups.scopes import Scope
     from scheduler.pod_groups.trial_placements import TrialPlacements
+
+MAX_DISTINCT: Final = 64
+"""Distinct members up to which their terms are compared with each other."""
 
 SHARE: Final = 0.7
 """Of the budget, after which no further domain is tried."""
@@ -133,7 +137,32 @@ class GroupAttempt:
         if self._pack(scope, shapes, scopes):
             self._counted = scopes.num_counted(self._trial.placed)
             return True
+        if self._gather(scope, shapes, scopes, order):
+            return True
         return self._search(scope, shapes, order)
+
+    def _gather(
+        self, scope: Scope, shapes: Shapes, scopes: Scopes, order: Sequence[PodInfo]
+    ) -> bool:
+        """Try one domain after another for members with required affinity to each other.
+
+        The first of them would go to the best node, whose domain may be too small for all.
+        """
+        distinct = {shapes.likeness(info): info for info in order}
+        if len(distinct) > MAX_DISTINCT:
+            return False
+        keys = keys_together(list(distinct.values()))
+        tied = tied_members(self._trial, shapes, order) if keys else set()
+        together = [info for info in order if shapes.likeness(info) in tied]
+        others = [info for info in order if shapes.likeness(info) not in tied]
+        for key in keys:
+            for domain in scopes.within(scope, key):
+                if self._is_late():
+                    return False
+                GreedyPass(self._trial, shapes, domain).place(together, 0)
+                if self._place(scope, shapes, others, scope.among):
+                    return True
+        return False
 
     def _pack(self, scope: Scope, shapes: Shapes, scopes: Scopes) -> bool:
         """Try to place enough members of several shapes on the fullest nodes."""

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from plugins.names import INTER_POD_AFFINITY
 from plugins.node_resources_fit import NodeResourcesFit
 from scheduler.pod_groups.counting import Counts, count
 from scheduler.pod_groups.domains import Grouping, in_order, key_problem
 from scheduler.pod_groups.needs import free_room, least_requests, too_small
 from scheduler.pod_groups.packing import Kind
+from scheduler.pod_groups.ties import keys_apart
 from scheduler.runtime.filter_outcome import PluginError
 
 if TYPE_CHECKING:
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 1 << 25
 """32 MiB for what is counted of the shapes of one group; further shapes are not counted."""
+
+
+MAX_DOMAINS: Final = 64
+"""Domains that are tried for members that want to be together, by a term instead of by the group's
+rules: those with the most room."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,6 +114,9 @@ class Scopes:
             and self._counts[0].is_exact
             and len({shapes.likeness(info) for info in task.members}) == 1
         )
+        filters = {plugin.name for plugin in task.framework.judges.filters}
+        minds_terms = INTER_POD_AFFINITY in filters
+        self._apart = [keys_apart(s.members) if minds_terms else () for s in shapes.shapes]
         self._least = self._least_requests()
         self.is_beyond_bounds = True
         rules = task.rules
@@ -130,15 +140,30 @@ class Scopes:
         """Return int64 (n_domains,): no more members fit in each domain."""
         bounds = np.zeros(len(grouping), dtype=np.int64)
         bounds += len(self._own_rows)
-        for counts, size in zip(self._counts, self._sizes, strict=True):
+        for shape, counts in zip(self._shapes.shapes, self._counts, strict=True):
+            size = self._sizes[shape.index]
             if counts is None:
                 bounds += size
             else:
-                bounds += np.minimum(grouping.sums(counts.slots), size)
+                bounds += np.minimum(self._most(grouping, shape, counts), size)
         small = too_small(self._columns, grouping, self._any_slots(), self._least)
         bounds[small] = np.minimum(bounds[small], self._task.needed - 1)
         bounds[0] = 0
         return bounds
+
+    def _most(self, grouping: Grouping, shape: Shape, counts: Counts) -> IntArray:
+        """Return int64 (n_domains,): no more members of a shape fit in each domain."""
+        most = grouping.sums(counts.slots)
+        for key in self._apart[shape.index]:
+            _, ids = self._columns.labels.get(key)
+            # Nodes without the label keep nobody apart.
+            bare = grouping.sums(np.where(ids == 0, counts.slots, 0))
+            width = int(ids.max(initial=0)) + 1
+            pairs = grouping.ids.astype(np.int64) * width + ids
+            distinct = np.unique(pairs[(counts.slots > 0) & (ids > 0)])
+            alone = np.bincount(distinct // width, minlength=len(grouping))
+            most = np.minimum(most, bare + alone)
+        return most
 
     def _any_slots(self) -> IntArray:
         """Return int64 (n_nodes,): how many members fit on each node, of the shapes together."""
@@ -199,6 +224,19 @@ class Scopes:
         around = int(wide.ids[among.rows[0]])
         beyond = wide.candidates(around)
         return Scope(among, beyond, bound, wide.names[around], grouping.names[domain])
+
+    def within(self, scope: Scope, key: str) -> Iterator[Candidates]:
+        """Yield the parts of a scope in one domain of another key, those with most room first."""
+        if key not in self._columns.label_keys:
+            return
+        grouping = Grouping(self._columns, (key,))
+        if scope.among is not None:
+            grouping.ids = np.where(scope.among.mask, grouping.ids, 0)
+        bounds = self._bounds(grouping)
+        left = self._left(grouping)
+        rooms = self._rooms(grouping)
+        for domain in in_order(bounds, rooms, 1, left, self._pick)[:MAX_DOMAINS]:
+            yield grouping.candidates(domain)
 
     def closest(self) -> Scope:
         """Return the scope that comes closest to holding the members that are needed."""

@@ -42,6 +42,37 @@ def tied_members(
     return tied
 
 
+def keys_apart(members: Sequence[PodInfo]) -> tuple[str, ...]:
+    """Return the topology keys of which each domain takes one of these members at most.
+
+    Each of them keeps off all of them.
+
+    *Cost*: one comparison for each member and each required anti-affinity term of the first one.
+    """
+    first = members[0]
+    return tuple(
+        {
+            term.topology_key: None
+            for term in pod_terms(first.pod).required_anti_affinity
+            if first.namespace in term.namespaces
+            and all(term.selector.matches(info.labels) for info in members)
+        }
+    )
+
+
+def keys_together(members: Sequence[PodInfo]) -> tuple[str, ...]:
+    """Return the topology keys of the required affinity of members to each other.
+
+    Members that are alike are given once.
+    """
+    found: dict[str, None] = {}
+    for info in members:
+        for term in pod_terms(info.pod).required_affinity:
+            if any(term.matches(other.namespace, other.labels, {}) for other in members):
+                found[term.topology_key] = None
+    return tuple(found)
+
+
 def _is_looking(trial: TrialPlacements, info: PodInfo) -> bool:
     """Return whether a filter looks at more than what does not depend on the order."""
     framework, nodes = trial.framework, trial.cycle.snapshot.all_nodes()

@@ -67,6 +67,19 @@ def test_row_16_members_that_want_each_other_in_one_zone(order):
     assert sorted(nodes_of(plan).values()) == ["b0", "b1", "b2"]
 
 
+@pytest.mark.parametrize("name", ["a", "b", "c"])
+def test_row_16_only_one_zone_has_room_and_it_is_not_the_most_attractive(name):
+    zone = "topology.kubernetes.io/zone"
+    nodes = [
+        small(f"{z}{i}", cpu="1" if z == name else "2").zone(z).info()
+        for z in "abc"
+        for i in range(30 if z == name else 10)
+    ]
+    gang = [each.pod_affinity(zone, app="m") for each in members(25, cpu="1")]
+    plan = Cluster(nodes, search_steps=0).plan(gang)
+    assert {node_name[0] for node_name in nodes_of(plan).values()} == {name}
+
+
 def test_row_17_members_that_keep_apart():
     gang = [each.pod_anti_affinity("kubernetes.io/hostname", app="m") for each in members(3)]
     nodes = [small(f"n{i}").label("kubernetes.io/hostname", f"n{i}").info() for i in range(3)]
@@ -78,6 +91,13 @@ def test_row_17_members_that_keep_apart_and_are_too_many():
     nodes = [small(f"n{i}").label("kubernetes.io/hostname", f"n{i}").info() for i in range(3)]
     plan = Cluster(nodes).plan(gang)
     assert (plan.verdict, plan.fitting) == (Verdict.DOES_NOT_FIT, 3)
+
+
+def test_row_17_it_is_known_without_a_search_that_many_do_not_fit_apart():
+    gang = [each.pod_anti_affinity("rack", app="m") for each in members(30)]
+    nodes = [small(f"n{i}").label("rack", f"r{i % 29}").info() for i in range(100)]
+    plan = Cluster(nodes, search_steps=0).plan(gang)
+    assert (plan.verdict, plan.fitting) == (Verdict.DOES_NOT_FIT, 29)
 
 
 def test_row_17_members_that_spread_over_zones():
