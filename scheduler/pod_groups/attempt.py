@@ -128,7 +128,7 @@ class GroupAttempt:
         if self._place(scope, shapes, order, scope.among):
             self._counted = scopes.num_counted(self._trial.placed)
             return True
-        if scopes.is_counted:
+        if scopes.is_counted and not self._trial.num_reserves_refused:
             return False
         # The large ones may have taken the room of several small ones.
         has_choice = self._task.needed < len(order) and len(shapes) > 1
@@ -159,8 +159,9 @@ class GroupAttempt:
             for domain in scopes.within(scope, key):
                 if self._is_late():
                     return False
-                GreedyPass(self._trial, shapes, domain).place(together, 0)
-                if self._place(scope, shapes, others, scope.among):
+                first = GreedyPass(self._trial, shapes, domain)
+                first.place(together, 0)
+                if self._place(scope, shapes, others, scope.among, first.refused):
                     return True
         return False
 
@@ -190,14 +191,16 @@ class GroupAttempt:
         shapes: Shapes,
         order: Sequence[PodInfo],
         among: Candidates | None,
+        refused: Mapping[str, Decision] | None = None,
     ) -> bool:
+        """Place members in an order; undo it and return False if too few are placed in all."""
         greedy = GreedyPass(self._trial, shapes, among)
         # A later domain is only of interest if it holds all that are needed.
         least = 0 if self._best.scope is None else self._task.needed
         greedy.place(order, least)
         if len(self._trial) >= self._task.needed:
             return True
-        self._note(scope, len(self._trial), greedy.refused)
+        self._note(scope, len(self._trial), {**(refused or {}), **greedy.refused})
         self._trial.undo()
         return False
 

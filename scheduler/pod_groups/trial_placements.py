@@ -78,6 +78,8 @@ class TrialPlacements:
         self.framework = task.framework
         self.budget = task.budget
         self.placed: list[PlacedMember] = []
+        self.num_reserves_refused = 0
+        """How often a Reserve plugin has refused what the filters accepted."""
         self._trial = Trial(cycle.snapshot)
 
     def __len__(self) -> int:
@@ -117,6 +119,7 @@ class TrialPlacements:
         if status.is_success:
             self.placed.append(PlacedMember(decision, state))
         else:
+            self.num_reserves_refused += 1
             self._unreserve(decision, state)
         return status
 
