@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import time
 import urllib.error
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import yaml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +32,7 @@ _OF_SCHEDULERS: Final = (
     "TopologyAwareWorkloadScheduling",
 )
 _CRD_PATH: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-_CRD: Final = "podgroups.scheduling.x-k8s.io"
+_FILE: Final = Path(__file__).resolve().parents[2] / "deploy" / "pod-groups" / "crd.yaml"
 _DEADLINE_S: Final = 30.0
 _POLL_S: Final = 0.02
 
@@ -102,8 +105,8 @@ def groups_path(api: str, namespace: str = "default") -> str:
 
 
 def install_x_pod_groups(plane: ControlPlane) -> None:
-    """Install the kind PodGroup of ``scheduling.x-k8s.io``; it is served afterwards."""
-    plane.call("POST", _CRD_PATH, _definition())
+    """Install the kind PodGroup of ``scheduling.x-k8s.io``, as users do; it is served then."""
+    plane.call("POST", _CRD_PATH, yaml.safe_load(_FILE.read_text(encoding="utf-8")))
     deadline = time.monotonic() + _DEADLINE_S
     while True:
         try:
@@ -114,51 +117,3 @@ def install_x_pod_groups(plane: ControlPlane) -> None:
                 if time.monotonic() > deadline:
                     raise
         time.sleep(_POLL_S)
-
-
-def _definition() -> dict[str, Any]:
-    count = {"type": "integer", "format": "int32"}
-    amount = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
-    amount |= {"x-kubernetes-int-or-string": True}
-    spec = {
-        "minMember": count,
-        "minResources": {"type": "object", "additionalProperties": amount},
-        "scheduleTimeoutSeconds": count,
-    }
-    status = {
-        "phase": {"type": "string"},
-        "occupiedBy": {"type": "string"},
-        "running": count,
-        "succeeded": count,
-        "failed": count,
-        "scheduleStartTime": {"type": "string", "format": "date-time"},
-    }
-    fields = {
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        "metadata": {"type": "object"},
-        "spec": {"type": "object", "properties": spec},
-        "status": {"type": "object", "properties": status},
-    }
-    version = {
-        "name": LABEL_API.rpartition("/")[2],
-        "served": True,
-        "storage": True,
-        "subresources": {"status": {}},
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": fields}},
-    }
-    names = {"kind": "PodGroup", "plural": "podgroups", "singular": "podgroup"}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": _CRD,
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests only"},
-        },
-        "spec": {
-            "group": LABEL_API.partition("/")[0],
-            "scope": "Namespaced",
-            "names": {**names, "shortNames": ["pg", "pgs"]},
-            "versions": [version],
-        },
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -36,6 +36,13 @@ if TYPE_CHECKING:
     from tests.controlplane.blocking_api import BlockingApi
 
 
+class BindFailure(NamedTuple):
+    """How a binding fails: what its client sees, and whether it was sent."""
+
+    error: ApiError
+    is_sent: bool = False
+
+
 class MeddlingTransport(Transport):
     """Stands between berth and the API server and spoils what a test asks it to spoil."""
 
@@ -43,6 +50,11 @@ class MeddlingTransport(Transport):
         super().__init__(*args, **kwargs)
         self.swallowed: set[str] = set()
         """Names of pods whose next binding is answered with 201 and never sent."""
+        self.bind_failures: dict[str, list[BindFailure]] = {}
+        """By name of the pod: how its next bindings fail, in this order."""
+        self.binding = asyncio.Event()
+        """While clear, no binding is sent."""
+        self.binding.set()
         self.flowing = asyncio.Event()
         """While clear, what the pod watch brings is held back."""
         self.flowing.set()
@@ -64,6 +76,12 @@ class MeddlingTransport(Transport):
             if self.holds_after_bind:
                 self.holds_after_bind = False
                 self.flowing.clear()
+            await self.binding.wait()
+            if failures := self.bind_failures.get(name):
+                failure = failures.pop(0)
+                if failure.is_sent:
+                    await super().request(method, path, **kwargs)
+                raise failure.error
         return await super().request(method, path, **kwargs)
 
     @contextlib.asynccontextmanager
