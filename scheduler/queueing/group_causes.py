@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from cache.pod_group_objects import MAX_MEMBERS
 from plugins import names
 from scheduler.queueing.group_entries import GROUP_GATE
+from scheduler.queueing.group_readiness import lack_of
 from scheduler.queueing.queue_states import QueueState
 
 if TYPE_CHECKING:
@@ -64,13 +66,6 @@ def _cause(group: WaitingGroup, standing: Callable[[GroupKey], GroupStanding]) -
     if group.gated_by != GROUP_GATE:
         return "preemption" if group.gated_by == names.DEFAULT_PREEMPTION else "plugin"
     stands = standing(group.key)
-    rules, counts = stands.rules, stands.counts
-    if rules is None:
-        return "object"
-    if rules.problem:
-        return "rules"
-    if len(stands.scheduler_names) > 1:
-        return "scheduler_names"
-    if counts.known >= rules.minimum:
-        return "size"
-    return "gates" if counts.known + counts.gated >= rules.minimum else "members"
+    lack = lack_of(group.key, stands, stands.counts.waiting, MAX_MEMBERS)
+    # One that lacks nothing else has more members than a lower limit allows.
+    return "size" if lack is None else lack.cause

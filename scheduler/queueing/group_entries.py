@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cache.pod_group_objects import MAX_MEMBERS, group_key
 from plugins.framework.status import SUCCESS, Status, unresolvable
+from scheduler.queueing.group_readiness import lack_of
 from scheduler.queueing.queue_states import QueueState
 from scheduler.queueing.queued_group import MEMBERS_PER_BUDGET, QueuedGroup, entry_info
 
@@ -305,21 +306,9 @@ class GroupEntries:
     def readiness(self, group: QueuedGroup) -> Status:
         """Return whether a group can be tried, or what it waits for."""
         standing = self._stands(group.key)
-        rules, counts = standing.rules, standing.counts
-        if rules is None:
-            return _kept(f'waiting for pod group "{group.key.name}" to appear')
-        if rules.problem:
-            return _kept(f"the pod group is refused: {rules.problem}")
-        if len(standing.scheduler_names) > 1:
-            names = ", ".join(map(repr, standing.scheduler_names))
-            return _kept(f"members name different schedulers: {names}")
-        total = counts.known + counts.gated
-        if total > self._most_members:
-            return _kept(f"{total} members are more than {self._most_members}")
-        known = len(group.ready) + counts.satisfied
-        if known < rules.minimum:
-            gated = f", {counts.gated} more have scheduling gates" if counts.gated else ""
-            return _kept(f"waiting for members: {known} of at least {rules.minimum} wait{gated}")
+        lack = lack_of(group.key, standing, len(group.ready), self._most_members)
+        if lack is not None:
+            return unresolvable(lack.text).by(GROUP_GATE)
         status = self._moves.pre_enqueue(group.info.pod)
         return SUCCESS if status.is_success else status
 
@@ -358,7 +347,3 @@ class GroupEntries:
             group.is_settling = before
             if len(needs) >= MAX_WATCHERS:
                 return
-
-
-def _kept(reason: str) -> Status:
-    return unresolvable(reason).by(GROUP_GATE)
