@@ -104,9 +104,12 @@ def _add_check_config(commands: Commands) -> None:
 
 
 def _add_explain(commands: Commands) -> None:
-    explain = commands.add_parser("explain", help="show every plugin's verdict on a pod")
+    explain = commands.add_parser(
+        "explain", help="show every plugin's verdict on a pod, or why a group of pods waits"
+    )
     explain.set_defaults(command=_explain)
     explain.add_argument("--pod", metavar="NS/NAME", help="the pod to ask about")
+    explain.add_argument("--podgroup", metavar="NS/NAME", help="the group of pods to ask about")
     add_dump_flag(explain)
     explain.add_argument("--kubeconfig", metavar="F", help="how to reach the API server")
     explain.add_argument("--config", metavar="F", help="a KubeSchedulerConfiguration")
@@ -196,6 +199,7 @@ def _explain(options: argparse.Namespace) -> int:
 def _explain_to_stdout(options: argparse.Namespace) -> None:
     others = {
         "--pod": options.pod,
+        "--podgroup": options.podgroup,
         "--from": options.dumps,
         "--kubeconfig": options.kubeconfig,
         "--config": options.config,
@@ -206,8 +210,10 @@ def _explain_to_stdout(options: argparse.Namespace) -> None:
             raise ExplainError(f"--batch reads all from its lines, it does not go with {given[0]}")
         Batch().serve(sys.stdin.buffer, sys.stdout.buffer)
         return
-    if options.pod is None:
+    if options.pod is None and options.podgroup is None:
         raise ExplainError("which pod? --pod NS/NAME is missing")
+    if options.pod is not None and options.podgroup is not None:
+        raise ExplainError("--pod and --podgroup contradict each other")
     if options.dumps and options.kubeconfig is not None:
         raise ExplainError("--from and --kubeconfig contradict each other")
     keep_annotations(options.keep_annotations)
@@ -215,7 +221,8 @@ def _explain_to_stdout(options: argparse.Namespace) -> None:
     sys.stdout.write(
         run_explain(
             ExplainOptions(
-                pod=options.pod,
+                pod=options.pod or "",
+                pod_group=options.podgroup or "",
                 dumps=tuple(options.dumps or ()),
                 kubeconfig=options.kubeconfig,
                 config=options.config,

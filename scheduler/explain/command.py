@@ -1,4 +1,4 @@
-"""The command ``berth explain``: explains a pod of a dump or of a running cluster."""
+"""The command ``berth explain``: explains a pod, or a group of pods, of a dump or a cluster."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cache.pod_group_objects import GroupKey, GroupSource
 from cache.pod_info import PodInfo, is_terminal
 from cache.resources import MalformedObjectError
 from plugins.node_resources_fit import NodeResourcesFit
@@ -18,6 +19,8 @@ from scheduler.client.errors import ApiError
 from scheduler.config import default_config, load_config, running_profiles
 from scheduler.config.config_error import did_you_mean
 from scheduler.explain.explanation import explain
+from scheduler.explain.group_explanation import explain_group, waiting_members
+from scheduler.explain.group_forms import group_json, group_text
 from scheduler.explain.json_form import as_json
 from scheduler.explain.text_form import as_text
 from scheduler.offline.cluster import Cluster, DumpError, read_dump
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from cache.snapshot import Snapshot
     from plugins.framework.interfaces import Plugin
     from plugins.node_resources_fit import Shortfall
+    from scheduler.config import EffectiveProfile
     from scheduler.runtime.framework_runner import FrameworkRunner
 
 MAX_WARNINGS = 10
@@ -52,7 +56,9 @@ class ExplainOptions:
     Parameters
     ----------
     pod
-        ``namespace/name``; a bare name is in the namespace ``default``.
+        ``namespace/name``; a bare name is in the namespace ``default``. Empty for a group.
+    pod_group
+        The same for a group of pods; empty for a pod.
     dumps
         Files with objects, ``-`` for standard input. Without files a running cluster is read.
     kubeconfig
@@ -67,7 +73,8 @@ class ExplainOptions:
         The plugins that run in addition to the default profile's if there is no configuration.
     """
 
-    pod: str
+    pod: str = ""
+    pod_group: str = ""
     dumps: tuple[str, ...] = ()
     kubeconfig: str | None = None
     config: str | None = None
@@ -94,6 +101,8 @@ def run_explain(options: ExplainOptions) -> str:
     profiles = running_profiles(config, plugins)
     cluster = Cluster()
     warn_left_out(map(str, cluster.add_all(read_objects(options.dumps, options.kubeconfig))))
+    if options.pod_group:
+        return _explain_groups(cluster, profiles, options)
     pod = _find(cluster, options.pod)
     framework = offline_framework(profiles, cluster, pod.spec.scheduler_name, plugins)
     notes = _notes(framework, pod)
@@ -122,6 +131,40 @@ def _find(cluster: Cluster, wanted: str) -> Pod:
         )
         raise ExplainError(f"there is no pod {key} among {len(cluster.pods)}{near}")
     return pod
+
+
+def _explain_groups(
+    cluster: Cluster, profiles: Sequence[EffectiveProfile], options: ExplainOptions
+) -> str:
+    """Return the text about a group; about both, if each API has one of that name."""
+    texts = []
+    for key in _find_groups(cluster, options.pod_group):
+        try:
+            members = waiting_members(cluster, key)
+        except MalformedObjectError as error:
+            raise ExplainError(f"a member of pod group {key} cannot be read: {error}") from error
+        scheduler_name = members[0].pod.spec.scheduler_name if members else ""
+        framework = offline_framework(profiles, cluster, scheduler_name, options.plugins)
+        explanation = explain_group(framework, cluster, key, members)
+        if options.as_json:
+            texts.append(group_json(explanation).decode() + "\n")
+        else:
+            texts.append(group_text(explanation))
+    return ("" if options.as_json else "\n").join(texts)
+
+
+def _find_groups(cluster: Cluster, wanted: str) -> list[GroupKey]:
+    namespace, _, name = wanted.rpartition("/")
+    namespace = namespace or "default"
+    groups = cluster.known.pod_groups
+    keys = [GroupKey(namespace, name, source) for source in GroupSource]
+    found = [key for key in keys if groups.report(key) is not None]
+    if not found:
+        known = groups.keys()
+        near = did_you_mean(name, {key.name for key in known if key.namespace == namespace})
+        why = f"there is no pod group {namespace}/{name} among {len(known)}{near}"
+        raise ExplainError(why)
+    return found
 
 
 def add_dump_flag(parser: argparse.ArgumentParser) -> None:
