@@ -130,7 +130,7 @@ devices: install ## Allocate devices to PODS (2000) on NODES (500) while binds f
 rivals: install ## Let berth and kube-scheduler share a pool of devices for SECONDS (300; ARGS=--separated)
 	@$(RUN) python -m tests.devices rivals --seconds $(or $(SECONDS),300) $(ARGS)
 
-gangs: install ## Place gangs on a real API server: KIND=competing, never, faults; or placements (SEED, ARGS)
+gangs: install ## Place gangs on a real API server: KIND=competing, never, faults; or placements, victims (SEED, ARGS)
 	@$(RUN) python -m tests.gangs $(or $(KIND),competing) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(ARGS)
 

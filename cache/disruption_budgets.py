@@ -93,6 +93,11 @@ class DisruptionBudgets:
                 del self._by_namespace[namespace]
             self.version += 1
 
+    @property
+    def has_any(self) -> bool:
+        """Whether there is any budget."""
+        return bool(self._by_namespace)
+
     def in_namespace(self, namespace: str) -> tuple[DisruptionBudget, ...]:
         """Return the budgets of a namespace, in no particular order."""
         return self._by_namespace.get(namespace, ())

@@ -9,7 +9,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cache.pod_group_objects import group_key
 from plugins.default_preemption.dry_run import NO_VICTIMS, DryRunError, split_by_budgets
 from plugins.default_preemption.importance import start_time_s
 from plugins.framework.status import Code, Status, failure
@@ -173,7 +172,7 @@ class _Trial:
                     units.append(_Unit((other,), (other,)))
             elif gang.priority_of(other) < priority:
                 members.setdefault(gang.key, []).append(other)
-        own = group_key(self.info.pod)
+        own = gangs.key_of(self.info)
         for key, here in members.items():
             gang = gangs.get(key)
             if gang is not None and key != own:

@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from cache.pod_group_objects import group_key
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from cache.columns import Columns
+    from cache.objects import Pod
     from cache.pod_group_objects import GroupKey, GroupRules
     from cache.pod_groups import PodGroups
     from cache.pod_info import PodInfo
@@ -72,6 +71,11 @@ class Gang:
 class GroupMembers:
     """The members of all groups that are on nodes, by group.
 
+    Parameters
+    ----------
+    key_of
+        Returns the group of a pod, or None.
+
     Notes
     -----
     *Concurrency*: confined to the thread of the columns.
@@ -79,7 +83,8 @@ class GroupMembers:
     *Cost*: a fraction of a microsecond for each pod on a node that has changed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, key_of: Callable[[Pod], GroupKey | None]) -> None:
+        self._group_of = key_of
         self._columns: Columns | None = None
         self._cursor = 0
         self._by_row: dict[int, tuple[tuple[GroupKey, str], ...]] = {}
@@ -117,7 +122,7 @@ class GroupMembers:
     def _add(self, row: int, pods: Iterable[PodInfo]) -> None:
         added = []
         for info in pods:
-            key = group_key(info.pod)
+            key = self._group_of(info.pod)
             if key is not None:
                 self._groups.setdefault(key, {})[info.uid] = info
                 self._key_of[info.uid] = key
@@ -165,11 +170,14 @@ class Gangs:
     leaving: Callable[[], Collection[str]]
     may_exist: bool = False
     """Whether there is any group; if not, nothing else is asked."""
-    _members: GroupMembers = field(default_factory=GroupMembers)
+    _members: GroupMembers = field(init=False)
     _known: dict[GroupKey, _Known] = field(default_factory=dict)
     _current: dict[GroupKey, Gang | None] = field(default_factory=dict)
     """Those that this search has asked for."""
     _leaving: dict[GroupKey, set[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._members = GroupMembers(lambda pod: self.pod_groups().key_of(pod))
 
     def begin(self, columns: Columns) -> None:
         """Begin a search among some nodes."""
@@ -185,9 +193,13 @@ class Gangs:
             if key is not None:
                 self._leaving.setdefault(key, set()).add(uid)
 
+    def key_of(self, info: PodInfo) -> GroupKey | None:
+        """Return the group of a pod, or None."""
+        return self.pod_groups().key_of(info.pod) if self.may_exist else None
+
     def of(self, info: PodInfo) -> Gang | None:
         """Return the gang that loses a member when a pod on a node is evicted, or None."""
-        key = group_key(info.pod) if self.may_exist else None
+        key = self.key_of(info)
         if key is None:
             return None
         gang = self.get(key)
@@ -201,11 +213,17 @@ class Gangs:
             gang = self._current[key] = self._gang(key)
             return gang
 
+    def nodes_of(self, key: GroupKey) -> set[str]:
+        """Return the nodes of the members of a group."""
+        if not self.may_exist:
+            return set()
+        return {info.node_name for info in self._members.of(key).values()}
+
     def stakes(self, pods: Iterable[PodInfo], priority: int) -> Stakes:
         """Return the groups with members among the pods below a priority."""
         if not self.may_exist:
             return _NO_STAKES
-        keys = {group_key(info.pod) for info in pods if info.priority < priority}
+        keys = {self.key_of(info) for info in pods if info.priority < priority}
         return tuple((key, self.get(key)) for key in keys if key is not None)
 
     def are_current(self, stakes: Stakes) -> bool:

@@ -203,7 +203,7 @@ class PreemptionExecutor:
         preemption.victims = [each for each in victims if not self._evictor.is_leaving(each)]
         if preemption.victims:
             self._metrics.preemption(len(victims))
-            self._metrics.gang_victims(gang_members)
+            self._metrics.pod_groups.gang_victims(gang_members)
             self._running[preemption.preemptor] = preemption
             self._inbox.put(preemption)
         log.info(

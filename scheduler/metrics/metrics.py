@@ -188,9 +188,6 @@ class Metrics:
         """Count a preemption that begins."""
         self._preemption_victims.of().observe(victims)
 
-    def gang_victims(self, count: int) -> None:
-        """Count victims of a preemption that are members of gangs."""
-
     def preempted(self, result: str, duration_s: float) -> None:
         """Count a preemption that has ended: ``success`` or ``error``."""
         self._preemption_duration.of(result).observe(duration_s)

@@ -55,6 +55,10 @@ class PodGroupMetrics:
             "berth_podgroup_victims_total",
             "Pods that were chosen to be evicted for groups of pods.",
         )
+        self._gang_victims = registry.counter(
+            "berth_gang_victims_total",
+            "Members of gangs that were chosen to be evicted, for pods or for groups.",
+        )
         self._placed = registry.counter(
             "berth_podgroup_members_placed_total",
             "Members that were placed with their group, by way: counted with like members, or "
@@ -92,3 +96,8 @@ class PodGroupMetrics:
     def victims(self, number: int) -> None:
         """Count the pods that have to go for a group."""
         self._victims.of().inc(number)
+
+    def gang_victims(self, number: int) -> None:
+        """Count the members of gangs that have to go for a pod or a group."""
+        if number:
+            self._gang_victims.of().inc(number)

@@ -18,6 +18,7 @@ from tests.gangs import (
     pages,
     placements,
     promises,
+    victims,
 )
 from tests.gangs.contenders import BERTH, NAMES
 
@@ -56,7 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     faults.add_argument("--away", dest="away_s", type=float, default=life.away_s)
     placing = kinds.add_parser("placements", help="plans against an exhaustive search")
     placing.add_argument("--cases", type=int, default=placements.CASES)
-    for each in (compete, waiting, faults, placing):
+    evicting = kinds.add_parser("victims", help="victims of groups against an exhaustive search")
+    evicting.add_argument("--cases", type=int, default=victims.CASES)
+    for each in (compete, waiting, faults, placing, evicting):
         each.add_argument("--seed", type=int, default=contest.seed)
     for each in (compete, waiting):
         each.add_argument("--contenders", default=",".join(NAMES), help="separated by commas")
@@ -65,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console() if sys.stdout.isatty() else Console(width=120)
     if kind == "placements":
         return placements.campaign(console, **options)
+    if kind == "victims":
+        return victims.campaign(console, **options)
     find_or_build(["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"])
     names = str(options.pop("contenders", BERTH)).split(",")
     run = {"competing": _competing, "never": _never, "faults": _faults}[kind]
