@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from scheduler.extenders import Consultation
     from scheduler.runtime.filter_outcome import FilterOutcome
     from scheduler.runtime.framework_runner import FrameworkRunner
-    from scheduler.runtime.judgement import Candidates, Search
+    from scheduler.runtime.judgement import Candidates, LikePods, Search
 
 _NAMED: Final = 3
 """Nodes that a message names."""
@@ -109,6 +109,7 @@ class SchedulingCycle:
         info: PodInfo,
         *,
         among: Candidates | None = None,
+        like: LikePods | None = None,
         post_filters: bool = True,
     ) -> Decision:
         """Decide where a pod goes. Never raises: a failure is a decision with an Error status.
@@ -121,6 +122,8 @@ class SchedulingCycle:
         among
             The only nodes that the pod may be placed on, and that a refusal counts; None for all
             nodes. Plugins see the others, too.
+        like
+            The pods that this one is like, which saves half of the time.
         post_filters
             Whether PostFilters are asked when no node is feasible. Without them nothing is
             preempted, and the nomination of the pod stays as it is.
@@ -132,7 +135,7 @@ class SchedulingCycle:
         self._began = perf_counter()
         self._cycle += 1
         try:
-            return self._decide(framework, state, info, among, post_filters=post_filters)
+            return self._decide(framework, state, info, among, like, post_filters=post_filters)
         except PluginError as error:
             return self._undecided(framework, info, error.status)
         except ExtenderError as error:
@@ -179,6 +182,7 @@ class SchedulingCycle:
         state: CycleState,
         info: PodInfo,
         among: Candidates | None,
+        like: LikePods | None,
         *,
         post_filters: bool,
     ) -> Decision:
@@ -192,7 +196,7 @@ class SchedulingCycle:
         avoided = _NOWHERE if self._rejections is None else self._rejections.avoided(info.pod)
         all_count = self._nodes_to_find(framework, total) == total
         if consultation is None and not own_node and all_count and not avoided:
-            placement = self._reuse.place(framework, state, info, among)
+            placement = self._reuse.place(framework, state, info, among, like)
             if placement is not None:
                 return self._placed(framework, info, placement, total)
         pre = pre_filter(framework, state, info, nodes)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from plugins.framework.results import BoolArray
     from scheduler.cycle.host_selection import HostSelector
     from scheduler.runtime.framework_runner import FrameworkRunner
-    from scheduler.runtime.judgement import Candidates
+    from scheduler.runtime.judgement import Candidates, LikePods
 
     _Key: TypeAlias = tuple[FrameworkRunner, Hashable]
 
@@ -83,11 +83,28 @@ class Placement:
 class _Division:
     """The plugins that signed a pod, and the others, which run again."""
 
-    __slots__ = ("others", "signers")
+    __slots__ = ("nobody", "others", "signers")
 
     def __init__(self, judges: PluginSet, signed: tuple[str, ...]) -> None:
+        self.nobody = judges.where(lambda _: False)
         self.signers = Signers(judges.where(lambda plugin: plugin.name in signed))
         self.others = judges.where(lambda plugin: plugin.name not in signed, measured_in_reuse)
+
+
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    """The skips of a pod for which all plugins that did not sign had nothing to do."""
+
+    division: _Division
+    key: _Key
+    skip_filter: frozenset[str]
+    skip_score: frozenset[str]
+
+    def skip(self, state: CycleState, *, is_scored: bool) -> None:
+        """Let the same plugins skip another pod."""
+        state.skip_filter = set(self.skip_filter)
+        if is_scored:
+            state.skip_score = set(self.skip_score)
 
 
 class _Profile:
@@ -149,10 +166,11 @@ class SignatureReuse:
         state: CycleState,
         info: PodInfo,
         among: Candidates | None = None,
+        like: LikePods | None = None,
     ) -> Placement | None:
         """Return where a pod goes, or None when that has to be found the long way.
 
-        Only nodes of ``among`` are chosen; None for all nodes.
+        Only nodes of ``among`` are chosen; None for all nodes. ``like`` are pods that it is one of.
 
         None stands for everything that is not a plain success: no feasible node, a PreFilter that
         rejects or narrows, any failure. What the plugins that are asked anew noted stands in
@@ -163,7 +181,7 @@ class SignatureReuse:
         """
         self._had_verdicts = False
         try:
-            placement = self._place(framework, state, info, among)
+            placement = self._place(framework, state, info, among, like)
         except Exception:  # noqa: BLE001 - the long way meets it again and says whose fault it is
             placement = None
         if placement is None:
@@ -191,22 +209,34 @@ class SignatureReuse:
         state: CycleState,
         info: PodInfo,
         among: Candidates | None,
+        like: LikePods | None,
     ) -> Placement | None:
-        division, key = self._signed(framework, info)
+        idle = like.memo if like is not None and isinstance(like.memo, _Idle) else None
+        if idle is None:
+            division, key = self._signed(framework, info)
+            others = division.others
+        else:
+            division, key, others = idle.division, idle.key, idle.division.nobody
         kept = self._kept_verdicts(key, division.signers, info, state.budget)
         if kept is None:
             return None
-        feasible = self._filter(state, framework, info, division.others, kept)
+        feasible = self._filter(state, framework, info, others, kept)
         if among is not None:
             feasible = feasible & among.mask
         count = kept.count if feasible is kept.feasible else int(np.count_nonzero(feasible))
-        if count <= 1:
-            return Placement(_first(feasible), None, 1) if count else None
-        if feasible is kept.feasible:
-            view = kept.view()
+        if count > 1:
+            if feasible is kept.feasible:
+                view = kept.view()
+            else:
+                view = _restricted(self._snapshot.all_nodes(), feasible)
+            placement: Placement | None = self._choose(state, info, others, kept, view)
+            if like is not None and idle is None:
+                like.memo = _idle(state, division, key)
         else:
-            view = _restricted(self._snapshot.all_nodes(), feasible)
-        return self._choose(state, info, division.others, kept, view)
+            placement = Placement(_first(feasible), None, 1) if count else None
+        if idle is not None:
+            idle.skip(state, is_scored=count > 1)
+        return placement
 
     @measured_point("Filter")
     def _filter(
@@ -294,6 +324,15 @@ class SignatureReuse:
         while len(self._kept) > max(1, min(MAX_SIGNATURES, MAX_KEPT_NODES // (len(columns) + 1))):
             self._kept.popitem(last=False)
         return kept
+
+
+def _idle(state: CycleState, division: _Division, key: _Key) -> _Idle | None:
+    """Return the skips of a pod, or None if a plugin that did not sign has something to do."""
+    others = division.others
+    filters = {plugin.name for plugin in others.filters}
+    if not filters <= state.skip_filter or not others.scorer_names <= state.skip_score:
+        return None
+    return _Idle(division, key, frozenset(state.skip_filter), frozenset(state.skip_score))
 
 
 def _is_heavy(pod: Pod) -> bool:

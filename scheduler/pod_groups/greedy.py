@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cache.pod_info import has_affinity
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import Code
 from scheduler.pod_groups.counting import is_counting, is_fixed, is_lasting
+from scheduler.runtime.judgement import LikePods
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +49,7 @@ class GreedyPass:
         self._full_shapes: set[int] = set()
         self._out: set[Likeness] = set()
         """Members that no further pods can help."""
+        self._last: tuple[Likeness, LikePods | None] | None = None
         self._since: dict[Likeness, int] = {}
         """How many members were placed when one was refused."""
 
@@ -82,7 +85,7 @@ class GreedyPass:
                 again.append(info)
             else:
                 state = CycleState(trial.budget)
-                decision = trial.decide(info, self._among, state)
+                decision = trial.decide(info, self._among, state, self._like(info, likeness))
                 if decision.is_placed:
                     self.refused.pop(info.uid, None)
                     continue
@@ -91,6 +94,14 @@ class GreedyPass:
             if least and len(trial) + len(again) + len(order) - index - 1 < least:
                 return []
         return [info for info in again if not self._is_out(info)]
+
+    def _like(self, info: PodInfo, likeness: Likeness) -> LikePods | None:
+        """Return the members in a row that are like one, of which it is the next."""
+        if self._last is None or self._last[0] != likeness:
+            # Terms count the members before; users' plugins may look at anything.
+            is_new = self._shapes.has_strangers or has_affinity(info.pod.spec.affinity)
+            self._last = (likeness, None if is_new else LikePods())
+        return self._last[1]
 
     def _is_out(self, info: PodInfo) -> bool:
         likeness = self._shapes.likeness(info)

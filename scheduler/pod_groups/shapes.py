@@ -9,11 +9,17 @@ import msgspec
 from msgspec.structs import replace
 
 from cache.objects import Volume
-from plugins.framework.interfaces import FilterPlugin, Plugin, PreFilterPlugin
+from plugins.framework.interfaces import (
+    FilterPlugin,
+    Plugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+)
 from plugins.names import IN_TREE, UNSUPPORTED_REQUESTS
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Sequence
 
     from cache.objects import PodSpec
     from cache.pod_info import PodInfo
@@ -66,9 +72,12 @@ class Shapes:
     """
 
     def __init__(self, framework: FrameworkRunner, members: Sequence[PodInfo]) -> None:
-        strangers = _filters_of_users(framework)
+        users = _plugins_of_users(framework)
+        strangers = [p for p in users if isinstance(p, (PreFilterPlugin, FilterPlugin))]
         self._signing = tuple(p for p in strangers if type(p).signature is not Plugin.signature)
         self._has_unknown = len(self._signing) < len(strangers)
+        self.has_strangers = bool(users)
+        """Whether a user's plugin judges nodes."""
         self._by_key: dict[Hashable, Shape] = {}
         self.shapes: list[Shape] = []
         """The shapes, in the order of their first members."""
@@ -141,8 +150,7 @@ def _is_read(volume: Volume) -> bool:
     return any(getattr(volume, source) is not None for source in _SOURCES)
 
 
-def _filters_of_users(framework: FrameworkRunner) -> tuple[Plugin, ...]:
+def _plugins_of_users(framework: FrameworkRunner) -> tuple[Plugin, ...]:
     ours = IN_TREE | {UNSUPPORTED_REQUESTS}
-    kinds = (PreFilterPlugin, FilterPlugin)
-    found: Iterable[Plugin] = framework.plugins
-    return tuple(p for p in found if isinstance(p, kinds) and p.name not in ours)
+    judges = (PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin)
+    return tuple(p for p in framework.plugins if isinstance(p, judges) and p.name not in ours)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scheduler.decision.decision import Decision
     from scheduler.pod_groups.plan import GroupTask
     from scheduler.runtime.framework_runner import FrameworkRunner
-    from scheduler.runtime.judgement import Candidates
+    from scheduler.runtime.judgement import Candidates, LikePods
 
 log = structlog.get_logger(__name__)
 
@@ -40,6 +40,7 @@ class Cycle(Protocol):
         info: PodInfo,
         *,
         among: Candidates | None = None,
+        like: LikePods | None = None,
         post_filters: bool = True,
     ) -> Decision:
         """Return the decision about a pod; never raises."""
@@ -85,20 +86,30 @@ class TrialPlacements:
     def __len__(self) -> int:
         return len(self.placed)
 
-    def decide(self, info: PodInfo, among: Candidates | None, state: CycleState) -> Decision:
+    def decide(
+        self,
+        info: PodInfo,
+        among: Candidates | None,
+        state: CycleState,
+        like: LikePods | None = None,
+    ) -> Decision:
         """Decide about a member and put it on its node, unless a Reserve plugin refuses that.
 
         Parameters
         ----------
         state
             A new one, with the budget of the group.
+        like
+            The members that it is like, if they were placed right before it.
 
         Raises
         ------
         AttemptBudgetExceededError
             When the budget of the group is used up.
         """
-        decision = self.cycle.decide(self.framework, state, info, among=among, post_filters=False)
+        decision = self.cycle.decide(
+            self.framework, state, info, among=among, like=like, post_filters=False
+        )
         if decision.is_over_budget:
             raise AttemptBudgetExceededError(self.budget.limit_s)
         if not decision.is_placed:

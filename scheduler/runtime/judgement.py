@@ -62,6 +62,21 @@ class Candidates:
         return len(self.rows)
 
 
+class LikePods:
+    """Pods that no plugin can tell apart, decided about one after another in one trial.
+
+    Plugins that had nothing to do for the first of them are not asked about the others. The caller
+    promises that nothing but such pods comes to the nodes, or leaves them, in between, that they
+    have no terms about other pods, and that no user's plugin is in the profile.
+    """
+
+    __slots__ = ("memo",)
+
+    def __init__(self) -> None:
+        self.memo: object | None = None
+        """What whoever decides remembers of the first one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     """The results of PreFilters and filters for a pod.

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from cache.snapshot import Snapshot
+from cache.trial import Trial
 from plugins.framework.cycle_state import CycleState
 from scheduler.cycle.host_selection import HostSelector
 from scheduler.cycle.scheduling_cycle import SchedulingCycle
-from scheduler.runtime.judgement import Candidates
+from scheduler.runtime.judgement import Candidates, LikePods
 from tests.builders import node, pod
 from tests.scheduler.pod_groups.groups import default_framework
 
@@ -83,3 +84,33 @@ def test_equal_names_make_equal_choices_whatever_was_chosen_before(framework):
         with cycle.ties_by("gang") as pick:
             chosen.append([pick(1000) for _ in range(5)])
     assert chosen[0] == chosen[1] == chosen[2]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(pod().request(cpu="1"), id="every plugin signs or skips"),
+        pytest.param(pod().label("app", "x").spread(ZONE, app="x"), id="spread"),
+        pytest.param(pod().label("app", "y"), id="unwanted by a running pod"),
+    ],
+)
+@pytest.mark.parametrize("rows", [(), (0, 2, 3)], ids=["all nodes", "some nodes"])
+def test_like_pods_are_decided_about_as_pods_that_nothing_is_known_of(framework, asked, rows):
+    runs = []
+    for like in (None, LikePods()):
+        running = pod("old").label("app", "old").pod_anti_affinity(ZONE, app="y")
+        infos = [node(name).zone(name).info() for name in NAMES[1:]]
+        cycle = cycle_over(node("a").zone("a").info(running), *infos)
+        among = Candidates(np.array(rows, dtype=np.intp), len(cycle.snapshot)) if rows else None
+        trial, run = Trial(cycle.snapshot), []
+        for index in range(20):
+            info, state = asked.named(f"p{index}").info(), CycleState()
+            decision = cycle.decide(
+                framework, state, info, among=among, like=like, post_filters=False
+            )
+            skips = (state.skip_filter, state.skip_score)
+            run.append((decision.node_name, decision.score, decision.feasible_nodes, skips))
+            if decision.is_placed:
+                trial.add_pod(info, decision.node_name)
+        runs.append(run)
+    assert runs[0] == runs[1]

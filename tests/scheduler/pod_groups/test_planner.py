@@ -186,3 +186,9 @@ def test_equal_refusals_have_equal_texts():
 def test_a_cluster_without_nodes():
     plan = Cluster([]).plan(members(2))
     assert (plan.verdict, plan.status.code) == (Verdict.DOES_NOT_FIT, Code.UNSCHEDULABLE)
+
+
+def test_preferences_among_members_count_from_the_first_one_on():
+    nodes = [small(f"n{i}", cpu="8").label("host", f"n{i}").info() for i in range(4)]
+    gang = [each.prefers_pods(100, "host", app="m") for each in members(4, cpu="1")]
+    assert len(set(nodes_of(Cluster(nodes).plan(gang)).values())) == 1
