@@ -74,6 +74,14 @@ def group_key(pod: Pod) -> GroupKey | None:
     return GroupKey(pod.metadata.namespace, name, GroupSource.LABEL) if name else None
 
 
+def ignored_label(pod: Pod) -> str:
+    """Return the group that a pod names in its label although its field names one; else nothing."""
+    field = pod.spec.scheduling_group
+    if field is None or not field.pod_group_name:
+        return ""
+    return pod.metadata.labels.get(GROUP_LABEL, "")
+
+
 class GroupRules(msgspec.Struct, frozen=True):
     """What holds for the members of a group.
 

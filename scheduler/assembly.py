@@ -32,13 +32,12 @@ from scheduler.api_writes.volume_writer import StorageWriter
 from scheduler.cycle.binding_cycle import MAX_BINDING, BindingCycles
 from scheduler.cycle.device_reports import BindingDeviceReports
 from scheduler.cycle.failure_handler import FailureHandler
-from scheduler.cycle.group_cycle import GroupCycles
+from scheduler.cycle.group_cycle import GroupCycles, GroupDeciders, GroupOutcomes
 from scheduler.cycle.group_reports import GroupReports
 from scheduler.cycle.group_rounds import GroupRounds
 from scheduler.cycle.held_groups import HeldGroups
 from scheduler.cycle.host_selection import HostSelector
 from scheduler.cycle.kubelet_rejections import KubeletRejections
-from scheduler.cycle.measured_groups import MeasuredGroups
 from scheduler.cycle.partial_gangs import PartialGangs
 from scheduler.cycle.preemption_executor import PreemptionExecutor
 from scheduler.cycle.reaper import Reaper
@@ -307,6 +306,7 @@ def _queue(
         limits=QueueLimits(
             initial_backoff_s=float(config.pod_initial_backoff_seconds),
             max_backoff_s=float(config.pod_max_backoff_seconds),
+            max_group_members=options.max_pod_group_members,
         ),
         accounts=BudgetAccounts(options.attempt_budget_s or float("inf"), ports.clock.thread_cpu),
         listeners=QueueListeners(metrics.incoming, slices.wake_later),
@@ -418,13 +418,18 @@ def _decide(
     shadows = Shadows(known.cluster.storage, ports.executor.lock)
     cycle = SchedulingCycle(Snapshot(), HostSelector(setting.options.seed), known.rejections)
     outcomes = Outcomes(acting.bindings, acting.failures)
-    measured = MeasuredGroups(
-        GroupPlanner(cycle),
-        acting.groups.reports,
-        setting.metrics.pod_groups,
-        ports.clock.monotonic,
+    groups = GroupCycles(
+        ports,
+        known.pods,
+        GroupDeciders(GroupPlanner(cycle)),
+        GroupOutcomes(
+            outcomes,
+            acting.preemptions,
+            acting.reports.statuses.nominate,
+            acting.groups.reports,
+            setting.metrics.pod_groups,
+        ),
     )
-    groups = GroupCycles(ports, known.pods, cycle.snapshot, measured, outcomes, measured)
     loop = SchedulingLoop(
         ports,
         known.pods,

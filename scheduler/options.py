@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cache.pod_group_objects import MAX_MEMBERS
 from cache.scheduler_cache import DEFAULT_TTL_S
 from scheduler.cycle.cycle_watch import DEFAULT_SLOW_CYCLE_S
 from scheduler.debug.cache_audit import DEFAULT_PERIOD_S
@@ -36,6 +37,8 @@ class Options:
     """CPU seconds of the scheduling thread that an attempt may use; 0 for no limit."""
     pod_group_status: bool = True
     """Whether statuses of PodGroups of ``scheduling.x-k8s.io`` are written here."""
+    max_pod_group_members: int = MAX_MEMBERS
+    """A group with more members is refused."""
     comparison_period_s: float = DEFAULT_PERIOD_S
     api_comparison_period_s: float = lost_events.DEFAULT_PERIOD_S
     stale_watch_s: float = STALE_WATCH_S

@@ -85,6 +85,14 @@ def add_run_flags(run: argparse.ArgumentParser) -> None:
         help="whether berth writes the status of PodGroups of scheduling.x-k8s.io; false leaves it "
         "to the controller of scheduler-plugins (true)",
     )
+    run.add_argument(
+        "--max-pod-group-members",
+        metavar="N",
+        type=int,
+        default=_DEFAULTS.max_pod_group_members,
+        help="a group of more pods is refused, since one attempt decides about all of them "
+        "(%(default)s)",
+    )
     run.add_argument("--seed", type=int, help="makes the choice among equal nodes repeatable")
     run.add_argument(
         "--node-metrics",
@@ -139,6 +147,7 @@ def run_options(
         slow_cycle_s=flags.slow_cycle_threshold,
         attempt_budget_s=flags.attempt_budget,
         pod_group_status=flags.pod_group_status,
+        max_pod_group_members=flags.max_pod_group_members,
         comparison_period_s=flags.cache_comparison_period,
         api_comparison_period_s=flags.api_comparison_period,
     )

@@ -6,20 +6,26 @@
 
 The counterpart of :mod:`scheduler.cycle.schedule_one` for groups.
 
-*Source*: pkg/scheduler/schedule_one_podgroup.go (1.36), which evicts and reserves before it knows
-that the group fits, and lets members wait for each other in Permit.
+# Differs: kube-scheduler undoes the trial, and lets the members assume and reserve once more, one
+by one; those that are done hold their nodes in Permit, up to five minutes, until enough of the
+others are.
+
+*Source*: pkg/scheduler/schedule_one_podgroup.go (1.36).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
+from cache.pod_group_objects import ignored_label
 from cache.scheduler_cache import CacheConflictError, PlacedPod
 from plugins.framework.attempt_budget import AttemptBudget
 from plugins.framework.status import Code, Status, failure
+from plugins.names import DEFAULT_PREEMPTION
 from scheduler.cycle.binding_cycle import BindingJob
 from scheduler.cycle.failure_handler import (
     REASON_SCHEDULER_ERROR,
@@ -28,21 +34,31 @@ from scheduler.cycle.failure_handler import (
 )
 from scheduler.cycle.gang import Gang
 from scheduler.decision.profile_origin import DEFAULT_ORIGIN
+from scheduler.metrics.pod_group_metrics import (
+    ERROR,
+    SCHEDULED,
+    UNSCHEDULABLE,
+    WAITING_ON_PREEMPTION,
+)
 from scheduler.pod_groups.plan import GroupTask, Verdict
 from scheduler.queueing import GROUP_GATE, Refusers
 from scheduler.runtime.waiting_pods import WaitingPod
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cache.pod_group_objects import GroupKey, GroupRules
-    from cache.snapshot import Snapshot
+    from cache.objects import Pod
+    from cache.pod_group_objects import GroupKey
     from scheduler.cycle.binding_cycle import BindingCycles
-    from scheduler.cycle.group_reports import AttemptReports
+    from scheduler.cycle.group_reports import GroupReports
+    from scheduler.cycle.preemption_executor import PreemptionExecutor
     from scheduler.cycle.schedule_one import Outcomes
     from scheduler.decision.profile_origin import PolicyOrigin
+    from scheduler.metrics.pod_group_metrics import PodGroupMetrics
     from scheduler.pod_groups.domains import MemberDomain
     from scheduler.pod_groups.plan import GroupPlan, PlacedMember
+    from scheduler.pod_groups.planner import GroupPlanner
+    from scheduler.pod_groups.preemption import GroupVictims
     from scheduler.process.ports import Ports
     from scheduler.queueing import QueuedGroup, QueuedPod
     from scheduler.runtime.framework_runner import FrameworkRunner
@@ -51,25 +67,45 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-class Planner(Protocol):
-    """Find nodes for the members of a group: :class:`scheduler.pod_groups.planner.GroupPlanner`."""
+class GroupPreemption(Protocol):
+    """Find victims for groups."""
 
-    def plan(self, task: GroupTask) -> GroupPlan:
-        """Return which members go where; never raises."""
+    def find(self, task: GroupTask, planner: GroupPlanner) -> GroupVictims | Status:
+        """Return the victims for a group that does not fit, or why preemption does not help."""
         ...
 
-    def domain_of(self, rules: GroupRules, node_names: Collection[str]) -> MemberDomain:
-        """Return where one more member of a group may go whose members are on these nodes."""
-        ...
+
+@dataclass(frozen=True, slots=True)
+class GroupDeciders:
+    """The objects that find nodes, and victims, for groups."""
+
+    planner: GroupPlanner
+    preemption: GroupPreemption | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOutcomes:
+    """The handlers of plans, and those that tell of them.
+
+    Attributes
+    ----------
+    preemptions
+        Evicts the victims of groups.
+    nominate
+        Writes for which node a pod is nominated; the empty name takes the nomination away.
+    reports
+        Says what becomes of each group.
+    """
+
+    outcomes: Outcomes
+    preemptions: PreemptionExecutor
+    nominate: Callable[[Pod, str], None]
+    reports: GroupReports
+    metrics: PodGroupMetrics
 
 
 class GroupCycles:
     """Run one attempt of a group after another.
-
-    Parameters
-    ----------
-    snapshot
-        The nodes that the planner sees; brought up to date here before each plan.
 
     Notes
     -----
@@ -80,10 +116,8 @@ class GroupCycles:
         self,
         ports: Ports[object],
         pods: KnownPods,
-        snapshot: Snapshot,
-        planner: Planner,
-        outcomes: Outcomes,
-        reports: AttemptReports,
+        deciders: GroupDeciders,
+        outcomes: GroupOutcomes,
     ) -> None:
         self._executor = ports.executor
         self._clock = ports.clock
@@ -91,11 +125,15 @@ class GroupCycles:
         self._queue = pods.queue
         self._groups = pods.groups
         self._waiting_pods = pods.waiting
-        self._snapshot = snapshot
-        self._planner = planner
-        self._bindings: BindingCycles = outcomes.bindings
-        self._failures = outcomes.failures
-        self._reports = reports
+        self._snapshot = deciders.planner.snapshot
+        self._planner = deciders.planner
+        self._preemption = deciders.preemption
+        self._preemptions = outcomes.preemptions
+        self._nominate = outcomes.nominate
+        self._bindings: BindingCycles = outcomes.outcomes.bindings
+        self._failures = outcomes.outcomes.failures
+        self._reports = outcomes.reports
+        self._metrics = outcomes.metrics
         # What has to be undone if the attempt fails: the members that are assumed, and those of
         # them whose bindings have not started.
         self._assumed: Sequence[PlacedMember] = ()
@@ -111,6 +149,10 @@ class GroupCycles:
         """
         self._assumed, self._to_start = (), []
         tried = [queued for queued in entry.tried if not self._skip(queued)]
+        for queued in tried:
+            label = ignored_label(queued.info.pod)
+            if label and queued.attempts == 1:
+                self._reports.names_two(queued.info.pod, label)
         rules = self._groups.rules(entry.key)
         if framework is None or rules is None or not tried:
             self._queue.group_refused(entry, {}, is_error=True)
@@ -126,19 +168,23 @@ class GroupCycles:
         began = perf_counter()
         self._cache.update_snapshot(self._snapshot)
         plan = self._planner.plan(task)
+        planned_s = perf_counter() - began
         log.debug(
             "group cycle",
             group=str(entry.key),
             verdict=plan.verdict.value,
             members=len(task.members),
             placed=len(plan.placed),
-            duration_s=perf_counter() - began,
+            duration_s=planned_s,
         )
+        self._metrics.decided(planned_s)
         if plan.verdict is Verdict.FITS:
-            self._carry_out(entry, task, plan)
+            result = self._carry_out(entry, task, plan)
         else:
-            self._refuse(entry, task, plan)
-        self._charge(entry, task, perf_counter() - began)
+            result = self._refuse(entry, task, plan)
+        took_s = perf_counter() - began
+        self._metrics.attempt(framework.profile_name, result, took_s)
+        self._charge(entry, task, took_s)
 
     def domain_of(self, key: GroupKey) -> MemberDomain | None:
         """Return where one more member of a group that has begun may go; None for anywhere.
@@ -183,7 +229,8 @@ class GroupCycles:
 
     # --- a group that fits --------------------------------------------------------------------
 
-    def _carry_out(self, entry: QueuedGroup, task: GroupTask, plan: GroupPlan) -> None:
+    def _carry_out(self, entry: QueuedGroup, task: GroupTask, plan: GroupPlan) -> str:
+        """Assume and permit all, and start the bindings; return the result for the metrics."""
         placed = plan.placed
         try:
             self._cache.assume_pods(
@@ -194,22 +241,24 @@ class GroupCycles:
             self._unreserve(task, placed)
             self._cache.renew(each.decision.node_name for each in placed)
             self._queue.group_refused(entry, {}, is_error=True)
-            return
+            return ERROR
         self._assumed = placed
         for each in placed:
             self._queue.nominator.delete(each.decision.info.uid)
         jobs, refused = self._permit(entry, task, placed)
         if refused is not None:
             self._take_back(entry, task, placed, refused)
-            return
+            return UNSCHEDULABLE if refused[1].is_rejection else ERROR
         self._groups.assume(entry.key, [each.decision.info.uid for each in placed])
         self._queue.group_placed(entry)
         self._assumed, self._to_start = (), jobs
         where = f" in {task.rules.topology_key}={plan.domain}" if plan.domain else ""
         message = f"{len(placed)} of {len(task.members)} waiting members are placed{where}"
         self._reports.scheduled(entry.key, message, policy=task.framework.policy)
+        self._metrics.placed(plan.counted, len(placed) - plan.counted)
         self._leave_over(entry, task, plan)
         self._start(task, jobs)
+        return SCHEDULED
 
     def _permit(
         self, entry: QueuedGroup, task: GroupTask, placed: Sequence[PlacedMember]
@@ -295,15 +344,54 @@ class GroupCycles:
 
     # --- a group that does not ----------------------------------------------------------------
 
-    def _refuse(self, entry: QueuedGroup, task: GroupTask, plan: GroupPlan) -> None:
+    def _refuse(self, entry: QueuedGroup, task: GroupTask, plan: GroupPlan) -> str:
+        """Return the group to the queue, and look for victims; return the result."""
+        status, victims = plan.status, None
+        if plan.verdict is Verdict.NOT_FOUND:
+            self._metrics.out_of_time()
+        preemption = self._preemption if _preempts(task.framework) else None
+        if plan.verdict is not Verdict.FAILED and preemption is not None:
+            found = preemption.find(task, self._planner)
+            if isinstance(found, Status):
+                status = Status(status.code, (f"{status.message}. {found.message}",), status.plugin)
+            else:
+                victims = found
+                goes = "no more" if not victims.pods else f"{len(victims.pods)}"
+                why = f"{status.message}. preemption: waits for {goes} pods to be evicted"
+                status = Status(status.code, (why,), status.plugin)
         is_error = plan.verdict is not Verdict.DOES_NOT_FIT
         self._queue.group_refused(entry, _refusers(task, plan), is_error=is_error)
-        self._report_refusal(entry, plan.status, task.framework.policy)
+        self._nominate_members(task, {} if victims is None else dict(_nodes(victims)))
+        if victims is not None:
+            self._preemptions.start_group(entry.key, task.rules.uid, victims)
+            self._metrics.victims(len(victims.pods))
+        self._report_refusal(entry, status, task.framework.policy)
+        if victims is not None:
+            return WAITING_ON_PREEMPTION
+        return ERROR if plan.verdict is Verdict.FAILED else UNSCHEDULABLE
+
+    def _nominate_members(self, task: GroupTask, nodes: Mapping[str, str]) -> None:
+        """Keep rooms for the members that have one there, by UID, and for no others."""
+        nominator = self._queue.nominator
+        for info in task.members:
+            node_name = nodes.get(info.uid, "")
+            if (nominator.node_of(info.uid) or "") != node_name:
+                nominator.add(info, node_name)
+                self._nominate(info.pod, node_name)
 
     def _report_refusal(self, entry: QueuedGroup, status: Status, policy: PolicyOrigin) -> None:
         reason = REASON_UNSCHEDULABLE if status.is_rejection else REASON_SCHEDULER_ERROR
         members = [queued.info for queued in entry.tried]
         self._reports.refused(entry.key, members, reason, status.message, policy=policy)
+
+
+def _preempts(framework: FrameworkRunner) -> bool:
+    """Return whether a profile evicts pods at all."""
+    return any(each.name == DEFAULT_PREEMPTION for each in framework.points.get("postFilter", ()))
+
+
+def _nodes(victims: GroupVictims) -> Iterator[tuple[str, str]]:
+    return ((info.uid, node_name) for info, node_name in victims.members)
 
 
 def _refusers(task: GroupTask, plan: GroupPlan) -> Mapping[str, Refusers]:

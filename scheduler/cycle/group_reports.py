@@ -8,7 +8,7 @@ as the reason is of the same kind. Members that join later get the text that the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -70,26 +70,6 @@ def short_text(key: GroupKey, message: str) -> str:
     """Return the reason of a group as its members' conditions say it."""
     text = f'pod group "{key.name}": {message}'
     return text if len(text) <= SHORT_LIMIT else text[: SHORT_LIMIT - 4] + " ..."
-
-
-class AttemptReports(Protocol):
-    """What an attempt to place a group reports: once, and nothing of it waits or raises."""
-
-    def scheduled(self, key: GroupKey, message: str, *, policy: PolicyOrigin) -> None:
-        """Report that at least the minimum of a group has nodes."""
-        ...
-
-    def refused(
-        self,
-        key: GroupKey,
-        members: Sequence[PodInfo],
-        reason: str,
-        message: str,
-        *,
-        policy: PolicyOrigin,
-    ) -> None:
-        """Report why a group was not placed."""
-        ...
 
 
 class GroupReports:
@@ -196,6 +176,13 @@ class GroupReports:
     async def told(self, key: GroupKey) -> None:
         """Wait until the status of a group says what was reported, two seconds at most."""
         await self._writer.written(key)
+
+    def names_two(self, member: Pod, label: str) -> None:
+        """Report that the label of a member does not count, since its field names a group."""
+        field = member.spec.scheduling_group
+        name = "" if field is None else field.pod_group_name
+        note = f'the pod belongs to pod group "{name}", the label that names "{label}" is ignored'
+        self._events.event(member, "Warning", "PodGroupLabelIgnored", "Scheduling", note)
 
     def evicted(self, member: Pod, message: str) -> None:
         """Report that a member of a partial gang was evicted, by an Event on the pod."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from cache.pod_group_objects import GroupRules
+    from cache.snapshot import Snapshot
     from scheduler.pod_groups.plan import GroupPlan, GroupTask
     from scheduler.pod_groups.trial_placements import Cycle
 
@@ -48,6 +49,11 @@ class GroupPlanner:
     def __init__(self, cycle: Cycle, search_steps: int = SEARCH_STEPS) -> None:
         self._cycle = cycle
         self._search_steps = search_steps
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The nodes that are planned with."""
+        return self._cycle.snapshot
 
     def plan(self, task: GroupTask) -> GroupPlan:
         """Return where the members go, or why too few of them fit. Never raises for a plugin.

@@ -7,6 +7,10 @@ An entry moves as a pod does. It is gated until the group can be tried: its obje
 members wait without gates of their own, and all of them name one scheduler. A refused group waits
 among the unschedulable pods, and some of its members, the *watchers*, wait there as well: what
 would help one of them is worth another attempt of the group.
+
+# Differs: in kube-scheduler members wait one by one, each with a pause of its own, and return after
+it whether anything has changed or not; a minimum counts for replacements too, so that they wait for
+ever once other members have finished.
 """
 
 from __future__ import annotations
@@ -183,6 +187,9 @@ class GroupEntries:
             group.priorities[queued.info.priority] += 1
         elif not is_ready and group.ready.pop(uid, None) is not None:
             self._uncount(group, queued.info.priority)
+            if group.state is QueueState.UNSCHEDULABLE and not group.is_settling:
+                # It may have been the one that did not fit, or the only watcher.
+                self.wake(group, event)
         if state is QueueState.NOWHERE:
             self._leave(queued, group)
         self.settle(group, event)
@@ -192,6 +199,8 @@ class GroupEntries:
         group.members.pop(uid, None)
         if group.ready.pop(uid, None) is not None:
             self._uncount(group, queued.info.priority)
+            if group.state is QueueState.UNSCHEDULABLE and not group.is_settling:
+                self.wake(group, GROUP_CHANGED)
         queued.group = None
         self.settle(group, GROUP_CHANGED)
 

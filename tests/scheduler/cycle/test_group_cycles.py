@@ -170,6 +170,15 @@ SCENARIOS = {
         cycle
         expect bound: 2 pods
     """,
+    "27: a single pod preempts a gang whole": """
+        node a cpu=2
+        group low min=2
+        pod low copies=2 group=low
+        cycle
+        pod high priority=10
+        cycle
+        expect evicted: 2 pods
+    """,
     "29: the binding of one member is refused for good": """
         node a cpu=2
         group x min=2

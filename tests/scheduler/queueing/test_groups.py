@@ -37,9 +37,9 @@ def member(name: str, group: str = "train") -> PodBuilder:
 class GroupStage(Stage):
     """A queue that knows groups, and the groups."""
 
-    def __init__(self) -> None:
+    def __init__(self, **options: int) -> None:
         self.groups = PodGroups()
-        super().__init__(standing=self.groups.standing)
+        super().__init__(standing=self.groups.standing, **options)
         self.groups.subscribe(self.queue.group_changed)
         self.shown: dict[str, Pod] = {}
         self.object: XPodGroup | None = None
@@ -149,6 +149,12 @@ class TestGathering:
         stage.group(-1)
         stage.show(A)
         assert stage.reason() == "the pod group is refused: spec.minMember: -1 is negative"
+
+    def test_a_group_that_is_too_large_is_refused(self):
+        stage = GroupStage(max_group_members=2)
+        stage.group(1)
+        stage.show(A, B, C)
+        assert stage.reason() == "3 members are more than 2"
 
     def test_no_memory_for_members_that_are_not_there(self, stage):
         stage.group(2**31 - 1)
@@ -269,6 +275,14 @@ class TestRefused:
         stage.gone(B)
         stage.refuse_group(entry, A)
         assert stage.reason() == "waiting for members: 1 of at least 2 wait"
+
+    def test_the_end_of_the_member_that_watched_wakes_it(self, stage):
+        stage.group(1)
+        stage.show(A, B)
+        stage.refuse_group(stage.pop_group(), B)
+        stage.gone(B)
+        stage.now_s += 10
+        assert [each.info.name for each in stage.pop_group().tried] == ["a"]
 
     def test_nobody_stays_in_flight(self, stage):
         self.refused(stage)
