@@ -50,7 +50,11 @@ async def list_cluster(kubeconfig: str | None) -> list[tuple[msgspec.Raw, str]]:
 
 
 async def _list(api: Api, kind: WatchedKind[Any]) -> list[tuple[msgspec.Raw, str]]:
-    """Return every object of a kind; none of an optional kind that the user may not list."""
+    """Return every object of a kind.
+
+    None of an optional kind that the user may not list, nor of one that may appear and that the
+    server cannot list: a conversion that fails must not hide all other objects.
+    """
     found: list[tuple[msgspec.Raw, str]] = []
     presumed = qualified_kind(kind.kind, kind.group_version)
     token = ""
@@ -58,7 +62,7 @@ async def _list(api: Api, kind: WatchedKind[Any]) -> list[tuple[msgspec.Raw, str
         try:
             page = await api.list_page(kind, continue_=token)
         except ApiError as error:
-            if kind.is_optional and error.status == HTTPStatus.FORBIDDEN:
+            if kind.can_appear or (kind.is_optional and error.status == HTTPStatus.FORBIDDEN):
                 return []
             raise
         found += [(raw, presumed) for raw in page.items or ()]
