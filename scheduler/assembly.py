@@ -39,7 +39,7 @@ from scheduler.cycle.held_groups import HeldGroups
 from scheduler.cycle.host_selection import HostSelector
 from scheduler.cycle.kubelet_rejections import KubeletRejections
 from scheduler.cycle.partial_gangs import PartialGangs
-from scheduler.cycle.preemption_executor import PreemptionExecutor
+from scheduler.cycle.preemption_executor import PreemptionExecutor, PreemptionReports
 from scheduler.cycle.reaper import Reaper
 from scheduler.cycle.reports import Reports
 from scheduler.cycle.schedule_one import Deciders, Outcomes, SchedulingLoop
@@ -335,8 +335,14 @@ def _act(
     )
     bindings = BindingCycles(executor, clock.monotonic, pods, failures, reports, slots)
     evictor = Evictor(ports, live_pod, bindings.turn_back)
+    groups = _look_after_groups(ports, known, reports, slots, profiles, evictor, setting)
     preemptions = PreemptionExecutor(
-        executor.loop, clock.monotonic, evictor, live_pod, pods.queue, reports
+        executor.loop,
+        clock.monotonic,
+        evictor,
+        live_pod,
+        pods.queue,
+        PreemptionReports(reports, groups.reports),
     )
     reaper = Reaper(
         executor,
@@ -348,7 +354,7 @@ def _act(
     )
     return Acting(
         reports,
-        _look_after_groups(ports, known, reports, slots, profiles, evictor, setting),
+        groups,
         binder,
         storage_writer,
         claim_writer,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
 
@@ -85,6 +85,8 @@ class Preemption:
     """The last victim, once all others are evicted."""
     begun: set[GroupKey] = field(default_factory=set)
     """The gangs of which a member was evicted: the others have to follow."""
+    leaving: set[GroupKey] = field(default_factory=set)
+    """The gangs of which a member leaves, whoever has evicted it."""
 
     @property
     def kind(self) -> str:
@@ -102,6 +104,30 @@ class Preemption:
         return key if key in self.gangs else None
 
 
+class GangReports(Protocol):
+    """Report evictions of whole gangs: :class:`scheduler.cycle.group_reports.GroupReports`."""
+
+    def evicting(self, key: GroupKey, message: str) -> None:
+        """Report that the members of a group are about to be evicted."""
+        ...
+
+    async def told(self, key: GroupKey) -> None:
+        """Wait until the status of the group says so, or cannot be written soon."""
+        ...
+
+    def spared(self, key: GroupKey, message: str) -> None:
+        """Take back in the status what :meth:`evicting` reported."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionReports:
+    """The means of reporting preemptions: of pods, and of gangs that are evicted whole."""
+
+    pods: Reports
+    gangs: GangReports | None = None
+
+
 class PreemptionExecutor:
     """The service behind :attr:`plugins.framework.handle.Handle.preemption`.
 
@@ -115,6 +141,8 @@ class PreemptionExecutor:
         Evicts one pod.
     live_pod
         Returns the latest version of a pod that the watch reported, by namespace and name.
+    reports
+        Reports evictions, and the gangs that are evicted whole.
 
     Notes
     -----
@@ -129,15 +157,16 @@ class PreemptionExecutor:
         evictor: Evictor,
         live_pod: Callable[[str, str], Pod | None],
         queue: SchedulingQueue,
-        reports: Reports,
+        reports: PreemptionReports,
     ) -> None:
         self._loop = loop
         self._evictor = evictor
         self._live_pod = live_pod
         self._queue = queue
-        self._status_writer = reports.statuses
-        self._recorder = reports.events
-        self._metrics = reports.metrics
+        self._status_writer = reports.pods.statuses
+        self._recorder = reports.pods.events
+        self._metrics = reports.pods.metrics
+        self._gang_reports = reports.gangs
         self._clock = clock
         self._running: dict[str | GroupKey, Preemption] = {}
         self._inbox: LoopInbox[Preemption] = LoopInbox(loop, self._receive)
@@ -259,6 +288,7 @@ class PreemptionExecutor:
         failure: BaseException | None = None
         last = Evicted.GONE
         try:
+            await self._announce(preemption)
             others = preemption.victims[:-1]
             outcomes = await self._evict_all(preemption, others)
             # Spared while the first of their gang were on their way out.
@@ -275,6 +305,7 @@ class PreemptionExecutor:
         except Exception as error:  # noqa: BLE001 - whatever it is, the preemptor must not wait
             failure = error
         finally:
+            self._take_back(preemption)
             if self._running.get(preemption.preemptor) is preemption:
                 del self._running[preemption.preemptor]
         result = "success" if failure is None else "error"
@@ -286,6 +317,26 @@ class PreemptionExecutor:
             # the pod was kept out.
             self._queue.activate([info.uid for info in preemption.waiting])
 
+    async def _announce(self, preemption: Preemption) -> None:
+        """Report on the objects of gangs that they are evicted, before their members go."""
+        reports = self._gang_reports
+        if reports is None or not preemption.gangs:
+            return
+        message = self._message(preemption)
+        for key in preemption.gangs:
+            reports.evicting(key, message)
+        await asyncio.gather(*map(reports.told, preemption.gangs))
+
+    def _take_back(self, preemption: Preemption) -> None:
+        if self._gang_reports is not None:
+            for key in preemption.gangs - preemption.leaving:
+                self._gang_reports.spared(key, "no member was evicted")
+
+    @staticmethod
+    def _message(preemption: Preemption) -> str:
+        scheduler = preemption.waiting[0].pod.spec.scheduler_name
+        return f"{scheduler}: preempting to accommodate a higher priority {preemption.kind}"
+
     async def _evict_all(
         self, preemption: Preemption, victims: Sequence[PodInfo]
     ) -> list[Evicted | BaseException]:
@@ -293,14 +344,14 @@ class PreemptionExecutor:
         return await asyncio.gather(*evictions, return_exceptions=True)
 
     async def _evict(self, preemption: Preemption, victim: PodInfo) -> Evicted:
-        scheduler = preemption.waiting[0].pod.spec.scheduler_name
-        kind = preemption.kind
-        message = f"{scheduler}: preempting to accommodate a higher priority {kind}"
+        kind, message = preemption.kind, self._message(preemption)
         gang = preemption.gang_of(victim)
         async with self._slots:
             outcome = await self._evictor.evict(
                 victim, preemption.plugin, message, lambda: self._is_wanted(preemption, gang)
             )
+        if gang is not None and outcome is not Evicted.SPARED:
+            preemption.leaving.add(gang)
         who = {kind: preemption.name}
         if outcome in (Evicted.GONE, Evicted.SPARED):
             log.debug("victim was not evicted", **who, victim=victim.key, why=outcome.value)

@@ -15,7 +15,11 @@ from scheduler.api_writes.event_recorder import EventRecorder
 from scheduler.api_writes.eviction import Evictor
 from scheduler.api_writes.pod_status_writer import PodStatusWriter
 from scheduler.client.errors import ApiError
-from scheduler.cycle.preemption_executor import MAX_EVICTIONS, PreemptionExecutor
+from scheduler.cycle.preemption_executor import (
+    MAX_EVICTIONS,
+    PreemptionExecutor,
+    PreemptionReports,
+)
 from scheduler.cycle.reports import Reports
 from scheduler.metrics import Metrics
 from scheduler.pod_groups.preemption import GroupVictims
@@ -44,6 +48,24 @@ def victims(count: int) -> list[PodInfo]:
     return [pod(f"v{i}").uid(f"u-{i}").on("n1").info() for i in range(count)]
 
 
+class GangLog:
+    """What is reported of gangs, with the deletes so far."""
+
+    def __init__(self, api: FakeEvictionApi) -> None:
+        self._api = api
+        self.lines: list[tuple[str, str, int]] = []
+
+    def evicting(self, key: GroupKey, message: str) -> None:
+        self.lines.append(("evicting", str(key), len(self._api.deleted)))
+
+    async def told(self, key: GroupKey) -> None:
+        await asyncio.sleep(0)
+        self.lines.append(("told", str(key), len(self._api.deleted)))
+
+    def spared(self, key: GroupKey, message: str) -> None:
+        self.lines.append(("spared", str(key), len(self._api.deleted)))
+
+
 class Scene:
     """A queue with one pod that preempts, and an executor for it.
 
@@ -62,6 +84,7 @@ class Scene:
         self.recorder = EventRecorder(ports, instance="test")
         self.writer = PodStatusWriter(ports, lambda uid: False)
         self.held: set[str] = set()
+        self.gangs = GangLog(api)
         evictor = Evictor(
             fake_ports(api, executor=FakeExecutor(_wait)),
             self._live_pod,
@@ -73,7 +96,7 @@ class Scene:
             evictor,
             self._live_pod,
             self.queue,
-            Reports(self.recorder, self.writer, self.metrics),
+            PreemptionReports(Reports(self.recorder, self.writer, self.metrics), self.gangs),
         )
         self.queued = self._pop(PREEMPTOR)
 
@@ -392,6 +415,22 @@ class TestGangs:
 
         deleted = asyncio.run(scene())
         assert len(deleted) == (MAX_EVICTIONS + 3 if gangs else MAX_EVICTIONS)
+
+    @pytest.mark.parametrize("is_refused", [False, True], ids=["evicted", "refused"])
+    def test_a_gang_is_told_before_its_members_go_and_when_none_did(self, is_refused):
+        async def scene() -> Scene:
+            api = FakeEvictionApi(patches=[FORBIDDEN] * 2 if is_refused else ())
+            listed = self.members(2)
+            made = Scene(api, *listed)
+            found = Victims(tuple(listed), 0, frozenset({self.KEY}), 2)
+            made.executor.start(made.queued.info, "n1", found, "DefaultPreemption")
+            await made.executor.drain(30)
+            return made
+
+        made = asyncio.run(scene())
+        told = [("evicting", "default/g", 0), ("told", "default/g", 0)]
+        assert made.gangs.lines == told + [("spared", "default/g", 0)] * is_refused
+        assert made.counter("berth_gang_victims_total") == 2
 
     def group(self, *listed: PodInfo) -> GroupVictims:
         members = ((PREEMPTOR.info(), "n1"), (pod("second").uid("u-2nd").info(), "n2"))
