@@ -49,6 +49,7 @@ from scheduler.event_handlers.pods_and_nodes import EventHandlers
 from scheduler.informers.watched import Watched
 from scheduler.kinds import ResourceKind
 from scheduler.pod_groups.planner import GroupPlanner
+from scheduler.pod_groups.preemption import GroupPreemption
 from scheduler.profiles.profile_swap import ProfileSwap
 from scheduler.queueing import (
     BudgetAccounts,
@@ -427,7 +428,7 @@ def _decide(
     groups = GroupCycles(
         ports,
         known.pods,
-        GroupDeciders(GroupPlanner(cycle)),
+        GroupDeciders(GroupPlanner(cycle), GroupPreemption(cycle.snapshot, services)),
         GroupOutcomes(
             outcomes,
             acting.preemptions,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from scheduler.pod_groups.domains import MemberDomain
     from scheduler.pod_groups.plan import GroupPlan, PlacedMember
     from scheduler.pod_groups.planner import GroupPlanner
-    from scheduler.pod_groups.preemption import GroupVictims
+    from scheduler.pod_groups.preemption import GroupPreemption, GroupVictims
     from scheduler.process.ports import Ports
     from scheduler.queueing import QueuedGroup, QueuedPod
     from scheduler.runtime.framework_runner import FrameworkRunner
@@ -67,20 +67,12 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-class GroupPreemption(Protocol):
-    """Find victims for groups."""
-
-    def find(self, task: GroupTask, planner: GroupPlanner) -> GroupVictims | Status:
-        """Return the victims for a group that does not fit, or why preemption does not help."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class GroupDeciders:
     """The objects that find nodes, and victims, for groups."""
 
     planner: GroupPlanner
-    preemption: GroupPreemption | None = None
+    preemption: GroupPreemption
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,9 +341,8 @@ class GroupCycles:
         status, victims = plan.status, None
         if plan.verdict is Verdict.NOT_FOUND:
             self._metrics.out_of_time()
-        preemption = self._preemption if _preempts(task.framework) else None
-        if plan.verdict is not Verdict.FAILED and preemption is not None:
-            found = preemption.find(task, self._planner)
+        if plan.verdict is not Verdict.FAILED and _preempts(task.framework):
+            found = self._preemption.find(task, self._planner)
             if isinstance(found, Status):
                 status = Status(status.code, (f"{status.message}. {found.message}",), status.plugin)
             else:

@@ -24,6 +24,7 @@ from cache.pod_group_objects import group_key
 from plugins.framework.status import SUCCESS, Status
 from scheduler.api_writes.eviction import Evicted
 from scheduler.process.loop_inbox import LoopInbox
+from scheduler.queueing import entry_uid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -59,7 +60,9 @@ class Preemption:
     Parameters
     ----------
     preemptor
-        The UID of a pod, or the key of a group.
+        The UID under which the pod, or the entry of a group, stands in the queue.
+    group
+        The group that preempts; None for a pod.
     uid
         Of the pod, or of the group's object.
     waiting
@@ -74,7 +77,8 @@ class Preemption:
         In whose name.
     """
 
-    preemptor: str | GroupKey
+    preemptor: str
+    group: GroupKey | None
     uid: str
     waiting: Sequence[PodInfo]
     node_name: str
@@ -91,12 +95,12 @@ class Preemption:
     @property
     def kind(self) -> str:
         """The preemptor's kind, as kube-scheduler names it."""
-        return "pod" if isinstance(self.preemptor, str) else "podgroup"
+        return "pod" if self.group is None else "podgroup"
 
     @property
     def name(self) -> str:
         """The preemptor's ``namespace/name``."""
-        return self.waiting[0].key if isinstance(self.preemptor, str) else str(self.preemptor)
+        return self.waiting[0].key if self.group is None else str(self.group)
 
     def gang_of(self, victim: PodInfo) -> GroupKey | None:
         """Return the gang that a victim is evicted with, or None."""
@@ -168,15 +172,15 @@ class PreemptionExecutor:
         self._metrics = reports.pods.metrics
         self._gang_reports = reports.gangs
         self._clock = clock
-        self._running: dict[str | GroupKey, Preemption] = {}
+        self._running: dict[str, Preemption] = {}
         self._inbox: LoopInbox[Preemption] = LoopInbox(loop, self._receive)
         self._slots = asyncio.Semaphore(MAX_EVICTIONS)
         self._tasks: set[asyncio.Task[None]] = set()
 
     # --- what plugins ask ---------------------------------------------------------------------
 
-    def is_running(self, preemptor: str | GroupKey) -> bool:
-        """Return whether victims are being evicted for the pod with a UID, or for a group."""
+    def is_running(self, preemptor: str) -> bool:
+        """Return whether victims are being evicted for the pod or the group with a UID."""
         preemption = self._running.get(preemptor)
         if preemption is None:
             return False
@@ -207,7 +211,7 @@ class PreemptionExecutor:
         out already; they wait there in vain then, until something else wakes them.
         """
         preemption = Preemption(
-            info.uid, info.uid, (info,), node_name, victims.pods, victims.gangs, plugin
+            info.uid, None, info.uid, (info,), node_name, victims.pods, victims.gangs, plugin
         )
         self._begin(preemption, victims.gang_members)
         self._send_lower_away(info, node_name)
@@ -220,7 +224,14 @@ class PreemptionExecutor:
         """
         waiting = tuple(info for info, _ in victims.members)
         preemption = Preemption(
-            key, uid, waiting, _CLUSTER, victims.pods, victims.gangs, victims.plugin
+            entry_uid(key),
+            key,
+            uid,
+            waiting,
+            _CLUSTER,
+            victims.pods,
+            victims.gangs,
+            victims.plugin,
         )
         self._begin(preemption, victims.gang_members)
         for info, node_name in victims.members:

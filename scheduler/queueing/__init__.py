@@ -14,7 +14,7 @@ from scheduler.queueing.nominator import Nominator
 from scheduler.queueing.pending_pods import PendingPod, PendingPods, QueueCounts, WaitingGroup
 from scheduler.queueing.queue_settings import QueueLimits, QueueListeners, QueueRules
 from scheduler.queueing.queue_states import QueueState
-from scheduler.queueing.queued_group import QueuedGroup
+from scheduler.queueing.queued_group import QueuedGroup, entry_uid
 from scheduler.queueing.queued_pod import QueuedPod
 from scheduler.queueing.scheduling_queue import SchedulingQueue
 
@@ -35,4 +35,5 @@ __all__ = [
     "Refusers",
     "SchedulingQueue",
     "WaitingGroup",
+    "entry_uid",
 ]

@@ -172,6 +172,8 @@ class GroupEntries:
             self._moves.move(queued, QueueState.GROUPED, event)
         if group.state is QueueState.UNSCHEDULABLE:
             self.wake(group, event, pauses=pauses)
+        elif group.state is QueueState.GATED:
+            self.settle(group, event)
 
     def moved(self, queued: QueuedPod, event: str) -> None:
         """Take note of the new state of a member."""

@@ -170,6 +170,76 @@ SCENARIOS = {
         cycle
         expect bound: 2 pods
     """,
+    "24: a gang preempts, its rooms are kept, then it is whole": """
+        node a cpu=2
+        node b cpu=2
+        pod low copies=4 cpu=1
+        cycle
+        cycle
+        cycle
+        cycle
+        expect bound: 4 pods
+        group x min=3
+        pod x copies=3 group=x priority=10
+        cycle
+        expect evicted: 3 pods
+        expect nominated: 3 pods
+        expect assumed: nobody
+        pod rival priority=5
+        cycle
+        end pod low-0
+        end pod low-1
+        end pod low-2
+        end pod low-3
+        advance 3s
+        cycle
+        cycle
+        expect bound: 4 pods
+        expect rest
+    """,
+    "24: a gang waits for its victims without an attempt": """
+        node a cpu=2
+        pod low copies=2 cpu=1 on=a
+        group x min=2
+        pod x copies=2 group=x priority=10
+        hold deletes
+        cycle
+        expect nominated: 2 pods
+        advance 20s
+        node b cpu=1
+        cycle
+        expect tried: nobody
+        release deletes
+        end pod low-0
+        end pod low-1
+        advance 20s
+        cycle
+        expect bound: x-0=a x-1=a
+        expect rest
+    """,
+    "25: one member cannot fit even then": """
+        node a cpu=2
+        pod low copies=2 cpu=1
+        cycle
+        cycle
+        group x min=3
+        pod x copies=3 group=x priority=10
+        cycle
+        expect evicted: nobody
+        expect nominated: nobody
+        expect bound: low-0=a low-1=a
+    """,
+    "26: surplus members go, a gang at its minimum stays whole": """
+        node a cpu=4
+        group low min=2
+        pod low copies=3 group=low
+        cycle
+        expect bound: 3 pods
+        group x min=2
+        pod x copies=2 group=x priority=10
+        cycle
+        expect evicted: 1 pods
+    """,
     "27: a single pod preempts a gang whole": """
         node a cpu=2
         group low min=2

@@ -23,6 +23,7 @@ from scheduler.cycle.preemption_executor import (
 from scheduler.cycle.reports import Reports
 from scheduler.metrics import Metrics
 from scheduler.pod_groups.preemption import GroupVictims
+from scheduler.queueing import entry_uid
 from scheduler.queueing.queue_states import QueueState
 from tests.builders import pod
 from tests.fakes.clock import FakeClock
@@ -442,7 +443,7 @@ class TestGangs:
             made = Scene(FakeEvictionApi(), *listed)
             made.recorder.start()
             assert made.executor.start_group(self.KEY, "u-g", self.group(*listed)) == SUCCESS
-            assert made.executor.is_running(self.KEY)
+            assert made.executor.is_running(entry_uid(self.KEY))
             assert not made.executor.is_running("u-p")
             await made.executor.drain(30)
             await made.recorder.drain(30)
@@ -450,7 +451,7 @@ class TestGangs:
             return made
 
         made = asyncio.run(scene())
-        assert not made.executor.is_running(self.KEY)
+        assert not made.executor.is_running(entry_uid(self.KEY))
         assert sorted(made.api.deleted) == ["v0", "v1", "v2"]
         notes = {call.body["note"] for call in made.writes.calls if call.verb == "create"}
         assert notes == {"Preempted by podgroup u-g on node cluster"}
