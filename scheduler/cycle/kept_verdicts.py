@@ -315,6 +315,10 @@ class KeptVerdicts:
             self._best = BestRows(scores)
         return self._best
 
+    def forget_best(self) -> None:
+        """Let the next choice among equals depend on the rows, not on what was chosen before."""
+        self._best = None
+
     def view(self) -> NodesView:
         """Return the feasible nodes."""
         if self._view is None:

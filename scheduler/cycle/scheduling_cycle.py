@@ -264,6 +264,7 @@ class SchedulingCycle:
 
         The context is a function that returns a number below its argument.
         """
+        self._reuse.forget_best()
         return self._selector.seeded(name)
 
     def rehearse(self, framework: FrameworkRunner, info: PodInfo) -> None:

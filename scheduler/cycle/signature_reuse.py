@@ -192,6 +192,15 @@ class SignatureReuse:
         mark(state, REUSE, outcome, Code.SUCCESS)
         return placement
 
+    def forget_best(self) -> None:
+        """Let the next choices among equals depend on the rows, not on what was chosen before.
+
+        *Cost*: a pass over the nodes for each signature that is used again.
+        """
+        for kept in self._kept.values():
+            if kept is not None:
+                kept.forget_best()
+
     def warm(self, framework: FrameworkRunner, info: PodInfo) -> None:
         """Work out the verdicts for a pod's signature if they can be shared; choose nothing.
 

@@ -78,6 +78,7 @@ class GroupAttempt:
         self._best = _Best()
         self._is_known = True
         self._counted = 0
+        self._scopes: Scopes | None = None
 
     @property
     def refused(self) -> Mapping[str, Decision]:
@@ -95,14 +96,26 @@ class GroupAttempt:
         if problem:
             return refused_whole(self._task, problem, len(self._columns))
         shapes = Shapes(self._task.framework, self._task.members)
-        scopes = Scopes(self._trial, self._task, shapes, self._pick)
+        scopes = self._scopes = Scopes(self._trial, self._task, shapes, self._pick)
         for scope in scopes.in_order():
             if self._is_late():
                 self._is_known = False
                 break
             if self._try(scope, shapes, scopes):
                 return self._fits(scope, shapes, scopes)
-        return self._does_not_fit(shapes, scopes)
+        if self._best.scope is None:
+            self._look_closer(scopes.closest(), shapes, scopes)
+        return self._does_not_fit(scopes)
+
+    def cut_short(self) -> GroupPlan | None:
+        """Return the plan of an attempt whose budget has run out; None if nothing is known yet.
+
+        Nothing must be placed any more.
+        """
+        if self._scopes is None or self._best.scope is None:
+            return None
+        self._is_known = False
+        return self._does_not_fit(self._scopes)
 
     def _problem(self) -> str:
         """Return why the group is refused whatever its members are; empty if it is not."""
@@ -249,9 +262,7 @@ class GroupAttempt:
             preferred_domain=scope.preferred_domain,
         )
 
-    def _does_not_fit(self, shapes: Shapes, scopes: Scopes) -> GroupPlan:
-        if self._best.scope is None:
-            self._look_closer(scopes.closest(), shapes, scopes)
+    def _does_not_fit(self, scopes: Scopes) -> GroupPlan:
         best = self._best
         failure = next(
             (d.status for d in best.refused.values() if d.status.code is Code.ERROR), None

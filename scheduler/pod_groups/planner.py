@@ -71,7 +71,7 @@ class GroupPlanner:
                     return attempt.run()
                 except AttemptBudgetExceededError:
                     trial.undo()
-                    return broken_off(task, attempt.refused)
+                    return attempt.cut_short() or broken_off(task)
                 except PluginError as error:
                     trial.undo()
                     return failed(task, error.status, attempt.refused)

@@ -33,15 +33,15 @@ def cut(text: str, at_most: int = MAX_TEXT) -> str:
     return text if len(text) <= at_most else text[: at_most - 3] + "..."
 
 
-def broken_off(task: GroupTask, refused: Mapping[str, Decision]) -> GroupPlan:
-    """Return the plan of a trial that ended with its budget."""
+def broken_off(task: GroupTask) -> GroupPlan:
+    """Return the plan of a trial that ended with its budget before anything was known."""
     budget = task.budget
     why = (
         f"attempt stopped: budget exceeded, {budget.limit_s:g} s of CPU time; "
         "the next attempt may use more"
     )
     status = Status(Code.ERROR, (why,))
-    return GroupPlan(Verdict.NOT_FOUND, status, (), refused or _all_alike(task, status))
+    return GroupPlan(Verdict.NOT_FOUND, status, (), _all_alike(task, status))
 
 
 def failed(task: GroupTask, status: Status, refused: Mapping[str, Decision]) -> GroupPlan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import Code
 from scheduler.pod_groups import Verdict
 from tests.builders import node, pod
@@ -177,10 +178,16 @@ def test_row_23_a_refusal_leaves_nothing_behind(gang):
 
 
 def test_equal_refusals_have_equal_texts():
-    cluster = Cluster([small(f"n{i}", cpu="2").info() for i in range(4)])
-    gang = [*members(3, cpu="1"), *members(3, name="k", cpu="1500m")]
-    texts = {cluster.plan(gang).status.message for _ in range(5)}
-    assert len(texts) == 1
+    cluster = Cluster([small(f"n{i}", cpu="2").zone("ab"[i % 2]).info() for i in range(12)])
+    zone = "topology.kubernetes.io/zone"
+    gang = [*members(9, cpu="1"), *members(9, name="k", cpu="1500m")]
+    gang += [each.pod_affinity(zone, app="l") for each in members(3, name="l", cpu="700m")]
+    plans = []
+    for index in range(8):
+        plans.append(cluster.plan(gang))
+        for member in gang[:index]:
+            cluster.cycle.decide(cluster.profile, CycleState(), member.info())
+    assert len({(plan.status.message, plan.fitting) for plan in plans}) == 1
 
 
 def test_a_cluster_without_nodes():

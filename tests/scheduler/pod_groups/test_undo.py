@@ -134,6 +134,20 @@ def test_a_budget_that_runs_out_leaves_nothing(checks):
     assert (cluster.facts(), ledger.held, len(plan.refused)) == (before, {}, 1)
 
 
+def test_a_budget_that_runs_out_in_the_search_leaves_the_reasons_of_the_first_try():
+    gang = [pod(f"m{cpu}").request(cpu=cpu) for cpu in "543"]
+    cluster = Cluster(nodes("6", "6"))
+    before = cluster.facts()
+    plans = []
+    for checks in range(0, 300, 20):
+        clock = iter([0.0] * (checks + 2) + [1e9] * 10_000)
+        plans.append(cluster.plan(gang, budget=AttemptBudget(1.0, lambda c=clock: next(c))))
+        assert cluster.facts() == before
+    codes = [plan.status.code for plan in plans if plan.verdict is Verdict.NOT_FOUND]
+    assert codes == sorted(codes)
+    assert set(codes) == {Code.ERROR, Code.UNSCHEDULABLE}
+
+
 # --- volumes ----------------------------------------------------------------------------------
 
 
