@@ -379,7 +379,7 @@ class PodGroups:
                     self._leave_locked(was, uid)
                     changed.append(was)
             if new is not None and now is not None:
-                group = self._groups.setdefault(now, _Group())
+                group = self._group_locked(now)
                 if group.put(member_of(new)):
                     group.owners = _owners(new) or group.owners
                     self._note_locked(now, group)
@@ -416,6 +416,12 @@ class PodGroups:
         if was_assumed:
             self._tell([key])
 
+    def _group_locked(self, key: GroupKey) -> _Group:
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = _Group()
+        return group
+
     def _leave_locked(self, key: GroupKey, uid: str) -> None:
         group = self._groups.get(key)
         if group is not None:
@@ -433,7 +439,7 @@ class PodGroups:
             return
         key = subject.key
         with self._lock:
-            group = self._groups.setdefault(key, _Group())
+            group = self._group_locked(key)
             is_same = group.rules == new
             group.rules, group.described_by = new, described_by
             self._note_locked(key, group)

@@ -11,6 +11,11 @@ as the watch shows it, is not written: a new leader looks at all groups once, an
 of date.
 
 Groups whose members name only other schedulers are left alone.
+
+# Differs: kube-scheduler waits for the answer on its scheduling thread, and what it could not write
+stays unwritten.
+
+*Source*: pkg/scheduler/schedule_one_podgroup.go, updatePodGroupCondition (1.36).
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ its object says so: the annotation ``scheduling.berth.dev/partial-gang-grace`` i
 stay partial, by a Go duration such as ``10m``; without it, or with one that is not positive, it
 stays for ever. The time counts from when this process saw the gang become partial, so that a new
 leader counts anew.
+
+# Differs: kube-scheduler does nothing about a group once it was scheduled.
 """
 
 from __future__ import annotations
