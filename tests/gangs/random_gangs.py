@@ -45,7 +45,17 @@ def random_case(seed: int) -> Case:
     count = max(draw.randint(1, MAX_NODES), draw.randint(1, MAX_NODES))
     nodes = tuple(_node(draw, index) for index in range(count))
     running = tuple(_running(draw, index) for index in range(count))
-    templates = [_template(draw, notes) for _ in range(draw.choice((1, 1, 2, 2, 3)))]
+    style = draw.choice(("mixed", "mixed", "tight", "related"))
+    notes.add(style)
+    if style == "tight":
+        nodes = tuple(each.capacity(cpu=draw.choice("3456")) for each in nodes[:4])
+        running = tuple(() for _ in nodes)
+        templates = [_sized(draw) for _ in range(MAX_MEMBERS)]
+    elif style == "related":
+        nodes = tuple(each.capacity(cpu=draw.choice("12")) for each in nodes)
+        templates = [_related(draw) for _ in range(draw.choice((2, 3)))]
+    else:
+        templates = [_template(draw, notes) for _ in range(draw.choice((1, 1, 2, 2, 3)))]
     size = max(draw.randint(2, MAX_MEMBERS), draw.randint(2, MAX_MEMBERS))
     members = [draw.choice(templates).named(f"m{index}") for index in range(size)]
     needed = size if draw.random() < 0.75 else draw.randint(1, size)
@@ -94,6 +104,28 @@ def _running(draw: random.Random, index: int) -> tuple[PodBuilder, ...]:
             made = made.host_port(80)
         pods.append(made)
     return tuple(pods)
+
+
+def _sized(draw: random.Random) -> PodBuilder:
+    """Return a pod that asks for room alone."""
+    milli = draw.randrange(500, 4_000, 250)
+    made = pod("x").label("app", draw.choice(_APPS)).toleration("dedicated", operator="Exists")
+    return made.request(cpu=f"{milli}m", memory=draw.choice(("1Gi", "3Gi", "5Gi")))
+
+
+def _related(draw: random.Random) -> PodBuilder:
+    """Return a pod that asks for little room, and minds where others are."""
+    app = draw.choice(_APPS)
+    made = pod("x").label("app", app).request(cpu=draw.choice(("250m", "1")))
+    other = draw.choice([each for each in _APPS if each != app])
+    choice = draw.randrange(5)
+    if choice in (0, 1):
+        made = made.pod_affinity(draw.choice((ZONE, RACK)), app=other)
+    if choice in (1, 2):
+        made = made.spread(draw.choice((ZONE, HOST)), app=draw.choice(_APPS))
+    if choice in (2, 3):
+        made = made.pod_anti_affinity(draw.choice((ZONE, HOST, RACK)), app=draw.choice(_APPS))
+    return made
 
 
 def _template(draw: random.Random, notes: set[str]) -> PodBuilder:
