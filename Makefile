@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # Measurements use the content of the image: no development dependencies, compiled bytecode.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: help install demo devices rivals gangs test parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu hostile waking soak e2e conformance failovers image manifests pins test-trixie code-map
+.PHONY: help install demo devices rivals gangs test parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu hostile waking soak e2e conformance failovers image manifests operators pins test-trixie code-map
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -113,6 +113,9 @@ e2e: install ## Deploy image and chart on a cluster with real nodes, and inject 
 
 manifests: install ## Generate the plain manifests and the table of values from the chart
 	@$(RUN) python -m tests.deploy.manifests
+
+operators: install ## Record the PodGroups and pods that KubeRay and Kubeflow Trainer write, for tests
+	@$(RUN) python -m tests.operators.record
 
 pins: install ## Renew the pins of base image (queries its registry) and build tools of the Dockerfile
 	@$(RUN) python -m tests.deploy.pins
