@@ -1,22 +1,26 @@
 """An explanation of a group of pods: what it waits for, or what a trial of it finds.
 
-The trial is the planner's of the live cycle, over a cluster that is read only. Nothing is evicted:
-that a group would fit once victims are gone is not said.
+The trial is that of the live cycle, over a cluster that is read only: a group that does not fit is
+asked for victims, and nobody is evicted.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from cache.pod_group_objects import MAX_MEMBERS
 from cache.pod_groups import MemberState
 from cache.pod_info import PodInfo
+from plugins import names
 from plugins.framework.attempt_budget import AttemptBudget
+from plugins.framework.status import Status
 from scheduler.cycle.host_selection import HostSelector
 from scheduler.cycle.scheduling_cycle import SchedulingCycle
+from scheduler.offline.offline_framework import OfflineServices
 from scheduler.pod_groups.plan import GroupTask, Verdict
 from scheduler.pod_groups.planner import GroupPlanner
+from scheduler.pod_groups.preemption import GroupPreemption
 from scheduler.queueing.group_readiness import lack_of
 
 if TYPE_CHECKING:
@@ -71,6 +75,10 @@ class GroupExplanation:
         Why members do not fit, by name: one of each shape.
     domain
         The value of the topology key that was chosen.
+    victims
+        The pods that would be evicted for the group, the most important first, each with its node.
+    preemption
+        Why preemption does not help; empty if it does, and where nobody was asked.
     """
 
     key: GroupKey
@@ -84,6 +92,8 @@ class GroupExplanation:
     placed: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     domain: str = ""
+    victims: Mapping[str, str] = field(default_factory=dict)
+    preemption: str = ""
 
 
 def waiting_members(cluster: Cluster, key: GroupKey) -> list[PodInfo]:
@@ -117,26 +127,39 @@ def explain_group(
     *Cost*: that of an attempt, at most `BUDGET_S`.
     """
     standing = cluster.known.pod_groups.standing(key)
-    names = tuple(info.name for info in members)
+    waiting = tuple(info.name for info in members)
     lack = lack_of(key, standing, len(members), MAX_MEMBERS)
     if lack is not None and not standing.has_begun:
-        return GroupExplanation(key, standing, HELD, lack.text, lack.cause, names)
+        return GroupExplanation(key, standing, HELD, lack.text, lack.cause, waiting)
     if not members:
         return GroupExplanation(key, standing, NOBODY_WAITS, "no member waits for a node")
     rules = standing.rules
     if standing.has_begun or rules is None:
         why = "members have, or had, nodes: those that wait are placed one by one"
-        return GroupExplanation(key, standing, BEGUN, why, waiting=names, needed=standing.missing)
+        return GroupExplanation(key, standing, BEGUN, why, waiting=waiting, needed=standing.missing)
     for info in members:
         cluster.nominator.delete(info.uid)  # it is tried, so that nothing is kept for it
     budget = AttemptBudget(BUDGET_S)
     task = GroupTask(rules, framework, members, max(standing.missing, 1), budget)
-    planner = GroupPlanner(SchedulingCycle(cluster.snapshot(), HostSelector(seed=0)))
+    snapshot = cluster.snapshot()
+    planner = GroupPlanner(SchedulingCycle(snapshot, HostSelector(seed=0)))
     plan = planner.plan(task)
     for member in reversed(plan.placed):
         decision = member.decision
         framework.run_unreserve(member.state, decision.info, decision.node_name)
-    return _of_plan(key, standing, task, plan)
+    explanation = _of_plan(key, standing, task, plan)
+    if plan.verdict in (Verdict.FITS, Verdict.FAILED) or not _preempts(framework):
+        return explanation
+    found = GroupPreemption(snapshot, OfflineServices(cluster)).find(task, planner)
+    if isinstance(found, Status):
+        return replace(explanation, preemption=found.message)
+    victims = {info.key: info.pod.spec.node_name for info in found.pods}
+    return replace(explanation, victims=victims)
+
+
+def _preempts(framework: FrameworkRunner) -> bool:
+    plugins = framework.points.get("postFilter", ())
+    return any(plugin.name == names.DEFAULT_PREEMPTION for plugin in plugins)
 
 
 def _of_plan(

@@ -11,9 +11,12 @@ The JSON form is::
      "cause": null | "object" | "rules" | "scheduler_names" | "size" | "members" | "gates",
      "message": text,
      "needed": n, "fitting": n, "domain": value,
-     "placed": {member: node}, "refused": {member: text}}
+     "placed": {member: node}, "refused": {member: text},
+     "preemption": {"victims": {"ns/name": node}, "message": text}}
 
 ``minimum`` is null for a group without an object, and ``cause`` for one that is not held.
+``preemption`` has the pods that would be evicted for a group that does not fit, or why preemption
+does not help; it is absent where the group was not asked for victims.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 MAX_NODES: Final = 10
 MAX_REFUSED: Final = 5
+MAX_VICTIMS: Final = 10
 
 _STATES: Final = ("gated", "waiting", "assigned", "succeeded", "failed", "running")
 
@@ -65,6 +69,11 @@ def group_json(explanation: GroupExplanation) -> bytes:
         "placed": explanation.placed,
         "refused": explanation.refused,
     }
+    if explanation.victims or explanation.preemption:
+        answer["preemption"] = {
+            "victims": explanation.victims,
+            "message": explanation.preemption,
+        }
     return msgspec.json.encode(answer)
 
 
@@ -119,6 +128,17 @@ def _outcome(explanation: GroupExplanation) -> Iterator[str]:
         yield "Members without a node, one of each kind:"
         for name, message in list(explanation.refused.items())[:MAX_REFUSED]:
             yield f"  {name}: {message}"
+    if explanation.victims:
+        yield ""
+        yield f"It would fit without {len(explanation.victims)} pods of lower priority:"
+        victims = list(explanation.victims.items())
+        for pod, node in victims[:MAX_VICTIMS]:
+            yield f"  {pod} on {node}"
+        if len(victims) > MAX_VICTIMS:
+            yield f"  and {len(victims) - MAX_VICTIMS} more"
+    elif explanation.preemption:
+        yield ""
+        yield f"Preemption does not help: {explanation.preemption}"
     example = next(iter(explanation.refused or waiting), None)
     if example is not None and verdict not in (FITS, HELD):
         yield ""

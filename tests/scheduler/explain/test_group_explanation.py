@@ -181,3 +181,31 @@ def test_a_member_that_cannot_be_read_is_told(dump):
 def test_a_pod_and_a_group_are_two_questions(capsys):
     assert main(["explain", "--pod", "a", "--podgroup", "b"]) == 1
     assert "contradict" in capsys.readouterr().err
+
+
+# --- preemption ---------------------------------------------------------------------------------
+
+
+def full(priority: int) -> list[Any]:
+    """Return a pod on each node that leaves no room there."""
+    named = ((f"old-{name}", name) for name in ("n1", "n2"))
+    pods = (pod(each).uid(each).request(cpu="2").priority(priority).on(on) for each, on in named)
+    return members(*pods)
+
+
+def test_a_group_that_would_fit_without_others_names_them(dump):
+    gang = members(*(member(number).priority(10) for number in range(3)))
+    answer = dump.json(NODES, full(0), GANG, gang)
+    assert answer["verdict"] == "doesNotFit"
+    victims = {"default/old-n1": "n1", "default/old-n2": "n2"}
+    assert answer["preemption"] == {"victims": victims, "message": ""}
+    text = dump.text(NODES, full(0), GANG, gang)
+    assert "It would fit without 2 pods of lower priority:\n  default/old-n" in text
+
+
+def test_a_group_that_preemption_does_not_help_says_why(dump):
+    gang = members(*(member(number) for number in range(3)))
+    answer = dump.json(NODES, full(10), GANG, gang)
+    assert answer["preemption"]["victims"] == {}
+    assert answer["preemption"]["message"]
+    assert "Preemption does not help: " in dump.text(NODES, full(10), GANG, gang)
