@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from cache.pod_group_objects import GROUP_LABEL
 from scheduler.cli import main
+from scheduler.explain import ExplainError, ExplainOptions, run_explain
 from tests.builders import PodBuilder, node, pod
 from tests.controlplane.pod_groups import make_pod_group, make_x_pod_group
 from tests.scheduler.explain.cluster_files import as_object
@@ -32,26 +33,26 @@ def members(*builders: PodBuilder) -> list[Any]:
 class Dump:
     """Explains groups of a file."""
 
-    def __init__(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._capsys = capsys
 
-    def text(self, *objects: Any, group: str = "default/gang", form: str = "text") -> str:
+    def text(
+        self, *objects: Any, group: str = "default/gang", form: Literal["text", "json"] = "text"
+    ) -> str:
         items = [item for each in objects for item in (each if isinstance(each, list) else [each])]
         self._path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-        status = main(["explain", "--from", str(self._path), "--podgroup", group, "-o", form])
-        written = self._capsys.readouterr()
-        return written.out if status == 0 else written.err
+        options = ExplainOptions(pod_group=group, dumps=(str(self._path),), as_json=form == "json")
+        return run_explain(options)
 
-    def json(self, *objects: Any, **options: str) -> dict[str, Any]:
-        (line,) = self.text(*objects, form="json", **options).splitlines()
+    def json(self, *objects: Any) -> dict[str, Any]:
+        (line,) = self.text(*objects, form="json").splitlines()
         answer: dict[str, Any] = json.loads(line)
         return answer
 
 
 @pytest.fixture
-def dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Dump:
-    return Dump(tmp_path / "dump.json", capsys)
+def dump(tmp_path: Path) -> Dump:
+    return Dump(tmp_path / "dump.json")
 
 
 # --- groups that cannot be tried ----------------------------------------------------------------
@@ -167,15 +168,22 @@ def test_two_groups_of_one_name_are_both_explained(dump):
 
 
 def test_a_group_that_is_not_there_gets_a_suggestion(dump):
-    text = dump.text(GANG, group="default/gagn")
-    assert "there is no pod group default/gagn among 1" in text
-    assert "gang" in text.partition("among 1")[2]
+    with pytest.raises(ExplainError, match=r"no pod group default/gagn among 1; .*gang"):
+        dump.text(GANG, group="default/gagn")
 
 
 def test_a_member_that_cannot_be_read_is_told(dump):
     broken = members(*map(member, range(3)))
     broken[0]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "many"
-    assert "a member of pod group default/gang cannot be read" in dump.text(NODES, GANG, broken)
+    with pytest.raises(ExplainError, match="a member of pod group default/gang cannot be read"):
+        dump.text(NODES, GANG, broken)
+
+
+def test_the_command_explains_a_group(tmp_path, capsys):
+    path = tmp_path / "dump.json"
+    path.write_text(json.dumps(GANG))
+    assert main(["explain", "--from", str(path), "--podgroup", "gang"]) == 0
+    assert capsys.readouterr().out.startswith("PodGroup default/gang")
 
 
 def test_a_pod_and_a_group_are_two_questions(capsys):
