@@ -105,13 +105,20 @@ def is_lasting(plugin: FilterPlugin, state: CycleState, info: PodInfo) -> bool:
 
     Affinity and spreading may accept a node later, and nobody knows of users' plugins.
     """
-    if plugin.name in state.skip_filter or is_fixed(plugin, info) or plugin.is_eased_for(state):
+    if plugin.name in state.skip_filter or is_fixed(plugin, info) or _is_eased(plugin, state):
         return True
     if plugin.name == INTER_POD_AFFINITY:
         affinity = info.pod.spec.affinity
         near = None if affinity is None else affinity.pod_affinity
         return near is None or not near.required_during_scheduling_ignored_during_execution
     return is_counting(plugin)
+
+
+def _is_eased(plugin: FilterPlugin, state: CycleState) -> bool:
+    try:
+        return plugin.is_eased_for(state)
+    except KeyError:
+        return False  # an earlier PreFilter ended the round before this one ran
 
 
 def lastingly_rejected(

@@ -16,7 +16,8 @@ from scheduler.queueing.nominator import Nominator
 from scheduler.runtime.framework_runner import FrameworkRunner
 from scheduler.runtime.nominated_nodes import NominatedNodes
 from tests.builders import names_term, node, pod
-from tests.plugins.conformance import RecordingHandle
+from tests.device_builders import device, device_class, resource_claim, resource_slice
+from tests.plugins.conformance import IdleClaimWriter, RecordingHandle
 from tests.scheduler.parts import NoBinding
 from tests.scheduler.pod_groups.groups import Cluster, default_framework, nodes_of, rules
 from tests.scheduler.pod_groups.test_planner import members, small
@@ -192,11 +193,61 @@ def test_row_23_the_order_in_which_volumes_are_taken_matters():
     assert cluster.plan(gang).verdict is Verdict.FITS
 
 
+def test_a_claim_that_is_not_there_is_a_reason_like_any_other():
+    cluster = with_volumes(["n0"], names=["a"])
+    plan = cluster.plan(with_claims("a", "missing"))
+    assert (plan.verdict, plan.fitting) == (Verdict.DOES_NOT_FIT, 1)
+    assert 'persistentvolumeclaim "missing" not found' in plan.status.message
+
+
 def test_row_23_host_ports_of_a_refused_gang_are_free_again():
     cluster = Cluster(nodes("1", "1"))
     gang = [each.host_port(80) for each in members(3)]
     assert cluster.plan(gang).verdict is Verdict.DOES_NOT_FIT
     assert cluster.plan(gang[1:]).verdict is Verdict.FITS
+
+
+# --- devices ----------------------------------------------------------------------------------
+
+
+def with_devices(*by_node, claims):
+    """Return a cluster whose nodes have devices of these models, and claims for one of a model."""
+    services = NoBinding()
+    services.claim_writer = IdleClaimWriter()
+    devices = services.devices
+    devices.classes.changed(None, device_class("any").build())
+    for model in ("a", "b"):
+        chosen = f'device.attributes["gpu.example.com"].model == "{model}"'
+        devices.classes.changed(None, device_class(model).selecting(chosen).build())
+    infos = []
+    for index, models in enumerate(by_node):
+        name = f"n{index}"
+        made = [device(f"d{i}").attribute("model", model) for i, model in enumerate(models)]
+        part = resource_slice(name, pool=name).on_node(name).devices(*made)
+        devices.slices.changed(None, part.build())
+        infos.append(node(name).info())
+    for number, (name, wanted) in enumerate(claims.items(), 1):
+        asked = resource_claim(name).request("r", wanted).resource_version(str(number))
+        devices.claims.changed(None, asked.build())
+    return Cluster(infos, framework=default_framework(services))
+
+
+def with_devices_claimed(*names):
+    return [pod(name).resource_claim("gpu", name) for name in names]
+
+
+def test_row_23_devices_of_a_refused_gang_are_free_again():
+    cluster = with_devices("a", "a", claims={"x": "any", "y": "any", "z": "any"})
+    assert cluster.plan(with_devices_claimed("x", "y", "z")).verdict is Verdict.DOES_NOT_FIT
+    plan = cluster.plan(with_devices_claimed("y", "z"))
+    assert sorted(nodes_of(plan).values()) == ["n0", "n1"]
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["choosy last", "choosy first"])
+def test_row_23_the_order_in_which_devices_are_taken_matters(order):
+    cluster = with_devices("ab", claims={"x": "any", "y": "a"})
+    plan = cluster.plan(with_devices_claimed("x", "y")[::order])
+    assert plan.verdict is Verdict.FITS
 
 
 # --- rooms ------------------------------------------------------------------------------------
