@@ -12,7 +12,16 @@ from tests.controlplane.access import NAMESPACE, USER
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import make_node, make_pod
-from tests.controlplane.pod_groups import install_x_pod_groups
+from tests.controlplane.pod_groups import (
+    FIELD_API,
+    LABEL_API,
+    by_field,
+    by_label,
+    groups_path,
+    install_x_pod_groups,
+    make_pod_group,
+    make_x_pod_group,
+)
 from tests.scenarios.running_berth import RunningBerth
 
 if TYPE_CHECKING:
@@ -203,6 +212,8 @@ def live_on(plane: ControlPlane, *, by_resource: bool = True) -> Life:
                 lambda: any((each.get("series") or {}) for each in _events_of(api, "lonely")),
                 "an Event was counted on",
             )
+            if plane.pod_groups:
+                _live_with_groups(api)
             berth.on_loop(berth.app.tell_state)
             api.wait_until(
                 lambda: berth.app.checks.debugger.mismatches is not None, "it has compared"
@@ -214,6 +225,17 @@ def live_on(plane: ControlPlane, *, by_resource: bool = True) -> Life:
             frozenset(_access(each) for each in events if "objectRef" in each),
             tuple(each for each in events if each["responseStatus"]["code"] in (401, 403)),
         )
+
+
+def _live_with_groups(api: BlockingApi) -> None:
+    """Let a group of each API be placed, and its status be written."""
+    group_paths = [f"{groups_path(each)}/ring" for each in (FIELD_API, LABEL_API)]
+    api.create_many([make_pod_group("ring", 1), make_x_pod_group("ring", 1)])
+    by_each = (by_field, "in-field"), (by_label, "in-label")
+    api.create_many(name_group(make_pod(name, cpu="10m"), "ring") for name_group, name in by_each)
+    api.wait_until(
+        lambda: all(api.get(path).get("status") for path in group_paths), "statuses are written"
+    )
 
 
 def _access(event: dict[str, Any]) -> tuple[str, str, str]:

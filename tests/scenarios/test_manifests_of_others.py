@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cache.pod_group_objects import GroupSource
 from scheduler.cycle import held_groups
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.control_plane import ControlPlane
@@ -117,6 +118,11 @@ class Place:
 @pytest.fixture
 def place(api: BlockingApi, berth: RunningBerth) -> Place:
     return Place(api, berth)
+
+
+def test_groups_are_read_in_the_version_that_is_served(berth: RunningBerth) -> None:
+    kinds = [berth.app.watches.pod_group_kind(source) for source in GroupSource]
+    assert [kind and kind.group_version for kind in kinds] == [FIELD_API, LABEL_API]
 
 
 # --- by hand, and by the controllers of Kubernetes ----------------------------------------------

@@ -1,4 +1,4 @@
-"""Berth on clusters that serve PodGroups from the start, later, or never."""
+"""Berth on a cluster that serves PodGroups later."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from cache.pod_group_objects import GroupKey, GroupSource
 from scheduler.event_handlers import late_watches
 from tests.controlplane.access import USER
 from tests.controlplane.blocking_api import BlockingApi
-from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import make_node, make_pod
 from tests.controlplane.pod_groups import (
     by_label,
     install_x_pod_groups,
-    make_pod_group,
     make_x_pod_group,
 )
 from tests.scenarios.running_berth import RunningBerth
@@ -23,10 +21,11 @@ from tests.scenarios.running_berth import RunningBerth
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.controlplane.control_plane import ControlPlane
+
 pytestmark = pytest.mark.controlplane
 
 BY_LABEL = GroupKey("default", "ring", GroupSource.LABEL)
-BY_FIELD = GroupKey("default", "ring", GroupSource.FIELD)
 
 
 @pytest.fixture
@@ -70,18 +69,3 @@ def test_an_api_that_is_installed_while_berth_runs_is_known_and_costs_nothing_be
             ),
             "single pods are bound as before",
         )
-
-
-def test_groups_of_the_field_are_known_where_the_api_server_has_the_gate(
-    controlplane_binaries: None,
-) -> None:
-    with ControlPlane(pod_groups=True) as plane, BlockingApi(plane.admin_kubeconfig) as api:
-        api.create_many([make_pod_group("ring", 3, priority=None)])
-        with RunningBerth(plane.berth_kubeconfig()) as berth:
-            api.wait_until(lambda: berth.is_ready, "berth is ready")
-            rules = berth.app.known.cluster.pod_groups.rules(BY_FIELD)
-            assert rules is not None
-            assert (rules.minimum, rules.problem) == (3, "")
-            kind = berth.app.watches.pod_group_kind(GroupSource.FIELD)
-            assert kind is not None
-            assert kind.group_version == "scheduling.k8s.io/v1alpha2"
