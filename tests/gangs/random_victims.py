@@ -153,6 +153,8 @@ class Case:
     def _fit(self, free: dict[str, int], sizes: Sequence[int]) -> bool:
         if not sizes:
             return True
+        if len(set(sizes)) == 1 and not self.apart:
+            return sum(max(left, 0) // sizes[0] for left in free.values()) >= len(sizes)
         size, rest = sizes[-1], sizes[:-1]
         for name in list(free):
             if free[name] < size:
@@ -176,6 +178,42 @@ class Case:
     def _subsets(self, names: Sequence[str]) -> Iterator[frozenset[str]]:
         every = chain.from_iterable(combinations(names, k) for k in range(len(names) + 1))
         return filter(self.is_allowed, map(frozenset, every))
+
+
+def large_case(seed: int) -> Case:
+    """Return a case with too many pods for all choices among them to be tried; like members."""
+    dice = random.Random(seed)
+    names = [f"n{at}" for at in range(dice.randint(20, 40))]
+    capacity = {name: dice.randint(4, 8) for name in names}
+    zones = {name: dice.choice(["a", "b", "c", ""]) for name in names}
+    gang_names = [f"{'f' if at % 3 == 0 else 'g'}{at}" for at in range(8)]
+    gangs = {
+        name: Gang(dice.randint(1, 8), name[0] == "f" and dice.random() < 0.5)
+        for name in gang_names
+    }
+    free = dict(capacity)
+    running = []
+    for at in range(160):
+        name, cpu = dice.choice(names), dice.randint(1, 3)
+        if free[name] >= cpu:
+            free[name] -= cpu
+            priority, start = dice.choice([0, 0, 1, 5, 10, 20]), dice.randint(0, 59)
+            gang = dice.choice(["", *gang_names])
+            running.append(
+                Running(f"r-{at}", name, cpu, priority, start, gang, dice.random() < 0.2)
+            )
+    size, members = dice.randint(1, 4), dice.randint(4, 24)
+    return Case(
+        capacity,
+        zones,
+        tuple(running),
+        gangs,
+        dice.randint(0, 5),
+        (size,) * members,
+        members,
+        dice.choice([10, 20, 30]),
+        in_one_zone=dice.random() < 0.3,
+    )
 
 
 def random_case(seed: int) -> Case:

@@ -17,7 +17,7 @@ from scheduler.cycle.host_selection import HostSelector
 from scheduler.cycle.scheduling_cycle import SchedulingCycle
 from scheduler.pod_groups import GroupPlanner, GroupTask, Verdict
 from scheduler.pod_groups.preemption import GroupPreemption, GroupVictims
-from tests.gangs.random_victims import Running, random_case
+from tests.gangs.random_victims import Running, large_case, random_case
 from tests.plugins.default_preemption.stage import Stage
 from tests.plugins.default_preemption.test_victims import budget
 from tests.pod_group_builders import x_group
@@ -26,10 +26,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from cache.objects import Pod
+    from plugins.framework.status import Status
     from tests.gangs.random_victims import Case
 
 CASES = 2000
 """So many by default."""
+
+LARGE = 10
+"""For so many small cases there is one with a hundred pods."""
 
 EXPLAINED = 0.95
 """The share of the cases in which the victims must be as cheap as the cheapest."""
@@ -57,21 +61,11 @@ class Tally:
 
 
 def compare(case: Case, name: str, tally: Tally) -> None:
-    """Let Berth choose victims in one case, and judge them."""
-    stage = Stage(*case.nodes(), *(each.build() for each in case.running))
-    _describe(stage, case)
-    snapshot = stage.snapshot
-    planner = GroupPlanner(SchedulingCycle(snapshot, HostSelector(1)))
-    infos = [each.info() for each in case.members()]
-    task = GroupTask(case.rules(), stage.framework, infos, case.needed, UNLIMITED)
-    plan = planner.plan(task)
-    if plan.verdict is Verdict.FITS:
+    """Let Berth choose victims in one case, and hold them against the cheapest ones."""
+    found = _find(case, name, tally)
+    if found is None:
         tally.outcomes["fits without victims"] += 1
         return
-    before = [info.facts() for info in snapshot.columns.node_infos]
-    found = GroupPreemption(snapshot, stage.plugin.handle).find(task, planner)
-    if before != [info.facts() for info in snapshot.columns.node_infos]:
-        tally.wrong.append(f"{name}: the snapshot was changed")
     cheapest = case.cheapest()
     if not isinstance(found, GroupVictims):
         tally.outcomes["none possible" if cheapest is None else "missed"] += 1
@@ -93,11 +87,53 @@ def compare(case: Case, name: str, tally: Tally) -> None:
         tally.dearer.append(f"{name}: {sorted(gone)} {ours} instead of {sorted(cheapest)} {best}")
 
 
+def check(case: Case, name: str, tally: Tally) -> None:
+    """Let Berth choose victims in a case with too many pods to find the cheapest ones."""
+    found = _find(case, name, tally)
+    if found is None:
+        tally.outcomes["large: fits without victims"] += 1
+    elif not isinstance(found, GroupVictims):
+        tally.outcomes["large: none"] += 1
+        lower = [each.name for each in case.may_go() if not each.gang]
+        if case.fits(lower):
+            tally.wrong.append(f"{name}: victims without a gang suffice: {found.message}")
+    else:
+        tally.outcomes["large: victims"] += 1
+        gone = frozenset(info.name for info in found.pods)
+        problem = _problem(case, found, gone)
+        units = [{each} for each in gone]
+        units += [{one.name for one in case.running if one.gang == gang} for gang in case.gangs]
+        for unit in units:
+            left = gone - unit
+            if not problem and left != gone and case.is_allowed(left) and case.fits(left):
+                problem = f"{sorted(unit & gone)} go for nothing among {sorted(gone)}"
+        if problem:
+            tally.wrong.append(f"{name}: {problem}")
+
+
+def _find(case: Case, name: str, tally: Tally) -> GroupVictims | Status | None:
+    """Return what Berth finds; None when the group fits without victims."""
+    stage = Stage(*case.nodes(), *(each.build() for each in case.running))
+    _describe(stage, case)
+    snapshot = stage.snapshot
+    planner = GroupPlanner(SchedulingCycle(snapshot, HostSelector(1)))
+    infos = [each.info() for each in case.members()]
+    task = GroupTask(case.rules(), stage.framework, infos, case.needed, UNLIMITED)
+    plan = planner.plan(task)
+    if plan.verdict is Verdict.FITS:
+        return None
+    before = [info.facts() for info in snapshot.columns.node_infos]
+    found = GroupPreemption(snapshot, stage.plugin.handle).find(task, planner)
+    if before != [info.facts() for info in snapshot.columns.node_infos]:
+        tally.wrong.append(f"{name}: the snapshot was changed")
+    return found
+
+
 def _describe(stage: Stage, case: Case) -> None:
     known = stage.cluster.known
     known.disruption_budgets.budget_changed(None, budget(case.allowed, app="db"))
     for name, gang in case.gangs.items():
-        if name == "f":
+        if name.startswith("f"):
             mode = {"disruptionMode": "PodGroup"} if gang.whole else {}
             policy = {"gang": {"minCount": gang.minimum}}
             raw = {
@@ -148,5 +184,7 @@ def campaign(console: Console, cases: int, seed: int) -> int:
     tally = Tally()
     for at in range(cases):
         compare(random_case(seed * 1_000_003 + at), f"case {at}", tally)
+        if at % LARGE == 0:
+            check(large_case(seed * 1_000_003 + at), f"large case {at}", tally)
     console.print(tally.text(), markup=False)
     return int(bool(tally.wrong) or tally.cheapest_share < EXPLAINED)

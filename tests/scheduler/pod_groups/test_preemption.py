@@ -15,8 +15,8 @@ from scheduler.cycle.scheduling_cycle import SchedulingCycle
 from scheduler.pod_groups import GroupPlanner, GroupTask
 from scheduler.pod_groups.preemption import GroupPreemption, GroupVictims
 from tests.builders import node, pod
-from tests.gangs.random_victims import random_case
-from tests.gangs.victims import Tally, compare
+from tests.gangs.random_victims import large_case, random_case
+from tests.gangs.victims import Tally, check, compare
 from tests.plugins.default_preemption.stage import Stage
 from tests.plugins.default_preemption.test_victims import budget
 from tests.pod_group_builders import x_group
@@ -287,3 +287,14 @@ def test_victims_are_the_cheapest_of_all_choices(block: int) -> None:
         compare(random_case(seed), f"seed {seed}", tally)
     assert tally.wrong == []
     assert tally.dearer == []
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_victims_among_many_pods_are_minimal_and_leave_no_gang_below_its_minimum(
+    block: int,
+) -> None:
+    tally = Tally()
+    for seed in range(6 * block, 6 * block + 6):
+        check(large_case(seed), f"seed {seed}", tally)
+    assert tally.wrong == []
+    assert tally.outcomes["large: victims"]
