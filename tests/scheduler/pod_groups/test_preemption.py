@@ -20,8 +20,10 @@ from tests.gangs.victims import Tally, check, compare
 from tests.plugins.default_preemption.stage import Stage
 from tests.plugins.default_preemption.test_victims import budget
 from tests.pod_group_builders import x_group
+from tests.scheduler.pod_groups.test_undo import Ledger, profile
 
 if TYPE_CHECKING:
+    from scheduler.runtime.framework_runner import FrameworkRunner
     from tests.builders import NodeBuilder, PodBuilder
 
 RULES = GroupRules(GroupKey("default", "mine", GroupSource.LABEL), "uid-mine")
@@ -47,12 +49,13 @@ def find(
     group: list[PodBuilder],
     rules: GroupRules = RULES,
     limit: AttemptBudget = UNLIMITED,
+    framework: FrameworkRunner | None = None,
 ) -> GroupVictims | Status:
     """Find victims for a group of which all members are needed."""
     snapshot = stage.snapshot
     planner = GroupPlanner(SchedulingCycle(snapshot, HostSelector(1)))
     infos = [each.info() for each in group]
-    task = GroupTask(rules, stage.framework, infos, len(infos), limit)
+    task = GroupTask(rules, framework or stage.framework, infos, len(infos), limit)
     preemption = GroupPreemption(snapshot, stage.plugin.handle, lambda: NOW_S)
     return preemption.find(task, planner)
 
@@ -91,6 +94,13 @@ def test_the_snapshot_is_as_it_was() -> None:
     before = [info.facts() for info in stage.snapshot.columns.node_infos]
     find(stage, [*members(2), *members(3, "2")[2:]])
     assert [info.facts() for info in stage.snapshot.columns.node_infos] == before
+
+
+def test_nothing_stays_reserved() -> None:
+    ledger = Ledger()
+    stage = Stage(*nodes(3), *(low(f"p{at}", f"n{at % 3}") for at in range(6)))
+    assert names(find(stage, members(2, "2"), framework=profile(ledger)))
+    assert ledger.held == {}
 
 
 def test_the_lowest_priorities_go() -> None:
@@ -178,6 +188,15 @@ def test_a_gang_below_its_minimum_goes_whole_too() -> None:
     assert names(find(stage, members(1, "2"))) == ["g0", "g1"]
 
 
+def test_members_of_the_group_itself_stay() -> None:
+    stage = Stage(*nodes(2), low("p", "n0", 5, cpu="2"))
+    key = RULES.key
+    stage.cluster.known.pod_groups.x_pod_group_changed(None, x_group(2, key=key))
+    own = low("own", "n1", cpu="2").label(GROUP_LABEL, "mine")
+    stage.cluster.add_pod(own.build())
+    assert names(find(stage, members(1, "2"))) == ["p"]
+
+
 # --- topology -------------------------------------------------------------------------------------
 
 
@@ -234,6 +253,12 @@ def test_a_group_waits_for_pods_that_leave_anyway() -> None:
     assert [name for _, name in found.members] == ["n0", "n0"]
 
 
+def test_unlike_members_wait_for_pods_that_leave_anyway() -> None:
+    leaving = low("leaving", "n0", cpu="2").terminating("2025-01-01T00:00:30Z")
+    stage = Stage(*nodes(2, "3"), leaving, low("p", "n1", 20, cpu="3"))
+    assert names(find(stage, [*members(1), *members(2, "2")[1:]])) == []
+
+
 def test_it_waits_for_victims_that_were_chosen_a_moment_ago() -> None:
     stage = Stage(*nodes(2), low("first", "n0", cpu="2"), low("p", "n1", cpu="2"))
     stage.preemption.about_to_leave.add(low("first", "n0").info().uid)
@@ -247,11 +272,12 @@ def test_a_pod_that_should_be_gone_is_not_waited_for() -> None:
     assert names(find(stage, members(2))) == ["p"]
 
 
-def test_room_that_others_are_nominated_for_is_not_counted() -> None:
+@pytest.mark.parametrize(("taken", "victim"), [("n0", "p1"), ("n1", "p0")])
+def test_room_that_others_are_nominated_for_is_not_counted(taken: str, victim: str) -> None:
     stage = Stage(*nodes(2), low("p0", "n0", cpu="2"), low("p1", "n1", cpu="2"))
-    other = pod("other").priority(10).request(cpu="2").nominated("n0")
+    other = pod("other").priority(10).request(cpu="2").nominated(taken)
     stage.cluster.add_pod(other.build())
-    assert names(find(stage, members(2))) == ["p1"]
+    assert names(find(stage, members(2))) == [victim]
 
 
 # --- bounds ---------------------------------------------------------------------------------------
