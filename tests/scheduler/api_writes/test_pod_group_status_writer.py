@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,6 +19,9 @@ from tests.fakes.object_api import FakeObjectApi
 from tests.fakes.ports import FakeExecutor, fake_ports
 from tests.fakes.refusals import lost, refusal
 from tests.pod_group_builders import KEY, KINDS, X_KEY, member, raw_group, raw_x_group
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -69,6 +72,12 @@ class GroupScene:
         """Let members come, or change to a phase."""
         for number in numbers:
             self.groups.pod_changed(None, member(number, phase, of=of, **more))
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait until something is true."""
+        async with asyncio.timeout(30):
+            while not condition():  # noqa: ASYNC110 - not every condition has an event
+                await asyncio.sleep(0)
 
     async def settled(self) -> None:
         """Wait until nothing is left to be written."""
@@ -142,12 +151,11 @@ async def test_a_group_that_was_scheduled_stays_so():
 
 @play
 async def test_a_success_that_failed_to_be_written_is_not_lost_to_a_refusal():
-    async with GroupScene(refusal("PATCH", 503)) as scene:
+    async with GroupScene(*[refusal("PATCH", 503)] * 5) as scene:
         scene.put()
         scene.join(0)
         scene.writer.report(KEY, "Scheduled", "whole")
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        await scene.until(lambda: scene.patches)
         scene.writer.report(KEY, "Unschedulable", "too late")
         await scene.settled()
     assert scene.said() == [("True", "Scheduled", "whole")]

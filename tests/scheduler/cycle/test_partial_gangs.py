@@ -147,15 +147,14 @@ def test_only_gangs_of_ours_count_and_are_evicted(scheduler, count):
 @play
 async def test_the_group_says_so_before_its_members_are_evicted():
     async with Gang() as made:
+        made.api.faults.append(refusal("PATCH", 503))
         made.join(0, phase="Running")
         await made.round()
         assert await made.round(600) == ["gang-0"]
         writes = [(verb, path) for verb, path, _ in made.api.requests]
         await made.settled()
-    assert writes == [
-        ("PATCH", "podgroups.scheduling.k8s.io/status"),
-        ("PATCH", "pods/status"),
-    ]
+    group_status = ("PATCH", "podgroups.scheduling.k8s.io/status")
+    assert writes == [group_status, group_status, ("PATCH", "pods/status")]
     message = "only 1 of at least 3 members have had a node for more than 600 s"
     assert made.said() == [("True", "PreemptionByScheduler", message)]
     assert ("PodGroup", "Evicting", message) in made.told
