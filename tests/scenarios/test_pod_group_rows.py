@@ -107,7 +107,12 @@ SCENARIOS: Final[Mapping[int, tuple[str, ...]]] = {
          f"{UNDO}::test_the_room_of_a_stranger_with_a_lower_priority_is_not"),
     25: (f"{PREEMPTION}::test_nobody_goes_where_one_member_cannot_fit_even_then",),
     # victims are gangs
-    26: (f"{PREEMPTION}::test_a_gang_loses_its_surplus_or_everybody",
+    26: (f"{LIVE}::test_26_27_the_surplus_of_a_gang_goes[for a gang]",
+         f"{LIVE}::test_26_27_a_gang_without_surplus_goes_whole[for a gang]",
+         f"{LIVE}::test_26_27_somebody_else_goes_instead_of_a_gang[for a gang]",
+         f"{LIVE}::test_26_a_member_that_is_being_bound_goes_with_its_gang",
+         f"{LIVE}::test_26_a_new_member_of_a_gang_that_is_being_evicted_stays_unbound",
+         f"{PREEMPTION}::test_a_gang_loses_its_surplus_or_everybody",
          f"{PREEMPTION}::test_pods_go_before_a_gang_of_their_priority"),
     27: (f"{LIVE}::test_26_27_the_surplus_of_a_gang_goes[for a single pod]",
          f"{LIVE}::test_26_27_a_gang_without_surplus_goes_whole[for a single pod]",

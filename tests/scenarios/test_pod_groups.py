@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.controlplane
 
 both_apis = pytest.mark.parametrize("world", [False, True], ids=["field", "label"], indirect=True)
-PREEMPTORS = [pytest.param(False, id="for a single pod")]
+PREEMPTORS = [
+    pytest.param(False, id="for a single pod"),
+    pytest.param(True, id="for a gang"),
+]
 label = pytest.mark.parametrize("world", [True], ids=["label"], indirect=True)
 
 
@@ -263,6 +266,47 @@ class TestRows26And27:
         world.wait_bound(*members("low", 3), "single")
         self.preempt(world, by_gang=by_gang)
         world.wait_bound(*members("low", 3), "high-0")
+
+
+def test_26_a_member_that_is_being_bound_goes_with_its_gang(world: GangWorld) -> None:
+    world.node(3)
+    world.gang("low", 3)
+    world.wait_bound(*members("low", 3))
+    world.delete("low-2")
+    transport = world.berth.app.transport
+    world.berth.on_loop(transport.binding.clear)
+    world.create(world.member("low", "low-3"))
+    world.api.wait_until(
+        lambda: world.berth.app.known.pods.cache.counts().assumed_pods == 1, "it is assumed"
+    )
+    world.gang("high", 2, priorityClassName=HIGH)
+    world.api.wait_until(
+        lambda: not {"low-0", "low-1"} & set(world.pods()), "the others are evicted"
+    )
+    world.berth.on_loop(transport.binding.set)
+    world.wait_bound(*members("high", 2))
+
+
+@pytest.mark.xfail(strict=True, reason="members that are being evicted still count as begun")
+def test_26_a_new_member_of_a_gang_that_is_being_evicted_stays_unbound(world: GangWorld) -> None:
+    world.node(4)
+    slow = {"terminationGracePeriodSeconds": 600}  # nobody ends them here
+    world.gang("low", 3, **slow)
+    world.wait_bound(*members("low", 3))
+    world.delete("low-2")
+    gates = {"schedulingGates": [{"name": "example.com/wait"}]}
+    world.create(world.member("low", "low-3", **gates))
+    world.gang("high", 2, cpu=2, priorityClassName=HIGH)
+    world.api.wait_until(
+        lambda: all("deletionTimestamp" in world.pods()[x]["metadata"] for x in ("low-0", "low-1")),
+        "the others are being evicted",
+    )
+    world.node(1)  # too small for those that preempt
+    world.api.patch(world.path("low-3"), {"spec": {"schedulingGates": None}})
+    world.create(world.pod("behind"))
+    world.delete("low-0", "low-1")
+    world.api.wait_until(lambda: set(members("high", 2)) <= world.bound(), "the others are bound")
+    assert "low-3" not in world.bound()
 
 
 class TestRow29:
