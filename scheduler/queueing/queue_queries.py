@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from plugins import names
 from scheduler.queueing.pending_pods import QueueCounts, WaitingGroup
 from scheduler.queueing.queue_states import QueueState
 
@@ -60,11 +61,15 @@ class QueueQuestions:
     def why_held(self, key: GroupKey) -> tuple[str, list[PodInfo]] | None:
         """Return why a group cannot be tried, with its waiting members; None if it can be.
 
+        None also while victims are evicted for it: its refusal says so already.
+
         *Cost*: O(members) for a group that is held.
         """
         with self._lock:
             group = self._groups.get(key)
             if group is None or group.state is not QueueState.GATED:
+                return None
+            if group.gated_by == names.DEFAULT_PREEMPTION:
                 return None
             return "; ".join(group.gate_reasons), [each.info for each in group.ready.values()]
 

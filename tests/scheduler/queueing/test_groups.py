@@ -16,7 +16,9 @@ from cache.pod_group_objects import (
     XPodGroupSpec,
 )
 from cache.pod_groups import PodGroups
+from plugins import names
 from plugins.framework.cluster_events import ASSIGNED_POD_DELETE, NODE_ADD
+from plugins.framework.status import unresolvable
 from scheduler.queueing import QueuedGroup, QueueState, Refusers
 from tests.builders import node, pod
 from tests.scheduler.queueing.stage import NODE_LABEL, Stage
@@ -351,3 +353,30 @@ def test_the_end_of_an_eviction_is_looked_for_where_a_plugin_keeps_a_group_out(s
     stage.door_is_shut = False
     stage.queue.move_all(ASSIGNED_POD_DELETE, pod("v").on("n").build(), None)
     assert len(stage.pop_group().tried) == 1
+
+
+@pytest.mark.parametrize(
+    ("plugin", "why"),
+    [
+        pytest.param("Mine", "not yet", id="a plugin of somebody"),
+        pytest.param(names.DEFAULT_PREEMPTION, None, id="victims leave: the refusal says so"),
+    ],
+)
+def test_a_group_that_a_plugin_keeps_out_is_held_but_for_its_own_victims(stage, plugin, why):
+    stage.group(1)
+    moves = stage.queue._groups._moves
+    kept = unresolvable("not yet").by(plugin)
+    stage.queue._groups._moves = moves._replace(pre_enqueue=lambda made: kept)
+    stage.show(A)
+    held = stage.queue.why_held(KEY)
+    assert (None if held is None else held[0]) == why
+
+
+def test_a_group_that_lacks_members_is_held_with_those_that_wait(stage):
+    stage.group(3)
+    stage.show(A, B)
+    message, waiting = stage.queue.why_held(KEY)
+    assert message == "waiting for members: 2 of at least 3 wait"
+    assert [each.name for each in waiting] == ["a", "b"]
+    stage.show(C)
+    assert stage.queue.why_held(KEY) is None
