@@ -17,7 +17,7 @@ from scheduler.informers.informer_factory import (
 from scheduler.informers.reflector_options import ReflectorOptions
 from scheduler.kinds import NAMESPACES, NODES, PODS
 from tests.fakes.api_server import FakeApiServer
-from tests.scheduler.informers.harness import Clock, Naps, pod, run, until
+from tests.scheduler.informers.harness import Clock, Mirror, Naps, pod, run, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -109,6 +109,44 @@ def test_starting_twice_changes_nothing() -> None:
             it.factory.start()
             await it.factory.wait_synced()
             assert len(it.server.requests) == 1
+
+    run(main)
+
+
+def test_one_that_is_removed_ends_its_watch_and_reports_its_objects_as_deleted() -> None:
+    async def main() -> None:
+        async with setup() as it:
+            it.server.create("pods", pod("a"))
+            it.server.create("pods", pod("b"))
+            deaths: list[str] = []
+            it.factory._on_death = lambda name, error: deaths.append(name)
+            pods, nodes = it.factory.informer(PODS), it.factory.informer(NODES)
+            mirror = Mirror()
+            pods.add_handler(mirror)
+            it.factory.start()
+            await it.factory.wait_synced()
+            mirror.told()
+            await it.factory.remove("pods")
+            assert sorted(mirror.told()) == [("deleted", "a"), ("deleted", "b")]
+            assert list(it.factory.all) == [nodes]
+            await until(lambda: it.server.open_watches() == 1)
+            assert deaths == []
+
+    run(main)
+
+
+def test_one_that_was_removed_can_be_asked_for_again() -> None:
+    async def main() -> None:
+        async with setup() as it:
+            it.server.create("pods", pod("a"))
+            removed = it.factory.informer(PODS)
+            it.factory.start()
+            await it.factory.wait_synced()
+            await it.factory.remove("pods")
+            again = it.factory.informer(PODS)
+            await again.wait_synced()
+            assert again is not removed
+            assert len(again.list()) == 1
 
     run(main)
 
