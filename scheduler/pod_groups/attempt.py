@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from cache.trial import Trial
+from plugins.framework.attempt_budget import AttemptBudgetExceededError
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import SUCCESS, Code, Status, unschedulable
 from scheduler.decision.decision import NO_NODES_AVAILABLE
@@ -210,7 +212,12 @@ class GroupAttempt:
         greedy = GreedyPass(self._trial, shapes, among)
         # A later domain is only of interest if it holds all that are needed.
         least = 0 if self._best.scope is None else self._task.needed
-        greedy.place(order, least)
+        try:
+            greedy.place(order, least)
+        except AttemptBudgetExceededError:
+            # Those beyond the minimum are tried another time.
+            if len(self._trial) < self._task.needed:
+                raise
         if len(self._trial) >= self._task.needed:
             return True
         self._note(scope, len(self._trial), {**(refused or {}), **greedy.refused})
@@ -249,7 +256,8 @@ class GroupAttempt:
         refused: Mapping[str, Decision] = {}
         if rest:
             greedy = GreedyPass(self._trial, shapes, scope.beyond)
-            greedy.place(rest, 0)
+            with suppress(AttemptBudgetExceededError):
+                greedy.place(rest, 0)
             refused = greedy.refused
         return GroupPlan(
             Verdict.FITS,

@@ -149,6 +149,20 @@ def test_a_budget_that_runs_out_in_the_search_leaves_the_reasons_of_the_first_tr
     assert set(codes) == {Code.ERROR, Code.UNSCHEDULABLE}
 
 
+def test_a_budget_that_runs_out_after_the_minimum_leaves_the_minimum():
+    placed = []
+    for checks in range(0, 60, 3):
+        ledger = Ledger()
+        cluster = Cluster(nodes("8", "8"), framework=profile(ledger))
+        clock = iter([0.0] * (checks + 2) + [1e9] * 10_000)
+        budget = AttemptBudget(1.0, lambda c=clock: next(c))
+        plan = cluster.plan(members(16, cpu="1"), rules(4), budget)
+        placed.append(len(plan.placed))
+        assert ledger.held == nodes_of(plan)
+    assert not any(0 < count < 4 for count in placed)
+    assert any(4 <= count < 16 for count in placed)
+
+
 # --- volumes ----------------------------------------------------------------------------------
 
 
