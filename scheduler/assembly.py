@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from cache.objects import Pod
     from cache.pod_group_objects import GroupSource
     from cache.pod_groups import PodGroups
+    from cache.pod_info import PodInfo
     from plugins.framework.node_metrics import NodeMetrics
     from scheduler.config import SchedulerConfig
     from scheduler.metrics import Metrics
@@ -390,7 +391,12 @@ def _look_after_groups(
     )
     conditions = MemberConditions(ports.executor, reports.statuses, live_pod)
     told = GroupReports(ports, groups, kinds, statuses, reports.events, conditions)
-    held = HeldGroups(ports, groups, pods.queue.why_held, told)
+
+    def give_up_room(info: PodInfo) -> None:
+        if known.handlers.give_up_room(info):
+            reports.statuses.nominate(info.pod, "")
+
+    held = HeldGroups(ports, groups, pods.queue.why_held, told, give_up_room)
     partial = PartialGangs(ports, groups, live_pod, profiles.names, evictor, told)
     return ActingOnGroups(statuses, told, partial, GroupRounds(ports.executor, held, partial))
 

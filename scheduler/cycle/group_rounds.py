@@ -21,13 +21,18 @@ log = structlog.get_logger(__name__)
 class GroupRounds:
     """Runs the rounds of held groups and of partial gangs.
 
+    Attributes
+    ----------
+    held
+        Looks after the groups that cannot be tried.
+
     Notes
     -----
     *Concurrency*: loop-confined.
     """
 
     def __init__(self, executor: Executor, held: HeldGroups, partial: PartialGangs) -> None:
-        self._held = held
+        self.held = held
         self._partial = partial
         self._task = PeriodicTask(self._round, executor.sleep)
 
@@ -41,7 +46,7 @@ class GroupRounds:
         await self._partial.stop()
 
     async def _round(self) -> float:
-        for part in (self._held, self._partial):
+        for part in (self.held, self._partial):
             try:
                 part.round()
             except Exception:

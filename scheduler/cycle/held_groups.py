@@ -38,6 +38,9 @@ class HeldGroups:
         a group that can be, or that nobody waits for.
     reports
         Where reasons go.
+    give_up_room
+        Takes the nomination of a member away, if it has one: nothing is held for a group that
+        cannot be tried.
 
     Notes
     -----
@@ -53,12 +56,14 @@ class HeldGroups:
         groups: PodGroups,
         why_held: Callable[[GroupKey], tuple[str, Sequence[PodInfo]] | None],
         reports: GroupReports,
+        give_up_room: Callable[[PodInfo], None],
     ) -> None:
         self._clock = ports.clock.monotonic
         self._lock = ports.executor.lock()
         self._groups = groups
         self._why_held = why_held
         self._reports = reports
+        self._give_up_room = give_up_room
         self._changed_at_s: dict[GroupKey, float] = {}
         """Those not looked at since their last change; the one that changed first comes first."""
         groups.subscribe(self._changed)
@@ -75,6 +80,9 @@ class HeldGroups:
             held = self._why_held(key)
             if held is not None:
                 message, members = held
+                for member in members:
+                    # It may have preempted for them, and lost a member that it needs since then.
+                    self._give_up_room(member)
                 self._reports.held(key, members, message)
 
     def _changed(self, key: GroupKey) -> None:

@@ -320,6 +320,18 @@ class EventHandlers:
         """Return the node that a pod counts on; it does so before the API has heard of it."""
         return self._queue.nominator.node_of(pod.metadata.uid) or pod.status.nominated_node_name
 
+    def give_up_room(self, info: PodInfo) -> bool:
+        """Take the nomination of a waiting pod away, and wake those that it kept out.
+
+        Returns whether there was one.
+        """
+        node_name = self._queue.nominator.node_of(info.uid)
+        if not node_name:
+            return False
+        self._queue.nominator.delete(info.uid)
+        self._left_nomination(info.pod, node_name)
+        return True
+
     def _left_nomination(self, old: Pod, node_name: str) -> None:
         """Wake those for whom a pod counted on the node it was nominated for."""
         priority = old.spec.priority or 0

@@ -141,6 +141,7 @@ class World:
         self.waiting_pods = parts.known.pods.waiting
         self.bindings, self.preemptions = parts.acting.bindings, parts.acting.preemptions
         self.reaper, self.scheduling = parts.acting.reaper, parts.deciding.loop
+        self.held_groups = parts.acting.groups.rounds.held
         self._recorder, self._writer = parts.acting.reports.events, parts.acting.reports.statuses
         self._services, self._swap = parts.deciding.services, parts.deciding.swap
         self.watched = parts.known.watched.all
@@ -240,6 +241,7 @@ class World:
         """Let time pass, and the reaper have a round at its end."""
         self.clock.advance(seconds)
         self.reaper.round()
+        self.held_groups.round()
 
     def look(self) -> None:
         """Look for events that the watches have lost, until the next step."""

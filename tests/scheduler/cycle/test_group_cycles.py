@@ -217,6 +217,25 @@ SCENARIOS = {
         expect bound: x-0=a x-1=a
         expect rest
     """,
+    "a gang that preempted and lost a member holds nothing": """
+        node a cpu=2
+        pod low copies=2 cpu=1 on=a
+        group x min=2
+        pod x copies=2 group=x priority=10
+        cycle
+        expect nominated: 2 pods
+        delete pod x-1
+        end pod low-0
+        end pod low-1
+        pod other copies=2 priority=5
+        advance 20s
+        expect nominated: nobody
+        expect nominated in the API: nobody
+        cycle
+        cycle
+        expect bound: other-0=a other-1=a
+        expect rest
+    """,
     "25: one member cannot fit even then": """
         node a cpu=2
         pod low copies=2 cpu=1

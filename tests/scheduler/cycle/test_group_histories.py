@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 SEEDS = 40
 STEPS = 60
 
-GROUPS = ("x", "y", "z")
+PRIORITY = {"x": 0, "y": 0, "z": 3}
+GROUPS = tuple(PRIORITY)
 
 
 class History:
@@ -56,14 +57,15 @@ class History:
 
     def _come(self) -> str:
         kind = self.rng.random()
-        if kind < 0.2:
+        if kind < 0.12:
             self._nodes += 1
             return f"node n{self._nodes} cpu={self.rng.randint(1, 3)}"
         self._pods += 1
         if kind < 0.3:
-            return f"pod single-{self._pods}"
+            return f"pod single-{self._pods} priority={self.rng.choice((0, 0, 2, 4))}"
         gate = " gate=wait" if kind > 0.93 else ""
-        return f"pod p{self._pods} group={self.rng.choice(GROUPS)}{gate}"
+        name = self.rng.choice(GROUPS)
+        return f"pod p{self._pods} group={name} priority={PRIORITY[name]}{gate}"
 
     def _change(self) -> str:
         name = self.rng.choice(GROUPS)
@@ -111,8 +113,19 @@ class History:
             await self.do("advance 70s")
             while True:
                 await self.do("cycle")
-                if self.world.tried is None:
+                if self.world.tried is None and not await self._victims_end():
                     break
+
+    async def _victims_end(self) -> bool:
+        """Let all pods end that were asked to; return whether there were any."""
+        ending = [
+            pod["metadata"]["name"]
+            for pod in self.pods()
+            if pod["metadata"].get("deletionTimestamp")
+        ]
+        for name in ending:
+            await self.do(f"end pod {name}")
+        return bool(ending)
 
     # --- what must be so ----------------------------------------------------------------------
 

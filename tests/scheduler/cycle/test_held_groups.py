@@ -14,7 +14,10 @@ class Held(GroupScene):
         super().__init__()
         self.asked: list[object] = []
         self.why: str | None = "waiting for members"
-        self.held = HeldGroups(self.ports, self.groups, self._why_held, self.reports)
+        self.given_up: list[object] = []
+        self.held = HeldGroups(
+            self.ports, self.groups, self._why_held, self.reports, self.given_up.append
+        )
 
     def _why_held(self, key):
         self.asked.append(key)
