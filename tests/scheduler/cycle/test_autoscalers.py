@@ -93,7 +93,23 @@ DEVICE = asks_for(
             id="over budget",
         ),
         pytest.param(["node a cpu=4", CLAIM, "cycle"], False, id="a claim that does not exist"),
-        pytest.param(["node a cpu=4", GROUP, "cycle"], False, id="scheduling group"),
+        pytest.param(["node a cpu=4", GROUP, "cycle"], False, id="a group without an object"),
+        pytest.param(
+            ["node a cpu=4", "group x min=2", "pod web cpu=3 group=x", "cycle"],
+            False,
+            id="a group that waits for members",
+        ),
+        pytest.param(
+            [
+                "node a cpu=4",
+                "group x min=2",
+                "pod web cpu=3 group=x",
+                "pod other cpu=3 group=x",
+                "cycle",
+            ],
+            True,
+            id="a group that does not fit",
+        ),
         pytest.param(["node a cpu=4", DEVICE, "cycle"], True, id="devices"),
         pytest.param(
             ["node a cpu=4", "plugin fails next reserve", "pod web cpu=1", "cycle"],
