@@ -236,6 +236,37 @@ SCENARIOS = {
         expect bound: other-0=a other-1=a
         expect rest
     """,
+    "24: a gang whose victims cannot be evicted is tried again": """
+        node a cpu=2
+        pod low copies=2 cpu=1 on=a
+        group x min=2
+        pod x copies=2 group=x priority=10
+        hold deletes
+        cycle
+        advance 20s
+        node b cpu=1
+        cycle
+        expect tried: nobody
+        release deletes with 403
+        cycle
+        expect nominated: 2 pods
+    """,
+    "24: the victims of a gang are gone before they are evicted": """
+        node a cpu=2
+        pod low copies=2 cpu=1 on=a
+        group x min=2
+        pod x copies=2 group=x priority=10
+        hold deletes
+        cycle
+        end pod low-0
+        end pod low-1
+        advance 20s
+        cycle
+        expect tried: nobody
+        release deletes
+        cycle
+        expect bound: x-0=a x-1=a
+    """,
     "25: one member cannot fit even then": """
         node a cpu=2
         pod low copies=2 cpu=1

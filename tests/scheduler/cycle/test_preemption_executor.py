@@ -31,6 +31,7 @@ from tests.fakes.eviction_api import FakeEvictionApi
 from tests.fakes.ports import FakeExecutor, fake_ports
 from tests.fakes.write_api import FakeWriteApi
 from tests.scheduler.queueing.queues import make_queue
+from tests.scheduler.queueing.test_groups import GroupStage, member
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -482,3 +483,22 @@ class TestGangs:
 
         nominator = asyncio.run(scene()).queue.nominator
         assert [nominator.node_of(uid) for uid in ("a", "b", "c")] == [None, None, "n2"]
+
+    def test_a_group_is_tried_again_when_no_event_of_a_victim_is_left_to_come(self):
+        async def scene() -> QueueState:
+            stage = GroupStage()
+            stage.group(1)
+            stage.show(member("a").priority(10))
+            entry = stage.pop_group()
+            stage.refuse_group(entry, *(member("a"),))
+            listed = victims(1)
+            made = Scene(FakeEvictionApi(deletes=[ApiError(404, "NotFound", "gone")]), *listed)
+            (info,) = (queued.info for queued in entry.tried)
+            made.live[info.name] = info.pod
+            made.executor._queue = stage.queue
+            found = GroupVictims(tuple(listed), 0, ((info, "n1"),), priority=10)
+            made.executor.start_group(entry.key, "u-g", found)
+            await made.executor.drain(30)
+            return stage.queue.state_of(entry.info.uid)
+
+        assert asyncio.run(scene()) is QueueState.ACTIVE
