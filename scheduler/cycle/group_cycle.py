@@ -341,7 +341,8 @@ class GroupCycles:
         status, victims = plan.status, None
         if plan.verdict is Verdict.NOT_FOUND:
             self._metrics.out_of_time()
-        if plan.verdict is not Verdict.FAILED and _preempts(task.framework):
+        # One for which no place was found in the time given may fit without any victim.
+        if plan.verdict is Verdict.DOES_NOT_FIT and _preempts(task.framework):
             found = self._preemption.find(task, self._planner)
             if isinstance(found, Status):
                 status = Status(status.code, (f"{status.message}. {found.message}",), status.plugin)
