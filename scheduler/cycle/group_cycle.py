@@ -244,7 +244,7 @@ class GroupCycles:
         self._groups.assume(entry.key, [each.decision.info.uid for each in placed])
         self._queue.group_placed(entry)
         self._assumed, self._to_start = (), jobs
-        where = f" in {task.rules.topology_key}={plan.domain}" if plan.domain else ""
+        where = _where(task, plan)
         message = f"{len(placed)} of {len(task.members)} waiting members are placed{where}"
         self._reports.scheduled(entry.key, message, policy=task.framework.policy)
         self._metrics.placed(plan.counted, len(placed) - plan.counted)
@@ -375,6 +375,17 @@ class GroupCycles:
         reason = REASON_UNSCHEDULABLE if status.is_rejection else REASON_SCHEDULER_ERROR
         members = [queued.info for queued in entry.tried]
         self._reports.refused(entry.key, members, reason, status.message, policy=policy)
+
+
+def _where(task: GroupTask, plan: GroupPlan) -> str:
+    """Return the domains that were chosen, for a message."""
+    rules = task.rules
+    where = f" in {rules.topology_key}={plan.domain}" if plan.domain else ""
+    if plan.preferred_domain:
+        where += f" in {rules.preferred_topology_key}={plan.preferred_domain}"
+    elif rules.preferred_topology_key:
+        where += f", no single {rules.preferred_topology_key} had room for the minimum"
+    return where
 
 
 def _preempts(framework: FrameworkRunner) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from plugins.framework.status import unschedulable
@@ -42,4 +43,10 @@ def decide_late_member(
         if decision.is_placed:
             return decision
         state.reset()
-    return cycle.decide(framework, state, info, among=domain.among)
+    decision = cycle.decide(framework, state, info, among=domain.among)
+    if decision.is_placed or not domain.value:
+        return decision
+    diagnosis = decision.diagnosis
+    why = f'The other members of its pod group are in "{domain.value}".'
+    told = f"{diagnosis.post_filter_message} {why}".strip()
+    return replace(decision, diagnosis=replace(diagnosis, post_filter_message=told))

@@ -9,6 +9,7 @@
     expect marked: <pods>             by the condition DisruptionTarget
     expect refused in the API: <pods> by the condition PodScheduled
     expect reason of <pod>: <reason>  of that condition
+    expect message of <pod>: <text>   what that condition contains
     expect bind requests: ...         every POST so far, in order
     expect tried: <pod>               by the last cycle
     expect free on <node>: <cpu>      by the scheduler's books
@@ -181,6 +182,16 @@ def _reason(name: str, reason: str) -> Action:
     return check
 
 
+def _message(name: str, text: str) -> Action:
+    def check(world: World) -> None:
+        conditions = world.cluster.raw("pods", name)["status"].get("conditions") or []
+        found = [each["message"] for each in conditions if each["type"] == "PodScheduled"]
+        if not any(text in each for each in found):
+            raise Unmet(f"found {found}")
+
+    return check
+
+
 def _time(milliseconds: str, namespace: str) -> Action:
     def check(world: World) -> None:
         used_ms = world.bystander.used_s[namespace] * 1000
@@ -224,6 +235,7 @@ _FORMS: Final[dict[str, Callable[..., Action]]] = {
     r"at most (?P<count>\d+) questions": _questions,
     r"at most (?P<count>\d+) bind requests": _few_bind_requests,
     r"reason of (?P<name>\S+): (?P<reason>\w+)": _reason,
+    r"message of (?P<name>\S+): (?P<text>.+)": _message,
     r"at most (?P<milliseconds>\d+)ms for (?P<namespace>\S+)": _time,
     r"rest": _rest,
 }

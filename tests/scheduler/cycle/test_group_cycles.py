@@ -64,6 +64,7 @@ SCENARIOS = {
         pod single
         cycle
         expect bound: nobody
+        expect message of x-0: 3 of 4 members needed fit
         expect free on a: 3
         cycle
         expect bound: single=a
@@ -474,6 +475,7 @@ SCENARIOS = {
         pod x-2 group=x
         cycle
         expect bound: x-0=a-1 x-1=a-1
+        expect message of x-2: The other members of its pod group are in "a".
         end pod x-0
         advance 20s
         cycle
