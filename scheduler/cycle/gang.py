@@ -80,4 +80,4 @@ class Gang:
             return status
         why = f"another member of the pod group was refused: {self._refusal.message}"
         code = Code.UNSCHEDULABLE if self._refusal.is_rejection else Code.ERROR
-        return Status(code, (why,), self._refusal.plugin)
+        return Status(code, (why,), self._refusal.plugin, self._refusal.error)

@@ -238,6 +238,9 @@ class GroupCycles:
         for each in placed:
             self._queue.nominator.delete(each.decision.info.uid)
         jobs, refused = self._permit(entry, task, placed)
+        if refused is None and self._num_present(task, placed) < task.needed:
+            why = Status(Code.UNSCHEDULABLE, ("a member that is needed was deleted",))
+            refused = placed[0].decision.info.uid, why
         if refused is not None:
             self._take_back(entry, task, placed, refused)
             return UNSCHEDULABLE if refused[1].is_rejection else ERROR
@@ -251,6 +254,15 @@ class GroupCycles:
         self._leave_over(entry, task, plan)
         self._start(task, jobs)
         return SCHEDULED
+
+    def _num_present(self, task: GroupTask, placed: Sequence[PlacedMember]) -> int:
+        """Return how many of the placed members are still there, after the time of the plan."""
+        members = self._groups.members(task.rules.key)
+        return sum(
+            (member := members.get(each.decision.info.uid)) is not None
+            and not member.is_terminating
+            for each in placed
+        )
 
     def _permit(
         self, entry: QueuedGroup, task: GroupTask, placed: Sequence[PlacedMember]

@@ -26,10 +26,16 @@ def play(text: str) -> None:
                     except expectations.Unmet as unmet:
                         raise AssertionError(f"line {number}: {step}: {unmet}") from unmet
                 else:
-                    steps.of(step)(world)
+                    _action(step)(world)
                     await world.settle()
 
     asyncio.run(run())
+
+
+def _action(step: str):
+    if step.startswith("meanwhile "):
+        return steps.in_the_middle(steps.of(step.removeprefix("meanwhile ")))
+    return steps.of(step)
 
 
 SCENARIOS = {
@@ -363,6 +369,30 @@ SCENARIOS = {
         expect assumed: nobody
         expect free on a: 2
         expect in-flight: nobody
+    """,
+    "9: a member that is needed is deleted during the decision": """
+        node a cpu=2
+        group x min=2
+        pod x copies=2 group=x
+        meanwhile delete pod x-1
+        cycle
+        expect bind requests: nobody
+        expect assumed: nobody
+        expect free on a: 2
+        pod x-2 group=x
+        advance 20s
+        cycle
+        expect bound: x-0=a x-2=a
+        expect rest
+    """,
+    "9: one that is not needed is deleted during the decision": """
+        node a cpu=3
+        group x min=2
+        pod x copies=3 group=x
+        meanwhile delete pod x-2
+        cycle
+        expect bound: x-0=a x-1=a
+        expect rest
     """,
     "9: a member that is deleted while Permit holds it takes all of them back": """
         node a cpu=2
