@@ -360,15 +360,16 @@ class GroupCycles:
                 status = Status(status.code, (f"{status.message}. {found.message}",), status.plugin)
             else:
                 victims = found
-                goes = "no more" if not victims.pods else f"{len(victims.pods)}"
-                why = f"{status.message}. preemption: waits for {goes} pods to be evicted"
-                status = Status(status.code, (why,), status.plugin)
+                goes = f"{len(victims.pods)} pods to be evicted"
+                why = goes if victims.pods else "pods that are being deleted"
+                text = f"{status.message}. preemption: waits for {why}"
+                status = Status(status.code, (text,), status.plugin)
+                # Before the entry can be active again: it is kept out while this goes on.
+                self._preemptions.start_group(entry.key, task.rules.uid, victims)
+                self._metrics.victims(len(victims.pods))
         is_error = plan.verdict is not Verdict.DOES_NOT_FIT
         self._queue.group_refused(entry, _refusers(task, plan), is_error=is_error)
         self._nominate_members(task, {} if victims is None else dict(_nodes(victims)))
-        if victims is not None:
-            self._preemptions.start_group(entry.key, task.rules.uid, victims)
-            self._metrics.victims(len(victims.pods))
         self._report_refusal(entry, status, task.framework.policy)
         if victims is not None:
             return WAITING_ON_PREEMPTION
