@@ -78,7 +78,7 @@ class Member(NamedTuple):
 
 
 class GroupCounts(NamedTuple):
-    """The members of a group by state; those that are being deleted count until they are gone."""
+    """The members of a group by state."""
 
     gated: int = 0
     waiting: int = 0
@@ -89,6 +89,8 @@ class GroupCounts(NamedTuple):
     failed: int = 0
     running: int = 0
     """Those whose phase is ``Running``; they count among the others as well."""
+    leaving: int = 0
+    """Those of the assigned ones that are being deleted."""
 
     @property
     def members(self) -> int:
@@ -102,8 +104,8 @@ class GroupCounts(NamedTuple):
 
     @property
     def satisfied(self) -> int:
-        """The members that need no decision any more."""
-        return self.assumed + self.assigned + self.succeeded
+        """The members that need no decision any more, but for those that are being deleted."""
+        return self.assumed + self.assigned - self.leaving + self.succeeded
 
 
 class GroupStanding(NamedTuple):
@@ -115,25 +117,33 @@ class GroupStanding(NamedTuple):
         None while no object describes the group.
     scheduler_names
         Of the members that have not ended, in order.
+    is_evicted
+        Whether all of its members are being evicted.
     """
 
     rules: GroupRules | None
     counts: GroupCounts
     scheduler_names: tuple[str, ...]
+    is_evicted: bool = False
 
     @property
     def has_begun(self) -> bool:
         """Whether a member has, or had, a node: the members left are placed one by one.
 
         A group that has begun was decided as a whole once, whoever decided it, so that nothing has
-        to be remembered about it.
+        to be remembered about it. One that loses all of its members begins anew.
         """
-        return self.counts.satisfied > 0
+        return self.satisfied > 0
+
+    @property
+    def satisfied(self) -> int:
+        """The members that need no decision and stay."""
+        return 0 if self.is_evicted else self.counts.satisfied
 
     @property
     def missing(self) -> int:
         """How many more members the minimum needs; 0 for a group without rules."""
-        return 0 if self.rules is None else max(self.rules.minimum - self.counts.satisfied, 0)
+        return 0 if self.rules is None else max(self.rules.minimum - self.satisfied, 0)
 
 
 _NOTHING_KNOWN: Final = GroupStanding(None, GroupCounts(), ())
@@ -204,6 +214,8 @@ class _Group:
     """By UID; never one that the API shows with a node or as ended."""
     states: Counter[MemberState] = field(default_factory=Counter)
     running: int = 0
+    leaving: int = 0
+    is_evicted: bool = False
     scheduler_names: Counter[tuple[str, bool]] = field(default_factory=Counter)
     """With whether the members that name it have ended."""
     owners: str = ""
@@ -230,6 +242,8 @@ class _Group:
         self.states[member.state] += step
         if member.is_running:
             self.running += step
+        if member.state is MemberState.ASSIGNED and member.is_terminating:
+            self.leaving += step
         name = (member.scheduler_name, member.has_ended)
         self.scheduler_names[name] += step
         if not self.scheduler_names[name]:
@@ -253,9 +267,10 @@ class _Group:
             states[MemberState.SUCCEEDED],
             states[MemberState.FAILED],
             self.running,
+            self.leaving,
         )
         names = sorted(name for name, has_ended in self.scheduler_names if not has_ended)
-        return GroupStanding(self.rules, counts, tuple(names))
+        return GroupStanding(self.rules, counts, tuple(names), self.is_evicted)
 
 
 class PodGroups:
@@ -398,6 +413,18 @@ class PodGroups:
                     uid for uid in uids if uid in members and _is_waiting(members[uid])
                 )
                 self._note_locked(key, group)
+
+    def evict(self, key: GroupKey, *, is_evicted: bool = True) -> None:
+        """Take note that all members of a group are being evicted, or that this has ended.
+
+        No member is placed meanwhile because others have nodes: they are about to lose them.
+        """
+        with self._lock:
+            group = self._groups.get(key)
+            if group is None or group.is_evicted == is_evicted:
+                return
+            group.is_evicted = is_evicted
+        self._tell([key])
 
     def forget(self, key: GroupKey, uid: str) -> None:
         """Take back that a member is decided, if it has no node yet."""

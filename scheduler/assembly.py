@@ -343,7 +343,7 @@ def _act(
         clock.monotonic,
         evictor,
         live_pod,
-        pods.queue,
+        pods,
         PreemptionReports(reports, groups.reports),
     )
     reaper = Reaper(

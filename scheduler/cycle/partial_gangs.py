@@ -191,6 +191,7 @@ class PartialGangs:
         log.warning("evicting the rest of a partial gang", group=str(key), reason=message)
         self._reports.evicting(key, message)
         gang.is_evicting = True
+        self._groups.evict(key)
         task = asyncio.get_running_loop().create_task(self._evict(key, gang, victims, message))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -204,6 +205,7 @@ class PartialGangs:
                 self._reports.spared(key, "no member was evicted")
         finally:
             gang.is_evicting = False
+            self._groups.evict(key, is_evicted=False)
 
     async def _evict_member(self, key: GroupKey, pod: Pod, message: str) -> bool:
         """Evict a member unless its gang is whole meanwhile; return whether that was done."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from scheduler.api_writes.eviction import Evictor
     from scheduler.cycle.reports import Reports
     from scheduler.pod_groups.preemption import GroupVictims
-    from scheduler.queueing import SchedulingQueue
+    from scheduler.runtime.known_pods import KnownPods
 
 MAX_EVICTIONS: Final = 32
 """Evictions under way at one time, each with a request or two: binds must not stand behind them.
@@ -160,13 +160,14 @@ class PreemptionExecutor:
         clock: Callable[[], float],
         evictor: Evictor,
         live_pod: Callable[[str, str], Pod | None],
-        queue: SchedulingQueue,
+        pods: KnownPods,
         reports: PreemptionReports,
     ) -> None:
         self._loop = loop
         self._evictor = evictor
         self._live_pod = live_pod
-        self._queue = queue
+        self._queue = pods.queue
+        self._groups = pods.groups
         self._status_writer = reports.pods.statuses
         self._recorder = reports.pods.events
         self._metrics = reports.pods.metrics
@@ -245,6 +246,8 @@ class PreemptionExecutor:
             self._metrics.preemption(len(victims))
             self._metrics.pod_groups.gang_victims(gang_members)
             self._running[preemption.preemptor] = preemption
+            for gang in preemption.gangs:
+                self._groups.evict(gang)
             self._inbox.put(preemption)
         log.info(
             "preempting",
@@ -319,6 +322,8 @@ class PreemptionExecutor:
             self._take_back(preemption)
             if self._running.get(preemption.preemptor) is preemption:
                 del self._running[preemption.preemptor]
+            for gang in preemption.gangs:
+                self._groups.evict(gang, is_evicted=False)
         result = "success" if failure is None else "error"
         self._metrics.preempted(result, self._clock() - started_s)
         if failure is not None:

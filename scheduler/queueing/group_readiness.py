@@ -45,7 +45,7 @@ def lack_of(key: GroupKey, standing: GroupStanding, ready: int, most_members: in
     total = counts.known + counts.gated
     if total > most_members:
         return Lack("size", f"{total} members are more than {most_members}")
-    known = ready + counts.satisfied
+    known = ready + standing.satisfied
     if known >= rules.minimum:
         return None
     gated = f", {counts.gated} more have scheduling gates" if counts.gated else ""

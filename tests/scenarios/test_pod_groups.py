@@ -287,7 +287,6 @@ def test_26_a_member_that_is_being_bound_goes_with_its_gang(world: GangWorld) ->
     world.wait_bound(*members("high", 2))
 
 
-@pytest.mark.xfail(strict=True, reason="members that are being evicted still count as begun")
 def test_26_a_new_member_of_a_gang_that_is_being_evicted_stays_unbound(world: GangWorld) -> None:
     world.node(4)
     slow = {"terminationGracePeriodSeconds": 600}  # nobody ends them here

@@ -297,6 +297,39 @@ SCENARIOS = {
         cycle
         expect evicted: 1 pods
     """,
+    "26: no new member joins a gang whose members are leaving": """
+        node a cpu=3
+        group low min=3
+        pod low copies=3 group=low
+        cycle
+        expect bound: 3 pods
+        delete pod low-2
+        pod low-3 group=low gate=wait
+        group high min=2
+        pod high copies=2 group=high priority=10 cpu=1
+        cycle
+        expect evicted: low-0 low-1
+        node b cpu=1
+        ungate pod low-3
+        cycle
+        expect tried: nobody
+        expect gated: high-0 high-1 low-3
+    """,
+    "30: a gang that is deleted and made again gathers anew": """
+        node a cpu=4
+        group x min=2
+        pod x copies=2 group=x
+        cycle
+        expect bound: 2 pods
+        delete pod x-0
+        delete pod x-1
+        pod x-2 group=x
+        cycle
+        expect tried: nobody
+        pod x-3 group=x
+        cycle
+        expect bound: 4 pods
+    """,
     "27: a single pod preempts a gang whole": """
         node a cpu=2
         group low min=2

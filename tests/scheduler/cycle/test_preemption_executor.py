@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cache.pod_group_objects import GROUP_LABEL, GroupKey, GroupSource
+from cache.scheduler_cache import SchedulerCache
 from plugins.framework.cluster_events import ASSIGNED_POD_DELETE
 from plugins.framework.status import SUCCESS, unresolvable
 from plugins.framework.victims import Victims
@@ -25,6 +26,8 @@ from scheduler.metrics import Metrics
 from scheduler.pod_groups.preemption import GroupVictims
 from scheduler.queueing import entry_uid
 from scheduler.queueing.queue_states import QueueState
+from scheduler.runtime.known_pods import KnownPods
+from scheduler.runtime.waiting_pods import WaitingPods
 from tests.builders import pod
 from tests.fakes.clock import FakeClock
 from tests.fakes.eviction_api import FakeEvictionApi
@@ -97,7 +100,7 @@ class Scene:
             self.clock,
             evictor,
             self._live_pod,
-            self.queue,
+            KnownPods(SchedulerCache(), self.queue, WaitingPods()),
             PreemptionReports(Reports(self.recorder, self.writer, self.metrics), self.gangs),
         )
         self.queued = self._pop(PREEMPTOR)
