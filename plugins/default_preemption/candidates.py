@@ -155,7 +155,7 @@ class CandidateSearch:
         self._memory = DryRunMemory()
         self._emptied: OrderedDict[int, EmptiedNodes] = OrderedDict()
         self._start = 0
-        self.gangs = Gangs(lambda: handle.pod_groups, handle.preemption.leaving)
+        self.gangs = Gangs(lambda: handle.pod_groups, lambda: handle.preemption)
 
     def find(
         self,

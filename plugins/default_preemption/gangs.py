@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cache.columns import Columns
     from cache.objects import Pod
     from cache.pod_group_objects import GroupKey, GroupRules
     from cache.pod_groups import PodGroups
     from cache.pod_info import PodInfo
+    from plugins.framework.handle import Preemption
 
 Stakes: TypeAlias = "tuple[tuple[GroupKey, Gang | None], ...]"
 """The groups with members among some pods, each as the gang that it was then."""
@@ -158,8 +159,9 @@ class Gangs:
     ----------
     pod_groups
         Returns the rules of groups, and the members that have succeeded.
-    leaving
-        Returns the UIDs of pods that are about to be evicted, as far as no watch shows it.
+    preemption
+        Returns the service that knows which pods are about to be evicted, as far as no watch
+        shows it.
 
     Notes
     -----
@@ -167,7 +169,7 @@ class Gangs:
     """
 
     pod_groups: Callable[[], PodGroups]
-    leaving: Callable[[], Collection[str]]
+    preemption: Callable[[], Preemption]
     may_exist: bool = False
     """Whether there is any group; if not, nothing else is asked."""
     _members: GroupMembers = field(init=False)
@@ -188,7 +190,7 @@ class Gangs:
             return
         members = self._members
         members.follow(columns)
-        for uid in self.leaving():
+        for uid in self.preemption().leaving():
             key = members.key_of(uid)
             if key is not None:
                 self._leaving.setdefault(key, set()).add(uid)

@@ -102,7 +102,7 @@ class GroupPreemption:
         self._snapshot = snapshot
         self._services = services
         self._wall_clock = wall_clock
-        self._gangs = Gangs(lambda: services.pod_groups, services.preemption.leaving)
+        self._gangs = Gangs(lambda: services.pod_groups, lambda: services.preemption)
 
     def find(self, task: GroupTask, planner: Planner) -> GroupVictims | Status:
         """Return the victims for a group that does not fit, or why preemption does not help.

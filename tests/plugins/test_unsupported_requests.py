@@ -4,13 +4,9 @@ import pytest
 
 from cache.columns import NodesView
 from cache.objects import CSIVolumeSource, ISCSIVolumeSource, Volume
-from plugins import names
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import SUCCESS
-from plugins.registry import PLUGINS
 from plugins.unsupported_requests import (
-    UNSUPPORTED,
-    UnsupportedRequest,
     UnsupportedRequests,
 )
 from tests.builders import PodBuilder, names_term, node, pod
@@ -55,9 +51,3 @@ def test_nothing_in_the_cluster_helps() -> None:
 )
 def test_other_pods_pass(asked: PodBuilder) -> None:
     assert status_of(asked) == SUCCESS
-
-
-@pytest.mark.parametrize("request_", [pytest.param(each, id=each.feature) for each in UNSUPPORTED])
-def test_an_entry_goes_once_all_its_plugins_exist(request_: UnsupportedRequest) -> None:
-    assert set(request_.needs) <= names.IN_TREE
-    assert not set(request_.needs) <= set(PLUGINS)
