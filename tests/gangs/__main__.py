@@ -18,6 +18,7 @@ from tests.gangs import (
     pages,
     placements,
     promises,
+    shares,
     victims,
 )
 from tests.gangs.contenders import BERTH, NAMES
@@ -61,18 +62,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     evicting.add_argument("--cases", type=int, default=victims.CASES)
     for each in (compete, waiting, faults, placing, evicting):
         each.add_argument("--seed", type=int, default=contest.seed)
+    placing.add_argument(
+        "--contenders", help="on a real API server instead, such as " + ",".join(NAMES)
+    )
     for each in (compete, waiting):
         each.add_argument("--contenders", default=",".join(NAMES), help="separated by commas")
     options = vars(parser.parse_args(arguments))
     kind = options.pop("kind")
     console = Console() if sys.stdout.isatty() else Console(width=120)
-    if kind == "placements":
-        return placements.campaign(console, **options)
+    if kind == "placements" and options["contenders"] is None:
+        return placements.campaign(console, options["cases"], options["seed"])
     if kind == "victims":
         return victims.campaign(console, **options)
     find_or_build(["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"])
     names = str(options.pop("contenders", BERTH)).split(",")
-    run = {"competing": _competing, "never": _never, "faults": _faults}[kind]
+    run = {"placements": _shares, "competing": _competing, "never": _never, "faults": _faults}[kind]
     return run(console, names, options)
 
 
@@ -82,6 +86,10 @@ def _competing(console: Console, names: Sequence[str], options: dict[str, object
     console.print(pages.page_of_contest(result))
     ours = [rest for rest in result.rests if rest.name == BERTH]
     return int(any(pages.problems(result, rest) for rest in ours))
+
+
+def _shares(console: Console, names: Sequence[str], options: dict[str, int]) -> int:
+    return shares.campaign(console, names, **options)
 
 
 def _never(console: Console, names: Sequence[str], options: dict[str, object]) -> int:

@@ -1,6 +1,7 @@
 """Gangs on random small clusters: they are placed exactly where an exhaustive search places them.
 
-``make gangs KIND=placements SEED=1 ARGS="--cases 5000"``
+``make gangs KIND=placements SEED=1 ARGS="--cases 5000"``. :mod:`tests.gangs.shares` gives the same
+cases to schedulers on a real API server.
 """
 
 from __future__ import annotations
