@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -58,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     faults.add_argument("--away", dest="away_s", type=float, default=life.away_s)
     placing = kinds.add_parser("placements", help="plans against an exhaustive search")
     placing.add_argument("--cases", type=int, default=placements.CASES)
+    patience = shares.Patience()
+    placing.add_argument("--quiet", type=float, default=patience.quiet_s, help="with contenders")
+    placing.add_argument("--deadline", type=float, default=patience.deadline_s)
     evicting = kinds.add_parser("victims", help="victims of groups against an exhaustive search")
     evicting.add_argument("--cases", type=int, default=victims.CASES)
     for each in (compete, waiting, faults, placing, evicting):
@@ -88,8 +91,9 @@ def _competing(console: Console, names: Sequence[str], options: dict[str, object
     return int(any(pages.problems(result, rest) for rest in ours))
 
 
-def _shares(console: Console, names: Sequence[str], options: dict[str, int]) -> int:
-    return shares.campaign(console, names, **options)
+def _shares(console: Console, names: Sequence[str], options: dict[str, Any]) -> int:
+    patience = shares.Patience(options["quiet"], options["deadline"])
+    return shares.campaign(console, names, options["cases"], options["seed"], patience)
 
 
 def _never(console: Console, names: Sequence[str], options: dict[str, object]) -> int:

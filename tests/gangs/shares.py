@@ -27,20 +27,41 @@ if TYPE_CHECKING:
     from tests.controlplane.server_process import ServerProcess
     from tests.gangs.contenders import Arena, Attempts
 
-_QUIET_S: Final = 25.0
-"""A scheduler that bound nothing for so long is at rest: more than kube-scheduler's backoff."""
-
-_DEADLINE_S: Final = 900.0
 _POLL_S: Final = 2.0
 _SHOWN: Final = 10
 
 
+class Patience(NamedTuple):
+    """How long a scheduler may take.
+
+    Attributes
+    ----------
+    quiet_s
+        One that has bound nothing for so long is at rest. kube-scheduler tries what it refused
+        again and again, and each time equal nodes are chosen at random: the longer, the more fit.
+    deadline_s
+        The longest time for one scheduler.
+    """
+
+    quiet_s: float = 40.0
+    deadline_s: float = 600.0
+
+
 class Share(NamedTuple):
-    """What one scheduler did, and whether it came to rest in time."""
+    """What one scheduler did until it was at rest.
+
+    Attributes
+    ----------
+    last_s
+        From its start to the last member that was bound.
+    is_quiet
+        False when the time was up before it was at rest.
+    """
 
     name: str
     verdicts: Verdicts
     attempts: Attempts
+    last_s: float
     is_quiet: bool
 
     def problems(self) -> list[str]:
@@ -54,13 +75,15 @@ class Share(NamedTuple):
         return found
 
 
-def campaign(console: Console, names: Sequence[str], cases: int, seed: int) -> int:
+def campaign(
+    console: Console, names: Sequence[str], cases: int, seed: int, patience: Patience
+) -> int:
     """Give so many cases to each scheduler; return 0 when Berth places those that fit, else 1."""
     tried = cases_of(seed, cases)
     shares = []
     for name in names:
         with arena(name) as place:
-            shares.append(_play(tried, place))
+            shares.append(_play(tried, place, patience))
         console.print(f"{name}: {len(shares[-1].verdicts.whole)} placed", highlight=False)
     fits = sum(each.fits for each in tried)
     console.print(
@@ -84,29 +107,29 @@ def cases_of(seed: int, count: int) -> list[Tried]:
     return tried
 
 
-def _play(tried: Sequence[Tried], place: Arena) -> Share:
+def _play(tried: Sequence[Tried], place: Arena, patience: Patience) -> Share:
     objects = [manifest for each in tried for manifest in each.objects()]
     for wave in ({"Namespace", "Node"}, {"Pod", "PodGroup"}):
         place.api.create_many(each for each in objects if each["kind"] in wave)
     with place.running() as process:
-        is_quiet = _wait_for_rest(place, process)
+        is_quiet, last_s = _wait_for_rest(place, process, patience)
         attempts = place.attempts()
-    return Share(place.name, judge(tried, _bound(place)), attempts, is_quiet)
+    return Share(place.name, judge(tried, _bound(place)), attempts, last_s, is_quiet)
 
 
-def _wait_for_rest(place: Arena, process: ServerProcess) -> bool:
-    """Return whether it has bound pods, and none for a while, before the time was up."""
+def _wait_for_rest(place: Arena, process: ServerProcess, patience: Patience) -> tuple[bool, float]:
+    """Return whether it has bound pods and then none for a while, and when the last one."""
     begun_s = last_s = now_s = time.monotonic()
     count = 0
-    while process.running and now_s - begun_s < _DEADLINE_S:
+    while process.running and now_s - begun_s < patience.deadline_s:
         time.sleep(_POLL_S)
         now_s = time.monotonic()
         bound = len(_bound(place))
         if bound > count:
             count, last_s = bound, now_s
-        if now_s - last_s > _QUIET_S and count:
-            return True
-    return False
+        if count and now_s - last_s > patience.quiet_s:
+            return True, last_s - begun_s
+    return False, last_s - begun_s
 
 
 def _bound(place: Arena) -> list[dict[str, Any]]:
@@ -125,6 +148,7 @@ def _rows(tried: Sequence[Tried], shares: Sequence[Share]) -> object:
     wrong = (len(x.verdicts.impossible) for x in shares)
     made.add_row("placed, though they do not fit", *map(str, wrong))
     made.add_row("not in one domain", *(str(len(x.verdicts.scattered)) for x in shares))
+    made.add_row("from the start to the last binding, s", *(f"{x.last_s:.0f}" for x in shares))
     made.add_row("attempts for groups", *(f"{x.attempts.total:.0f}" for x in shares))
     fit = Counter(note for each in tried if each.fits for note in each.case.notes)
     missed = [Counter(note for e in x.verdicts.missed for note in e.case.notes) for x in shares]
