@@ -37,8 +37,9 @@ class Patience(NamedTuple):
     Attributes
     ----------
     quiet_s
-        One that has bound nothing for so long is at rest. kube-scheduler tries what it refused
-        again and again, and each time equal nodes are chosen at random: the longer, the more fit.
+        One that has bound nothing for so long is at rest. kube-scheduler goes on trying what it
+        refused, but that rarely helps: of 173 gangs that fit it had placed 158 after 35 s, and
+        160 after 225 s and 6 000 attempts. Which ones it places differs between runs.
     deadline_s
         The longest time for one scheduler.
     """
