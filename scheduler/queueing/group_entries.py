@@ -187,29 +187,29 @@ class GroupEntries:
         if is_ready and uid not in group.ready:
             group.ready[uid] = queued
             group.priorities[queued.info.priority] += 1
-        elif not is_ready and group.ready.pop(uid, None) is not None:
-            self._uncount(group, queued.info.priority)
-            if group.state is QueueState.UNSCHEDULABLE and not group.is_settling:
-                # It may have been the one that did not fit, or the only watcher.
-                self.wake(group, event)
+        elif not is_ready:
+            self._not_ready(queued, group, event)
         if state is QueueState.NOWHERE:
             self._leave(queued, group)
         self.settle(group, event)
 
     def _leave(self, queued: QueuedPod, group: QueuedGroup) -> None:
-        uid = queued.info.uid
-        group.members.pop(uid, None)
-        if group.ready.pop(uid, None) is not None:
-            self._uncount(group, queued.info.priority)
-            if group.state is QueueState.UNSCHEDULABLE and not group.is_settling:
-                self.wake(group, GROUP_CHANGED)
+        group.members.pop(queued.info.uid, None)
+        self._not_ready(queued, group, GROUP_CHANGED)
         queued.group = None
         self.settle(group, GROUP_CHANGED)
 
-    def _uncount(self, group: QueuedGroup, priority: int) -> None:
+    def _not_ready(self, queued: QueuedPod, group: QueuedGroup, event: str) -> None:
+        """Take a member out of the ready ones, if it is one."""
+        if group.ready.pop(queued.info.uid, None) is None:
+            return
+        priority = queued.info.priority
         group.priorities[priority] -= 1
         if group.priorities[priority] <= 0:
             del group.priorities[priority]
+        if group.state is QueueState.UNSCHEDULABLE and not group.is_settling:
+            # It may have been the one that did not fit, or the only watcher.
+            self.wake(group, event)
 
     # --- the entry ----------------------------------------------------------------------------
 
