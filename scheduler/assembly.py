@@ -26,7 +26,7 @@ from scheduler.api_writes.claim_writer import ClaimWriter
 from scheduler.api_writes.event_recorder import EventApi, EventRecorder
 from scheduler.api_writes.eviction import EvictionApi, Evictor
 from scheduler.api_writes.member_conditions import MemberConditions
-from scheduler.api_writes.pod_group_status_writer import PodGroupApi, PodGroupStatusWriter
+from scheduler.api_writes.pod_group_status_writer import PodGroupStatusWriter
 from scheduler.api_writes.pod_status_writer import PodStatusApi, PodStatusWriter
 from scheduler.api_writes.volume_writer import StorageWriter
 from scheduler.cycle.binding_cycle import MAX_BINDING, BindingCycles
@@ -86,9 +86,7 @@ GET_POD_S: Final = 60.0
 """How long the reaper waits for an answer."""
 
 
-class SchedulerApi(
-    BindingApi, EvictionApi, EventApi, PodStatusApi, PodGroupApi, ClaimApi, Protocol
-):
+class SchedulerApi(BindingApi, EvictionApi, EventApi, PodStatusApi, ClaimApi, Protocol):
     """All calls to the API server that the parts need."""
 
 

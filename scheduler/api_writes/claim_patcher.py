@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
 
+from scheduler.api_writes.patch_api import PatchApi
 from scheduler.api_writes.settle import AGAIN, NO_MAX_PAUSE, Failure, settle, why_given_up
 from scheduler.api_writes.volume_writer import ObjectApi
 from scheduler.client.errors import Action
@@ -50,26 +51,13 @@ class ClaimConflictError(Exception):
         self.found = found
 
 
-class ClaimApi(ObjectApi, Protocol):
+class ClaimApi(PatchApi, ObjectApi, Protocol):
     """The calls that writing needs; each raises ApiError unless it was done."""
 
     async def create_object(
         self, kind: ResourceKind[T], namespace: str, body: Mapping[str, Any]
     ) -> T:
         """POST an object."""
-        ...
-
-    async def patch_object(
-        self,
-        kind: ResourceKind[T],
-        namespace: str,
-        name: str,
-        patch: Mapping[str, Any],
-        *,
-        subresource: str = "",
-        strategic: bool = False,
-    ) -> T:
-        """PATCH an object or its status."""
         ...
 
     async def delete_object(

@@ -23,9 +23,8 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import msgspec
 import structlog
 
 from cache.pod_group_objects import GroupSource, PodGroup, XPodGroup, XPodGroupStatus
@@ -50,14 +49,13 @@ from scheduler.client.codec import UndecodableObjectError
 from scheduler.client.errors import Action
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Set
+    from collections.abc import Callable, Set
 
     from cache.pod_group_objects import GroupKey
     from cache.pod_groups import GroupReport, PodGroups
+    from scheduler.api_writes.patch_api import PatchApi
     from scheduler.kinds import ResourceKind
     from scheduler.process.ports import Ports
-
-T = TypeVar("T", bound=msgspec.Struct)
 
 MAX_TRIES: Final = 8
 """Attempts at one status; about half a minute with the client's backoff."""
@@ -81,23 +79,6 @@ _AGAIN: Final = AGAIN | {Action.CONFLICT}
 _SUPERSEDED: Final = "superseded"
 
 log = structlog.get_logger(__name__)
-
-
-class PodGroupApi(Protocol):
-    """The one call that statuses of groups need; raises ApiError."""
-
-    async def patch_object(
-        self,
-        kind: ResourceKind[T],
-        namespace: str,
-        name: str,
-        patch: Mapping[str, Any],
-        *,
-        subresource: str = "",
-        strategic: bool = False,
-    ) -> T:
-        """PATCH an object or its status."""
-        ...
 
 
 class _News(NamedTuple):
@@ -176,7 +157,7 @@ class PodGroupStatusWriter(PacedWriter[_News, "GroupKey"]):
 
     def __init__(
         self,
-        ports: Ports[PodGroupApi],
+        ports: Ports[PatchApi],
         groups: PodGroups,
         kinds: Callable[[GroupSource], ResourceKind[Any] | None],
         profile_names: Callable[[], Set[str]],
