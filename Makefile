@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # Measurements use the content of the image: no development dependencies, compiled bytecode.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: help install demo devices rivals gangs test parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu hostile waking soak e2e conformance failovers image manifests operators pins test-trixie code-map
+.PHONY: help install demo devices rivals gangs test parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu release hostile waking soak e2e conformance failovers image manifests operators pins test-trixie code-map
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -144,3 +144,7 @@ image: ## Build the image with docker, podman or buildah (BASE IMAGE VERSION BUI
 	@test -n "$(BUILDER)" || { echo "make image: needs docker, podman or buildah" >&2; exit 1; }
 	$(BUILDER) build $(if $(BASE),--build-arg BASE=$(BASE)) \
 	  $(if $(VERSION),--build-arg VERSION=$(VERSION)) $(BUILD_ARGS) -t $(IMAGE) .
+
+release: install ## Build wheel, sdist, chart, kubectl plugin, image archives, SBOMs, notes in dist/ (BASE, PLACE, ARGS)
+	@$(RUN) python -m tests.release $(if $(PLACE),--place $(PLACE)) $(ARGS) $(if $(BASE),BASE=$(BASE)) \
+	  $(if $(BUILD_ARGS),'BUILD_ARGS=$(BUILD_ARGS)')
