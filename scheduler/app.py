@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -29,6 +29,7 @@ from scheduler.metrics import Metrics, declarations
 from scheduler.node_metrics import measure_nodes
 from scheduler.permissions import PermissionsError, missing_permissions, required_permissions
 from scheduler.process.loop_lag import LoopLag
+from scheduler.process.periodic_task import PeriodicTask
 from scheduler.process.ports import SYSTEM_CLOCK, Ports
 from scheduler.process.process_memory import Aging, settle_memory
 from scheduler.process.stopping import done_before
@@ -71,6 +72,10 @@ told to stop. What is left of them is dropped and counted."""
 SETTLE_S = 5.0
 """How long the last writes may be under way before the lease is given back. If they take longer
 it is not: the next leader waits for its end."""
+
+
+COLLECT_S: Final = 0.25
+"""How often outcomes of attempts are taken over for those who ask."""
 
 
 class StartError(Exception):
@@ -286,6 +291,8 @@ class App:
         lag.start()
         aging = Aging()
         aging.start()
+        collecting = PeriodicTask(self._collect_outcomes)
+        collecting.start(COLLECT_S)
         self.acting.reports.events.start()
         self.acting.reports.statuses.start()
         self.acting.groups.statuses.start()
@@ -313,6 +320,7 @@ class App:
             await self.acting.reports.statuses.stop()
             await self.acting.groups.statuses.stop()
             await self.server.stop()
+            await collecting.stop()
             aging.stop()
             lag.stop()
 
@@ -348,10 +356,29 @@ class App:
     def _make_server(self, listeners: Sequence[Listener]) -> Server:
         """Make what answers over HTTP; on a thread of its own, for its import takes long."""
         from scheduler.debug.table_sizes import table_sizes  # noqa: PLC0415 - see above
+        from scheduler.insight.pages import InsightPages, Sources  # noqa: PLC0415 - see above
+        from scheduler.insight.policies import describe_policies  # noqa: PLC0415 - see above
         from scheduler.serving.health import Health  # noqa: PLC0415 - see above
         from scheduler.serving.pages import pages  # noqa: PLC0415 - see above
         from scheduler.serving.server import Server  # noqa: PLC0415 - see above
 
+        insight = InsightPages(
+            Sources(
+                self.acting.reports.recent,
+                self.known.pods.queue,
+                self._leads,
+                lambda: describe_policies(
+                    self.deciding.profiles, self.profiles.known, self.deciding.shadows
+                ),
+                SYSTEM_CLOCK.monotonic,
+            )
+        )
+        own_pages = pages(
+            self.profiles.describe,
+            self.checks.debugger,
+            self.watches.pods.list,
+            lambda: table_sizes(self),
+        )
         return Server(
             self.options.serving,
             listeners,
@@ -365,12 +392,7 @@ class App:
                 details={"scheduling": lambda: self.deciding.loop.pod_under_way or None},
             ),
             reviews=self.reviews,
-            pages=pages(
-                self.profiles.describe,
-                self.checks.debugger,
-                self.watches.pods.list,
-                lambda: table_sizes(self),
-            ),
+            pages=[*own_pages, *insight.pages()],
         )
 
     async def _synced(self, stop: asyncio.Event) -> bool:
@@ -400,6 +422,10 @@ class App:
         """Write cache and queue, and how the cache compares, into the log: SIGUSR2."""
         if self.ready:
             self.checks.debugger.tell()
+
+    async def _collect_outcomes(self) -> float:
+        self.acting.reports.recent.collect()
+        return COLLECT_S
 
     # --- services to the parts ----------------------------------------------------------------
 

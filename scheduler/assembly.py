@@ -44,6 +44,7 @@ from scheduler.cycle.reaper import Reaper
 from scheduler.cycle.reports import Reports
 from scheduler.cycle.schedule_one import Deciders, Outcomes, SchedulingLoop
 from scheduler.cycle.scheduling_cycle import SchedulingCycle
+from scheduler.decision.recent_decisions import RecentDecisions
 from scheduler.event_handlers.other_objects import OtherObjects
 from scheduler.event_handlers.pods_and_nodes import EventHandlers
 from scheduler.informers.watched import Watched
@@ -271,7 +272,8 @@ def _know(
         capacity=EVENTS_WAITING,
         pressure=lambda: len(slots) > BINDS_BEFORE_EVENTS,
     )
-    reports = Reports(events, PodStatusWriter(ports, cluster.cache.is_placed_pod), metrics)
+    statuses = PodStatusWriter(ports, cluster.cache.is_placed_pod)
+    reports = Reports(events, statuses, metrics, RecentDecisions(ports.clock.wall))
     rejections = KubeletRejections(events, metrics, clock)
     handlers = EventHandlers(pods, cluster.pod_groups, profiles, metrics, rejections.see)
     watched = watch(handlers, OtherObjects(cluster, pods.queue, metrics))
@@ -330,9 +332,7 @@ def _act(
     claim_writer = ClaimWriter(
         ports, claims.stored, metrics.device_bindings.claim_created, claims.get, slots.release
     )
-    failures = FailureHandler(
-        pods.queue, live_pod, reports.events, reports.statuses, metrics, clock.monotonic
-    )
+    failures = FailureHandler(pods.queue, live_pod, reports, clock.monotonic)
     bindings = BindingCycles(executor, clock.monotonic, pods, failures, reports, slots)
     evictor = Evictor(ports, live_pod, bindings.turn_back)
     groups = _look_after_groups(ports, known, reports, slots, profiles, evictor, setting)
@@ -439,6 +439,7 @@ def _decide(
             acting.reports.statuses.nominate,
             acting.groups.reports,
             setting.metrics.pod_groups,
+            acting.reports.recent,
         ),
     )
     loop = SchedulingLoop(

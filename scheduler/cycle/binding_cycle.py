@@ -117,6 +117,7 @@ class BindingCycles:
         self._failures = failures
         self._recorder = reports.events
         self._metrics = reports.metrics
+        self._recent = reports.recent
         self._clock = clock
         self._slots = slots
         self._inbox: LoopInbox[BindingJob] = LoopInbox(loop, self._receive)
@@ -281,6 +282,16 @@ class BindingCycles:
         for failed in job.framework.run_post_bind(job.state, info, decision.node_name):
             log.error("post-bind failed", pod=info.key, error=failed.message)
         self._metrics.bound(job.queued, decision, now_s)
+        popped_s = job.queued.popped_s
+        self._recent.add(
+            info.key,
+            info.uid,
+            decision.profile,
+            node=decision.node_name,
+            score=decision.score,
+            duration_s=None if popped_s is None else now_s - popped_s,
+            attempts=job.queued.attempts,
+        )
         self._recorder.event(
             info.pod,
             "Normal",

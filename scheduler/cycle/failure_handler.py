@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
     from cache.objects import Pod
     from plugins.framework.status import Status
-    from scheduler.api_writes.event_recorder import EventRecorder
-    from scheduler.api_writes.pod_status_writer import PodStatusWriter
+    from scheduler.cycle.reports import Reports
     from scheduler.decision.decision import Decision
-    from scheduler.metrics import Metrics
     from scheduler.queueing import QueuedPod, SchedulingQueue
 
 REASON_UNSCHEDULABLE = "Unschedulable"
@@ -108,6 +106,8 @@ class FailureHandler:
     ----------
     live_pod
         Returns the latest version of a pod from the API by namespace and name, or None.
+    reports
+        Where failures are reported.
     clock
         Seconds of the queue's monotonic clock.
 
@@ -120,16 +120,15 @@ class FailureHandler:
         self,
         queue: SchedulingQueue,
         live_pod: Callable[[str, str], Pod | None],
-        recorder: EventRecorder,
-        status_writer: PodStatusWriter,
-        metrics: Metrics,
+        reports: Reports,
         clock: Callable[[], float],
     ) -> None:
         self._queue = queue
         self._live_pod = live_pod
-        self._recorder = recorder
-        self._status_writer = status_writer
-        self._metrics = metrics
+        self._recorder = reports.events
+        self._status_writer = reports.statuses
+        self._metrics = reports.metrics
+        self._recent = reports.recent
         self._clock = clock
 
     def handle(self, queued: QueuedPod, failure: Failure) -> None:
@@ -138,10 +137,20 @@ class FailureHandler:
         A pod whose attempt has ended already stays where it is. That a failure cannot be reported
         changes nothing of what becomes of the pod.
         """
-        tried, popped_s = queued.info, queued.popped_s
+        tried, popped_s, attempts = queued.info, queued.popped_s, queued.attempts
         live = self._requeue(queued, failure)
+        took_s = None if popped_s is None else self._clock() - popped_s
         try:
-            self._report(tried, live, popped_s, failure)
+            self._report(tried, live, took_s, failure)
+            self._recent.add(
+                tried.key,
+                tried.uid,
+                failure.profile,
+                message=failure.message,
+                plugins=failure.unschedulable_plugins | failure.pending_plugins,
+                duration_s=took_s,
+                attempts=attempts,
+            )
         except Exception:
             log.exception("a failure could not be reported", pod=tried.key)
 
@@ -168,13 +177,11 @@ class FailureHandler:
         return live
 
     def _report(
-        self, info: PodInfo, live: Pod | None, popped_s: float | None, failure: Failure
+        self, info: PodInfo, live: Pod | None, took_s: float | None, failure: Failure
     ) -> None:
         rejected = failure.status.is_rejection
         result = "unschedulable" if rejected else "error"
-        self._metrics.attempt(
-            failure.profile, result, None if popped_s is None else self._clock() - popped_s
-        )
+        self._metrics.attempt(failure.profile, result, took_s)
         about = {"pod": info.key, "policy": failure.policy.text}
         if rejected:
             log.debug("pod is unschedulable", reason=failure.message, **about)

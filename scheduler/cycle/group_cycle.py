@@ -15,7 +15,7 @@ others are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,7 @@ from scheduler.cycle.failure_handler import (
 )
 from scheduler.cycle.gang import Gang
 from scheduler.decision.profile_origin import DEFAULT_ORIGIN
+from scheduler.decision.recent_decisions import RecentDecisions
 from scheduler.metrics.pod_group_metrics import (
     ERROR,
     SCHEDULED,
@@ -87,6 +88,8 @@ class GroupOutcomes:
         Writes for which node a pod is nominated; the empty name takes the nomination away.
     reports
         Says what becomes of each group.
+    recent
+        Keeps refusals for those who ask later.
     """
 
     outcomes: Outcomes
@@ -94,6 +97,7 @@ class GroupOutcomes:
     nominate: Callable[[Pod, str], None]
     reports: GroupReports
     metrics: PodGroupMetrics
+    recent: RecentDecisions = field(default_factory=RecentDecisions)
 
 
 class GroupCycles:
@@ -126,6 +130,7 @@ class GroupCycles:
         self._failures = outcomes.outcomes.failures
         self._reports = outcomes.reports
         self._metrics = outcomes.metrics
+        self._recent = outcomes.recent
         # What has to be undone if the attempt fails: the members that are assumed, and those of
         # them whose bindings have not started.
         self._assumed: Sequence[PlacedMember] = ()
@@ -388,6 +393,15 @@ class GroupCycles:
         reason = REASON_UNSCHEDULABLE if status.is_rejection else REASON_SCHEDULER_ERROR
         members = [queued.info for queued in entry.tried]
         self._reports.refused(entry.key, members, reason, status.message, policy=policy)
+        self._recent.add(
+            "",
+            "",
+            members[0].pod.spec.scheduler_name if members else "",
+            message=status.message,
+            plugins=(status.plugin,) if status.plugin else (),
+            attempts=entry.attempts,
+            group=str(entry.key),
+        )
 
 
 def _where(task: GroupTask, plan: GroupPlan) -> str:

@@ -1,9 +1,11 @@
-"""The reports about pods: Events, pod statuses and metrics."""
+"""The reports about pods: Events, pod statuses, metrics, and the outcomes of recent attempts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from scheduler.decision.recent_decisions import RecentDecisions
 
 if TYPE_CHECKING:
     from scheduler.api_writes.event_recorder import EventRecorder
@@ -13,8 +15,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """The means of reporting the outcome of attempts: Events, pod statuses and metrics."""
+    """The means of reporting the outcome of attempts.
+
+    Attributes
+    ----------
+    events, statuses, metrics
+        Events, the conditions of pods, and metrics.
+    recent
+        Keeps outcomes for those who ask later.
+    """
 
     events: EventRecorder
     statuses: PodStatusWriter
     metrics: Metrics
+    recent: RecentDecisions = field(default_factory=RecentDecisions)

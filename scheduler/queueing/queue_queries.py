@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from plugins import names
 from scheduler.queueing.pending_pods import QueueCounts, WaitingGroup
 from scheduler.queueing.queue_states import QueueState
+from scheduler.queueing.queued_group import QueuedGroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from scheduler.queueing.group_entries import GroupEntries
     from scheduler.queueing.pending_pods import PendingPods
     from scheduler.queueing.pods_by_state import PodsByState
+    from scheduler.queueing.queued_pod import QueuedPod
     from scheduler.queueing.reporting_lock import ReportingLock
     from scheduler.queueing.requeue_scan import Judging
 
@@ -87,6 +89,15 @@ class QueueQuestions:
         """Return the current contents of the queue. *Cost*: O(n log n); for debugging."""
         with self._lock:
             return self._pods.pending()
+
+    def waiting(self) -> list[QueuedPod]:
+        """Return the pods that wait and are not in flight, in no particular order.
+
+        They belong to the queue, which may change them at any time: for reading single fields.
+        *Cost*: a look at each pod, 5 ms for 100 000 pods.
+        """
+        with self._lock:
+            return [each for each in self._pods.all() if not isinstance(each, QueuedGroup)]
 
     def refusals(self) -> dict[tuple[str, ...], float]:
         """Return the number of waiting pods that plugins rejected, by plugin and profile.

@@ -1,8 +1,10 @@
 """Authenticate and authorize requests through the API server, and cache its answers.
 
-# Differs: kube-scheduler treats a request without a token as one of ``system:anonymous`` and
-# responds with 403; it supports client certificates and front proxies too. Here a token is the only
-# way to authenticate, and without one the response is 401.
+A user is known by a front proxy, by a client certificate, or by a token, in this order: see
+:mod:`scheduler.serving.client_certificates`. A name in a header alone means nothing.
+
+# Differs: kube-scheduler treats a request without any of these as one of ``system:anonymous`` and
+# responds with 403. Here the response is 401.
 
 *Source*: k8s.io/apiserver pkg/endpoints/filters/{authentication,authorization}.go and
 pkg/authentication/token/cache (0.36).
@@ -26,7 +28,8 @@ from scheduler.serving.options import ServingOptions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scheduler.serving.access_reviews import Reviews, User
+    from scheduler.serving.access_reviews import ResourceRight, Reviews, User
+    from scheduler.serving.client_certificates import ClientCertificates
 
 MAX_ANSWERS: Final = 8_192
 """Of tokens, and of rights. Source: plugin/pkg/authorizer/webhook/webhook.go, for rights."""
@@ -43,6 +46,8 @@ class Access:
         Knows who has which token and who may do what; with None nobody has any.
     options
         Which paths are open, and how long answers hold.
+    certificates
+        Knows the users of client certificates and of the front proxy; None where nobody does.
 
     Notes
     -----
@@ -53,11 +58,13 @@ class Access:
         self,
         reviews: Reviews | None,
         options: ServingOptions | None = None,
+        certificates: ClientCertificates | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         options = options or ServingOptions()
         self._reviews = reviews
+        self._certificates = certificates
         self._open = options.always_allowed_paths
         self._users: Answers[User | None] = Answers(
             MAX_ANSWERS, lambda _: options.token_ttl_s, clock
@@ -74,17 +81,10 @@ class Access:
         path, verb = request.path, request.method.lower()
         if self.is_open(path):
             return None
-        token = bearer_token(request.headers.get(hdrs.AUTHORIZATION, ""))
+        user = await self.user_of(request)
         reviews = self._reviews
-        if not token or reviews is None:
-            return _unauthorized()
-        try:
-            user = await self._users.get(self._disguised(token), lambda: reviews.user_of(token))
-        except ApiError as error:
-            log.error("token review failed", error=str(error))
-            return _unauthorized()
-        if user is None:
-            return _unauthorized()
+        if user is None or reviews is None:
+            return unauthorized()
         try:
             is_allowed = await self._rights.get(
                 msgspec.json.encode((user, verb, path)),
@@ -92,13 +92,43 @@ class Access:
             )
         except ApiError as error:
             log.error("access review failed", user=user.username, path=path, error=str(error))
-            return _status(500, "InternalError", "authorization check failed")
+            return status_response(500, "InternalError", "authorization check failed")
         if is_allowed:
             return None
         log.warning("request refused", user=user.username, verb=verb, path=path)
-        return _status(
+        return status_response(
             403, "Forbidden", f'forbidden: User "{user.username}" cannot {verb} path "{path}"'
         )
+
+    async def user_of(self, request: web.Request) -> User | None:
+        """Return the user who sent a request, or None if nobody has proved to be one."""
+        if self._certificates is not None:
+            user = self._certificates.user_of(request)
+            if user is not None:
+                return user
+        token = bearer_token(request.headers.get(hdrs.AUTHORIZATION, ""))
+        reviews = self._reviews
+        if not token or reviews is None:
+            return None
+        try:
+            return await self._users.get(self._disguised(token), lambda: reviews.user_of(token))
+        except ApiError as error:
+            log.error("token review failed", error=str(error))
+            return None
+
+    async def may(self, user: User, right: ResourceRight) -> bool:
+        """Return whether a user has a right to a resource of the API.
+
+        Raises
+        ------
+        ApiError
+            The API server does not say.
+        """
+        reviews = self._reviews
+        if reviews is None:
+            return False
+        key = msgspec.json.encode((user, right))
+        return await self._rights.get(key, lambda: reviews.may(user, right))
 
     def _disguised(self, token: str) -> bytes:
         """Return what stands for a token: nobody shall find one in our memory."""
@@ -118,13 +148,15 @@ def bearer_token(authorization: str) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def _unauthorized() -> web.Response:
-    answer = _status(401, "Unauthorized", "Unauthorized")
+def unauthorized() -> web.Response:
+    """Return the response to somebody who is nobody."""
+    answer = status_response(401, "Unauthorized", "Unauthorized")
     answer.headers[hdrs.WWW_AUTHENTICATE] = "Bearer"
     return answer
 
 
-def _status(code: int, reason: str, message: str) -> web.Response:
+def status_response(code: int, reason: str, message: str) -> web.Response:
+    """Return a response in the form of the API server's errors."""
     body = {
         "kind": "Status",
         "apiVersion": "v1",

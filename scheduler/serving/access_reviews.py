@@ -1,6 +1,7 @@
-"""Query the API server for the user of a token, and for that user's permissions.
+"""Query the API server for the user of a token, users' permissions, and authorities of clients.
 
-*Source*: k8s.io/api authentication/v1 and authorization/v1 (0.36).
+*Source*: k8s.io/api authentication/v1 and authorization/v1 (0.36); for the authorities
+k8s.io/apiserver pkg/server/options/authentication.go (0.36).
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ import msgspec
 from scheduler.client.codec import read_answer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scheduler.client.transport import Transport
+
+AUTHORITIES_PATH: Final = (
+    "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+)
 
 TIMEOUT_S: Final = 5.0
 """Of one review: a request to us has to be answered within twice that, after two of them."""
@@ -25,6 +32,16 @@ class User(msgspec.Struct, frozen=True):
     uid: str = ""
     groups: tuple[str, ...] = ()
     extra: dict[str, list[str]] = {}
+
+
+class ResourceRight(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A right to a resource of the API; empty fields stand for all of a kind."""
+
+    verb: str
+    resource: str
+    group: str = ""
+    namespace: str = ""
+    name: str = ""
 
 
 class Reviews:
@@ -68,6 +85,30 @@ class Reviews:
         ApiError
             The server does not say.
         """
+        return await self._allowed(user, {"nonResourceAttributes": {"path": path, "verb": verb}})
+
+    async def may(self, user: User, right: ResourceRight) -> bool:
+        """Return whether `user` has a right to a resource of the API.
+
+        Raises
+        ------
+        ApiError
+            The server does not say.
+        """
+        return await self._allowed(user, {"resourceAttributes": right})
+
+    async def authorities(self) -> Mapping[str, str]:
+        """Return what the cluster publishes about client certificates and the front proxy.
+
+        Raises
+        ------
+        ApiError
+            The server does not say.
+        """
+        answer = await self._transport.request("GET", AUTHORITIES_PATH, timeout_s=TIMEOUT_S)
+        return read_answer(_CONFIG_MAP, answer.body, "a ConfigMap").data
+
+    async def _allowed(self, user: User, attributes: dict[str, Any]) -> bool:
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
@@ -76,7 +117,7 @@ class Reviews:
                 "uid": user.uid,
                 "groups": user.groups,
                 "extra": user.extra,
-                "nonResourceAttributes": {"path": path, "verb": verb},
+                **attributes,
             },
         }
         answer = await self._post("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
@@ -105,5 +146,10 @@ class _AccessReview(msgspec.Struct, frozen=True):
     status: _AccessStatus = _AccessStatus()
 
 
+class _ConfigMap(msgspec.Struct, frozen=True):
+    data: dict[str, str] = {}
+
+
+_CONFIG_MAP: Final = msgspec.json.Decoder(_ConfigMap)
 _TOKEN_REVIEW: Final = msgspec.json.Decoder(_TokenReview)
 _ACCESS_REVIEW: Final = msgspec.json.Decoder(_AccessReview)

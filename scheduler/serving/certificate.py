@@ -57,8 +57,9 @@ class GivenCertificate:
     ) -> None:
         self._files = (cert_file, key_file)
         self._clock = clock
+        self._client_cas = ""
         try:
-            self._seen = self._state()
+            self._seen: tuple[tuple[int, int, int], ...] = self._state()
             self._context = _loaded(cert_file, key_file)
         except OSError as error:  # ssl.SSLError is one
             raise CertificateError(
@@ -77,19 +78,26 @@ class GivenCertificate:
             self._look_again()
         return self._context
 
+    def ask_clients(self, client_cas: str) -> None:
+        """Ask clients for certificates of these authorities, in PEM; they need not have one."""
+        if client_cas != self._client_cas:
+            self._client_cas, self._seen = client_cas, ()
+            self._look_again()
+
     def _look_again(self) -> None:
         cert_file, key_file = self._files
         try:
             state = self._state()
             if state == self._seen:
                 return
-            self._context = _loaded(cert_file, key_file)
+            self._context = _loaded(cert_file, key_file, self._client_cas)
         except OSError as error:
             # Half of a rotation, perhaps: the state is not noted, so the next look tries again.
             log.error("certificate cannot be read again", file=cert_file, error=_reason(error))
             return
+        if self._seen:
+            log.info("certificate has been renewed", file=cert_file)
         self._seen = state
-        log.info("certificate has been renewed", file=cert_file)
 
     def _state(self) -> tuple[tuple[int, int, int], ...]:
         found = [os.stat(name) for name in self._files]  # noqa: PTH116 - follows links, as wanted
@@ -106,19 +114,24 @@ class SelfMadeCertificate:
     """
 
     def __init__(self, addresses: Sequence[str] = ()) -> None:
-        pem = make_certificate([socket.gethostname(), "localhost", "127.0.0.1", "::1", *addresses])
-        # OpenSSL reads files only, and the root file system may be read-only.
-        descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
-        try:
-            with os.fdopen(descriptor, "wb", closefd=False) as file:
-                file.write(pem)
-            self._context = _loaded(f"/proc/self/fd/{descriptor}")
-        finally:
-            os.close(descriptor)
+        self._pem = make_certificate(
+            [socket.gethostname(), "localhost", "127.0.0.1", "::1", *addresses]
+        )
+        self._client_cas = ""
+        self._context = _from_memory(self._pem)
 
     def context(self) -> ssl.SSLContext:
-        """Return it; always the same."""
+        """Return it; another object after a change of the authorities of clients."""
         return self._context
+
+    def ask_clients(self, client_cas: str) -> None:
+        """Ask clients for certificates of these authorities, in PEM; they need not have one."""
+        if client_cas != self._client_cas:
+            self._client_cas = client_cas
+            try:
+                self._context = _from_memory(self._pem, client_cas)
+            except OSError as error:
+                log.error("authorities of clients cannot be used", error=_reason(error))
 
 
 Certificate: TypeAlias = GivenCertificate | SelfMadeCertificate
@@ -176,12 +189,31 @@ def make_certificate(addresses: Sequence[str]) -> bytes:
     ) + certificate.public_bytes(serialization.Encoding.PEM)
 
 
-def _loaded(cert_file: str, key_file: str | None = None) -> ssl.SSLContext:
+def _from_memory(pem: bytes, client_cas: str = "") -> ssl.SSLContext:
+    # OpenSSL reads files only, and the root file system may be read-only.
+    descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(descriptor, "wb", closefd=False) as file:
+            file.write(pem)
+        return _loaded(f"/proc/self/fd/{descriptor}", client_cas=client_cas)
+    finally:
+        os.close(descriptor)
+
+
+def _loaded(cert_file: str, key_file: str | None = None, client_cas: str = "") -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     # Without a passphrase given here OpenSSL would ask for it on the terminal, and wait.
     context.load_cert_chain(cert_file, key_file, password="")
+    if client_cas:
+        context.load_verify_locations(cadata=client_cas)
+        context.verify_mode = ssl.CERT_OPTIONAL
+        # As Go has it: whoever is listed is trusted, and need not have signed itself.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        # A resumed session has no verified chain, and who is asked for a certificate shows it.
+        context.num_tickets = 0
+        context.options |= ssl.OP_NO_TICKET
     return context
 
 

@@ -17,6 +17,7 @@ from plugins.taint_toleration import TaintToleration
 from scheduler.config.extension_points import POINTS, points_of
 from scheduler.cycle.failure_handler import Failure, FailureHandler
 from scheduler.cycle.host_selection import HostSelector
+from scheduler.cycle.reports import Reports
 from scheduler.cycle.scheduling_cycle import SchedulingCycle
 from scheduler.runtime.framework_runner import FrameworkRunner
 from scheduler.runtime.nominated_nodes import NominatedNodes
@@ -82,9 +83,7 @@ class Scene:
         self.failures = FailureHandler(
             self.queue,
             lambda namespace, name: self.live.get(name),  # type: ignore[arg-type, return-value]
-            self.notes,  # type: ignore[arg-type]
-            self.notes,  # type: ignore[arg-type]
-            self.parts.metrics,
+            Reports(self.notes, self.notes, self.parts.metrics),  # type: ignore[arg-type]
             self.parts.clock,
         )
         for name in ("n1", "n2"):

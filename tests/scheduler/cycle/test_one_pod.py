@@ -102,9 +102,7 @@ class Stage:
         failures = FailureHandler(
             parts.queue,
             lambda namespace, name: self.live,
-            self.recorder,
-            writer,
-            parts.metrics,
+            reports,
             parts.clock,
         )
         self.bindings = BindingCycles(

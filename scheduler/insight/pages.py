@@ -1,0 +1,180 @@
+"""Serve the answers under ``/insight/v1``, as JSON.
+
+    GET /insight/v1/decisions?after=K&limit=L&namespace=N    outcomes of attempts in their order
+    GET /insight/v1/pending?namespace=N                      pending pods by reason
+    GET /insight/v1/policies                                 profiles, policies, and shadows
+
+Only the leader answers; other replicas respond with 503 and the reason ``NotLeading``. Questions
+are limited for each user; beyond it the response is 429 with ``Retry-After``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from aiohttp import web
+
+from scheduler.insight.pending_reasons import last_message, pending_reasons
+from scheduler.insight.rate_limit import RateLimit
+from scheduler.insight.refusals import RefusedError, bad_question, not_leading, with_refusals
+from scheduler.insight.rights import require_pods, require_policies, sees_nodes
+from scheduler.serving.server import UserPage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from scheduler.decision.recent_decisions import Outcome, RecentDecisions
+    from scheduler.queueing import SchedulingQueue
+    from scheduler.serving.server import Visitor
+
+PREFIX: Final = "/insight/v1"
+
+MAX_LIMIT: Final = 1_000
+_LIMIT: Final = 100
+
+_READS_PER_S: Final = 10.0
+_READS: Final = 30
+"""Of one user: a page that polls a few views each second, in a few tabs."""
+
+_LIMIT_S: Final = 30.0
+"""For up to three reviews by the API server, and the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What answers are made of.
+
+    Attributes
+    ----------
+    recent
+        The outcomes of recent attempts.
+    queue
+        The pending pods.
+    leads
+        Whether this process schedules.
+    policies
+        Returns profiles, policies and shadows as plain data.
+    clock
+        Seconds of the queue's monotonic clock.
+    """
+
+    recent: RecentDecisions
+    queue: SchedulingQueue
+    leads: Callable[[], bool]
+    policies: Callable[[], Mapping[str, Any]]
+    clock: Callable[[], float]
+
+
+class InsightPages:
+    """The pages for users.
+
+    Notes
+    -----
+    *Concurrency*: loop-confined; what takes long is done on a thread.
+    """
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._reads = RateLimit(_READS_PER_S, _READS, sources.clock)
+        self._counting = asyncio.Lock()
+
+    def pages(self) -> list[UserPage]:
+        """Return all pages."""
+        handlers = {
+            "decisions": self._decisions,
+            "pending": self._pending,
+            "policies": self._policies,
+        }
+        return [
+            UserPage("GET", f"{PREFIX}/{name}", with_refusals(handler), _LIMIT_S)
+            for name, handler in handlers.items()
+        ]
+
+    async def _decisions(self, request: web.Request, visitor: Visitor) -> web.Response:
+        self._admit(visitor)
+        after = _number(request, "after", 0, None)
+        limit = _number(request, "limit", _LIMIT, MAX_LIMIT)
+        namespace = request.query.get("namespace", "")
+        await require_pods(visitor, namespace)
+        shows_nodes = await sees_nodes(visitor)
+        recent = self._sources.recent
+        recent.collect()
+        outcomes = recent.after(after, limit)
+        last = outcomes[-1].seq if outcomes else recent.last
+        return _json(
+            {
+                "last": last,
+                "decisions": [
+                    shown(outcome, shows_nodes=shows_nodes)
+                    for outcome in outcomes
+                    if not namespace or outcome.namespace == namespace
+                ],
+            }
+        )
+
+    async def _pending(self, request: web.Request, visitor: Visitor) -> web.Response:
+        self._admit(visitor)
+        namespace = request.query.get("namespace", "")
+        await require_pods(visitor, namespace)
+        sources = self._sources
+        sources.recent.collect()
+        # One at a time: more of them would only take the interpreter from each other.
+        async with self._counting:
+            waiting = sources.queue.waiting()
+            found = await asyncio.to_thread(
+                pending_reasons,
+                waiting,
+                sources.clock(),
+                lambda queued: last_message(sources.recent, queued),
+                namespace,
+            )
+        return _json(found)
+
+    async def _policies(self, _: web.Request, visitor: Visitor) -> web.Response:
+        self._admit(visitor)
+        await require_policies(visitor)
+        return _json(await asyncio.to_thread(self._sources.policies))
+
+    def _admit(self, visitor: Visitor) -> None:
+        """Return if this replica leads and the user has not asked too often.
+
+        Raises
+        ------
+        RefusedError
+            Otherwise.
+        """
+        if not self._sources.leads():
+            raise not_leading()
+        wait_s = self._reads.wait_s(visitor.user.username)
+        if wait_s:
+            raise RefusedError(429, "TooManyRequests", "too many questions of this user", wait_s)
+
+
+def shown(outcome: Outcome, *, shows_nodes: bool) -> dict[str, Any]:
+    """Return an outcome as plain data; without the names of nodes if they are not to be shown."""
+    data: dict[str, Any] = msgspec.to_builtins(outcome)
+    if not shows_nodes:
+        for key in ("node", "runner_up"):
+            if data[key]:
+                data[key] = HIDDEN
+    return data
+
+
+HIDDEN: Final = "(hidden)"
+"""Stands for the name of a node before a user who may not get nodes."""
+
+
+def _number(request: web.Request, name: str, default: int, limit: int | None) -> int:
+    text = request.query.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise bad_question(f"{name}: {text[:40]!r} is not a number")
+    return int(text) if limit is None else min(int(text), limit)
+
+
+def _json(data: Any) -> web.Response:
+    return web.Response(body=msgspec.json.encode(data), content_type="application/json")

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from scheduler.decision.recent_decisions import RecentDecisions
+from scheduler.insight.pages import HIDDEN, MAX_LIMIT, InsightPages, Sources
+from tests.builders import pod
+from tests.fakes.clock import FakeClock
+from tests.scheduler.insight.asked import visit
+from tests.scheduler.parts import Parts
+
+
+class Leader:
+    """A leader with a placed pod in each of two namespaces, and one that waits."""
+
+    def __init__(self, *, leads: bool = True) -> None:
+        self.parts = Parts()
+        self.recent = RecentDecisions(lambda: 1.0)
+        for namespace in ("a", "b"):
+            self.recent.add(f"{namespace}/runs", f"uid-{namespace}", "berth", node="node-1")
+        self.parts.queue.add(pod("waits", namespace="a").scheduler("berth").gate("later").info())
+        self.clock = FakeClock()
+        self.sources = Sources(
+            self.recent, self.parts.queue, lambda: leads, lambda: {"profiles": []}, self.clock
+        )
+
+    def pages(self):
+        return InsightPages(self.sources).pages()
+
+
+def get(path: str, token: str | None = "admin", leader: Leader | None = None):
+    status, body, _ = visit((leader or Leader()).pages(), lambda fetch: fetch(path, token))
+    return status, body
+
+
+@pytest.mark.parametrize(
+    ("path", "statuses"),
+    [
+        pytest.param("decisions", {"admin": 200, "tenant": 403, "viewer": 403}, id="all decisions"),
+        pytest.param("decisions?namespace=a", {"admin": 200, "tenant": 200}, id="own decisions"),
+        pytest.param(
+            "decisions?namespace=b", {"admin": 200, "tenant": 403}, id="others' decisions"
+        ),
+        pytest.param("pending", {"admin": 200, "tenant": 403}, id="all that wait"),
+        pytest.param("pending?namespace=a", {"admin": 200, "tenant": 200}, id="own that wait"),
+        pytest.param("pending?namespace=b", {"admin": 200, "tenant": 403}, id="others that wait"),
+        pytest.param("policies", {"admin": 200, "tenant": 403, "viewer": 403}, id="policies"),
+    ],
+)
+def test_who_may_ask_what(path, statuses):
+    async def scene(fetch):
+        users = (*statuses, "nobody", "doubtful", "unknown", None)
+        return {user: (await fetch(path, user))[0] for user in users}
+
+    expected = {**statuses, "nobody": 403, "doubtful": 500, "unknown": 401, None: 401}
+    assert visit(Leader().pages(), scene) == expected
+
+
+@pytest.mark.parametrize(
+    ("token", "node"),
+    [
+        pytest.param("viewer", "node-1", id="who may get nodes"),
+        pytest.param("tenant", HIDDEN, id="who may not"),
+    ],
+)
+def test_names_of_nodes_are_for_those_who_may_get_nodes(token, node):
+    _, body = get("decisions?namespace=a", token)
+    assert [each["node"] for each in body["decisions"]] == [node]
+
+
+def test_a_namespace_has_its_own_decisions_only():
+    _, body = get("decisions?namespace=a")
+    assert [each["pod"] for each in body["decisions"]] == ["a/runs"]
+
+
+def test_decisions_are_read_on_from_the_last_number():
+    _, body = get("decisions?after=1")
+    assert (body["last"], [each["seq"] for each in body["decisions"]]) == (2, [2])
+
+
+def test_pending_pods_are_counted_by_reason():
+    _, body = get("pending")
+    (reason,) = body["reasons"]
+    assert (body["pods"], reason["plugins"], reason["sample"]) == (
+        1,
+        ["SchedulingGates"],
+        ["a/waits"],
+    )
+
+
+def test_a_standby_sends_to_the_leader():
+    status, body = get("pending", leader=Leader(leads=False))
+    assert (status, body["reason"]) == (503, "NotLeading")
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        pytest.param("after=-1", "after: '-1'", id="less than nothing"),
+        pytest.param("after=x", "after: 'x'", id="no number"),
+        pytest.param("limit=" + "9" * 400, "limit: ", id="a number without end"),
+        pytest.param("limit=%C2%B2", "limit: ", id="a digit of another kind"),
+    ],
+)
+def test_a_mistake_in_a_question_is_named(query, named):
+    status, body = get(f"decisions?{query}")
+    assert status == 400
+    assert named in body["message"]
+    assert len(body["message"]) < 100
+
+
+def test_a_limit_is_limited():
+    leader = Leader()
+    for number in range(2 * MAX_LIMIT):
+        leader.recent.add(f"a/{number}", "", "berth", node="n")
+    _, body = get("decisions?limit=99999", leader=leader)
+    assert len(body["decisions"]) == MAX_LIMIT
+
+
+def test_too_many_questions_of_one_user_leave_the_others_alone():
+    async def scene(fetch):
+        many = await asyncio.gather(*(fetch("pending", "admin") for _ in range(60)))
+        other = await fetch("pending?namespace=a", "tenant")
+        return many, other
+
+    many, other = visit(Leader().pages(), scene)
+    refused = [headers["Retry-After"] for status, _, headers in many if status == 429]
+    assert refused == ["1"] * 30
+    assert other[0] == 200
