@@ -220,8 +220,9 @@ class _Play:
     def _become_whole(self, gangs: Sequence[Gang]) -> None:
         try:
             self._wait(lambda: all(map(self._crowd.is_whole, gangs)), "all gangs are whole")
-        except TimeoutError as error:  # what is left then breaks a promise
-            self._act(str(error))
+        except TimeoutError:  # what is left at rest may break a promise
+            names = [gang.name for gang in gangs if not self._crowd.is_whole(gang)]
+            self._act(f"not whole after {_DEADLINE_S:.0f} s: {', '.join(names)}")
 
     def _rest(self) -> bool:
         """Return whether nothing changes any more before the time is up."""
@@ -241,12 +242,15 @@ class _Play:
 
     def _start(self, count: int) -> None:
         for _ in range(count):
-            number = len(self._replicas) + 1
-            kubeconfig = self._proxy.kubeconfig(own_kubeconfig(self._plane, number))
-            times = self._size.times
-            self._replicas.append(Replica(self._plane, number, kubeconfig=kubeconfig, times=times))
+            self._add_replica()
         self._wait(lambda: all(x.has_said(STANDS_BY) for x in self._running()), "all stand by")
         self._wait(lambda: any(x.has_said(LEADS) for x in self._running()), "one of them leads")
+
+    def _add_replica(self) -> None:
+        number = len(self._replicas) + 1
+        kubeconfig = self._proxy.kubeconfig(own_kubeconfig(self._plane, number))
+        times = self._size.times
+        self._replicas.append(Replica(self._plane, number, kubeconfig=kubeconfig, times=times))
 
     def _running(self) -> list[Replica]:
         return [each for each in self._replicas if each.exit_status is None]
@@ -257,6 +261,7 @@ class _Play:
     # --- what is seen -------------------------------------------------------------------------
 
     def _life(self, preemptors: Sequence[Gang], *, is_at_rest: bool) -> Life:
+        self._wait(lambda: any(x.has_said(LEADS) for x in self._running()), "one of them leads")
         leader = self._leader()
         cache, metrics = _debug_cache(leader.address), scrape(leader.address)
         leader.signal(signal.SIGTERM)
@@ -290,8 +295,9 @@ class _Play:
     def _wait(self, holds: Callable[[], object], what: str) -> None:
         def holds_and_runs() -> object:
             self.pods.check()
-            if not self._running():
-                raise AssertionError(f"no replica is left:\n{self._replicas[-1].log_tail()}")
+            while len(self._running()) < min(len(self._replicas), 2):
+                # One that loses its lease ends, and a kubelet would start it again.
+                self._add_replica()
             return holds()
 
         wait_until(holds_and_runs, what, timeout_s=_DEADLINE_S)
