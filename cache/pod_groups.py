@@ -76,6 +76,11 @@ class Member(NamedTuple):
         """Whether it runs no more."""
         return self.state in (MemberState.SUCCEEDED, MemberState.FAILED)
 
+    @property
+    def stays(self) -> bool:
+        """Whether it has a node, and is not being deleted."""
+        return self.state is MemberState.ASSIGNED and not self.is_terminating
+
 
 class GroupCounts(NamedTuple):
     """The members of a group by state."""
@@ -215,7 +220,10 @@ class _Group:
     states: Counter[MemberState] = field(default_factory=Counter)
     running: int = 0
     leaving: int = 0
-    is_evicted: bool = False
+    evictions: int = 0
+    """How many are under way; each concerns all members."""
+    evicted: set[str] = field(default_factory=set)
+    """By UID: members whose deletion was accepted, and that the API does not show to leave yet."""
     scheduler_names: Counter[tuple[str, bool]] = field(default_factory=Counter)
     """With whether the members that name it have ended."""
     owners: str = ""
@@ -230,11 +238,23 @@ class _Group:
         self._count(member, 1)
         if not _is_waiting(member):
             self.assumed.discard(member.uid)
+        if not member.stays:
+            self.evicted.discard(member.uid)
         return True
 
     def drop(self, uid: str) -> None:
         self._count(self.members.pop(uid, None), -1)
         self.assumed.discard(uid)
+        self.evicted.discard(uid)
+
+    def end_eviction(self, leaving: Iterable[str]) -> None:
+        self.evictions = max(self.evictions - 1, 0)
+        members = self.members
+        self.evicted.update(uid for uid in leaving if uid in members and members[uid].stays)
+
+    @property
+    def is_evicted(self) -> bool:
+        return self.evictions > 0 or bool(self.evicted)
 
     def _count(self, member: Member | None, step: int) -> None:
         if member is None:
@@ -414,16 +434,32 @@ class PodGroups:
                 )
                 self._note_locked(key, group)
 
-    def evict(self, key: GroupKey, *, is_evicted: bool = True) -> None:
-        """Take note that all members of a group are being evicted, or that this has ended.
+    def begin_eviction(self, key: GroupKey) -> None:
+        """Take note that all members of a group are being evicted.
 
         No member is placed meanwhile because others have nodes: they are about to lose them.
         """
         with self._lock:
             group = self._groups.get(key)
-            if group is None or group.is_evicted == is_evicted:
+            if group is None:
                 return
-            group.is_evicted = is_evicted
+            group.evictions += 1
+        self._tell([key])
+
+    def end_eviction(self, key: GroupKey, leaving: Iterable[str]) -> None:
+        """Take note that the eviction of a group has ended.
+
+        Parameters
+        ----------
+        leaving
+            The UIDs of the members that leave. Until the API shows that of all of them, the group
+            is evicted still: replacements would be placed beside members that are gone.
+        """
+        with self._lock:
+            group = self._groups.get(key)
+            if group is None:
+                return
+            group.end_eviction(leaving)
         self._tell([key])
 
     def forget(self, key: GroupKey, uid: str) -> None:

@@ -191,7 +191,7 @@ class PartialGangs:
         log.warning("evicting the rest of a partial gang", group=str(key), reason=message)
         self._reports.evicting(key, message)
         gang.is_evicting = True
-        self._groups.evict(key)
+        self._groups.begin_eviction(key)
         task = asyncio.get_running_loop().create_task(self._evict(key, gang, victims, message))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -205,7 +205,8 @@ class PartialGangs:
                 self._reports.spared(key, "no member was evicted")
         finally:
             gang.is_evicting = False
-            self._groups.evict(key, is_evicted=False)
+            leaving = [each for each in map(PodInfo, victims) if self._evictor.is_leaving(each)]
+            self._groups.end_eviction(key, [each.uid for each in leaving])
 
     async def _evict_member(self, key: GroupKey, pod: Pod, message: str) -> bool:
         """Evict a member unless its gang is whole meanwhile; return whether that was done."""

@@ -247,7 +247,7 @@ class PreemptionExecutor:
             self._metrics.pod_groups.gang_victims(gang_members)
             self._running[preemption.preemptor] = preemption
             for gang in preemption.gangs:
-                self._groups.evict(gang)
+                self._groups.begin_eviction(gang)
             self._inbox.put(preemption)
         log.info(
             "preempting",
@@ -322,8 +322,9 @@ class PreemptionExecutor:
             self._take_back(preemption)
             if self._running.get(preemption.preemptor) is preemption:
                 del self._running[preemption.preemptor]
+            leaving = [each.uid for each in preemption.victims if self._evictor.is_leaving(each)]
             for gang in preemption.gangs:
-                self._groups.evict(gang, is_evicted=False)
+                self._groups.end_eviction(gang, leaving)
         result = "success" if failure is None else "error"
         self._metrics.preempted(result, self._clock() - started_s)
         if failure is not None:

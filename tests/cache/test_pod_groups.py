@@ -279,6 +279,50 @@ def test_an_assumption_is_taken_back_once() -> None:
     assert not groups.standing(X_KEY).has_begun
 
 
+# --- what is evicted ----------------------------------------------------------------------------
+
+
+LEAVING = msgspec.structs.replace(
+    member(0, node="n1"),
+    metadata=msgspec.structs.replace(member(0).metadata, deletion_timestamp="2025-01-01T00:00:00Z"),
+)
+
+
+@pytest.mark.parametrize("then", [LEAVING, None], ids=["is leaving", "is gone"])
+def test_a_group_is_evicted_until_the_api_shows_that_its_members_leave(then: Pod | None) -> None:
+    groups = known_groups(x_group(2), was := member(0, node="n1"), member(1))
+    groups.begin_eviction(X_KEY)
+    groups.end_eviction(X_KEY, ["gang-0"])
+    seen = [groups.standing(X_KEY)]
+    groups.pod_changed(was, then)
+    seen.append(groups.standing(X_KEY))
+    assert [each.is_evicted for each in seen] == [True, False]
+    assert not any(each.has_begun for each in seen)
+
+
+@pytest.mark.parametrize(
+    "leaving",
+    [
+        pytest.param([], id="nobody"),
+        pytest.param(["gang-1"], id="one without a node"),
+        pytest.param(["gang-9"], id="one that is gone"),
+    ],
+)
+def test_a_group_whose_members_stay_is_not_evicted_any_more(leaving: list[str]) -> None:
+    groups = known_groups(x_group(2), member(0, node="n1"), member(1))
+    groups.begin_eviction(X_KEY)
+    groups.end_eviction(X_KEY, leaving)
+    assert groups.standing(X_KEY).has_begun
+
+
+def test_of_two_evictions_of_a_group_both_have_to_end() -> None:
+    groups = known_groups(x_group(2), member(0, node="n1"))
+    groups.begin_eviction(X_KEY)
+    groups.begin_eviction(X_KEY)
+    groups.end_eviction(X_KEY, [])
+    assert groups.standing(X_KEY).is_evicted
+
+
 # --- any history --------------------------------------------------------------------------------
 
 NAMES = ("a", "b", "")

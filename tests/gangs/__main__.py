@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     waiting.add_argument("--rate", type=int, default=size.rate, help="single pods a second")
     faults = kinds.add_parser("faults", help="gangs while binds fail, leaders and nodes die")
     life = faulty_life.Size()
-    faults.add_argument("--nodes", type=int, default=life.nodes)
+    faults.add_argument("--room", type=float, default=life.room, help="CPU of the nodes by demand")
     faults.add_argument("--gangs", type=int, default=life.gangs)
     faults.add_argument("--singles", type=int, default=life.singles)
     faults.add_argument("--preemptors", type=int, default=life.preemptors)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import random
 from collections import defaultdict
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.controlplane.api import ApiError
 from tests.controlplane.objects import make_node, make_pod
 from tests.devices.histories import PODS_PATH
-from tests.gangs.gangs import NODE_MILLI, Gang, gang_of, group_of, member_of
+from tests.gangs.gangs import NODE_MILLI, Gang, gang_of, group_of, member_of, nodes_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tests.controlplane.blocking_api import BlockingApi
     from tests.devices.histories import History, PodVersion
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 HIGH: Final = "high"
 SINGLE: Final = "single"
 _BERTH: Final = "berth"
+_SINGLE_MILLI: Final = 1_000
 _SIZES: Final = (1_000, 2_000, 4_000)
 _WAVES: Final = 3
 
@@ -44,16 +47,20 @@ class Crowd:
         self._rng = random.Random(seed)
         self._node_numbers = itertools.count()
         self._suffixes = itertools.count()
+        self._living: set[str] = set()
         self._specs: dict[str, dict[str, Any]] = {}
         self.gangs: list[Gang] = []
         api.create_many([_priority_class(HIGH, 100)])
 
     def create_nodes(self, count: int) -> None:
         """Create nodes."""
-        numbers = itertools.islice(self._node_numbers, count)
-        self._api.create_many(
-            make_node(f"node-{n:04}", cpu=f"{NODE_MILLI}m", memory="1Ti") for n in numbers
-        )
+        names = [f"node-{next(self._node_numbers):04}" for _ in range(count)]
+        self._living.update(names)
+        self._api.create_many(make_node(x, cpu=f"{NODE_MILLI}m", memory="1Ti") for x in names)
+
+    def create_nodes_for(self, gangs: Iterable[Gang], singles: int, room: float) -> None:
+        """Create nodes with ``room`` times the CPU of gangs and single pods."""
+        self.create_nodes(nodes_for([*gangs, Gang(SINGLE, singles, _SINGLE_MILLI)], room))
 
     def make_gangs(self, count: int, *, preemptors: int) -> list[list[Gang]]:
         """Return three waves of gangs, and gangs for a wave that needs room of the others."""
@@ -87,10 +94,11 @@ class Crowd:
     def kill_node(self, name: str) -> int:
         """Delete a node and its pods, and create new pods for them; return how many."""
         self._api.delete(f"/api/v1/nodes/{name}")
-        lost = [pod.name for pod in list(self._pods.latest.values()) if pod.node == name]
+        self._living.remove(name)
+        there = [pod.name for pod in list(self._pods.latest.values()) if pod.node == name]
+        lost = [pod for pod in there if self._delete_pod(pod)]
         gangs = {gang.name: gang for gang in self.gangs}
         for pod in lost:
-            self._api.delete(f"{PODS_PATH}/{pod}")
             gang = gangs.get(gang_of(pod))
             self._api.create_many([self._single() if gang is None else self._member(gang)])
         return len(lost)
@@ -105,13 +113,13 @@ class Crowd:
         return len(self.bound()[gang.name]) >= gang.members
 
     def nodes_with_a_part(self) -> list[str]:
-        """Return the nodes with members of a gang that has members elsewhere, too."""
+        """Return the living nodes with members of a gang that has members elsewhere, too."""
         found: set[str] = set()
         for gang in self.gangs:
             nodes = set(self.bound()[gang.name])
             if len(nodes) > 1:
                 found |= nodes
-        return sorted(found)
+        return sorted(found & self._living)
 
     def bound(self) -> defaultdict[str, list[str]]:
         """Return the nodes of the members of each gang that have one."""
@@ -120,6 +128,16 @@ class Crowd:
             if pod.node:
                 found[gang_of(pod.name)].append(pod.node)
         return found
+
+    def _delete_pod(self, name: str) -> bool:
+        """Delete a pod; return whether it was still there, as an evicted one is not."""
+        try:
+            self._api.delete(f"{PODS_PATH}/{name}")
+        except ApiError as error:
+            if error.code != HTTPStatus.NOT_FOUND:
+                raise
+            return False
+        return True
 
     def _member(self, gang: Gang) -> dict[str, Any]:
         return member_of(
@@ -133,7 +151,9 @@ class Crowd:
 
     def _single(self) -> dict[str, Any]:
         name = f"{SINGLE}-{next(self._suffixes):05}"
-        return make_pod(name, scheduler_name=_BERTH, cpu="1", terminationGracePeriodSeconds=0)
+        return make_pod(
+            name, scheduler_name=_BERTH, cpu=f"{_SINGLE_MILLI}m", terminationGracePeriodSeconds=0
+        )
 
     def _is_by_label(self, gang: Gang) -> bool:
         return int(gang.name[-3:]) % 2 == 1

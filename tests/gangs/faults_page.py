@@ -26,8 +26,8 @@ def page(life: Life, promises: Sequence[Promise]) -> RenderableType:
     return Group(
         Text.assemble(
             (f"\n{len(life.gangs)} gangs", "bold"),
-            f" and {size.singles} single pods on {size.nodes} nodes; {len(life.preemptors)} of the "
-            f"gangs have a high priority (seed {size.seed}).",
+            f" and {size.singles} single pods on nodes with {size.room:.2f} times their CPU; "
+            f"{len(life.preemptors)} of the gangs have a high priority (seed {size.seed}).",
         ),
         section("What happened", _acts(life)),
         section("How binds failed between Berth and the API server", _faults(life)),

@@ -10,6 +10,7 @@ nothing changes any more, the API server says what is left of each gang.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import signal
 import tempfile
@@ -62,6 +63,9 @@ class Size:
 
     Attributes
     ----------
+    room
+        The CPU of the nodes as a multiple of what gangs and single pods ask for, without the gangs
+        of a high priority, which shall need room of others.
     gangs
         Without priority; half of them of each API.
     preemptors
@@ -76,7 +80,7 @@ class Size:
         When no pod has changed for so long, all are at rest, if Berth says so as well.
     """
 
-    nodes: int = 30
+    room: float = 1.15
     gangs: int = 40
     singles: int = 60
     preemptors: int = 4
@@ -163,9 +167,9 @@ class _Play:
 
     def run(self) -> Life:
         crowd, size = self._crowd, self._size
-        crowd.create_nodes(size.nodes)
-        self._start(2)
         waves = crowd.make_gangs(size.gangs, preemptors=size.preemptors)
+        crowd.create_nodes_for(itertools.chain(*waves[:-1]), size.singles, size.room)
+        self._start(2)
         self._kill_leader_in_mid_gang(waves[0])
         self._take_api_server_away_in_mid_gang(waves[1])
         self._kill_node_in_mid_gang(waves[2])

@@ -95,12 +95,13 @@ class Scene:
             self._live_pod,
             lambda uid, plugin: uid in self.held,
         )
+        self.pods = KnownPods(SchedulerCache(), self.queue, WaitingPods())
         self.executor = PreemptionExecutor(
             loop,
             self.clock,
             evictor,
             self._live_pod,
-            KnownPods(SchedulerCache(), self.queue, WaitingPods()),
+            self.pods,
             PreemptionReports(Reports(self.recorder, self.writer, self.metrics), self.gangs),
         )
         self.queued = self._pop(PREEMPTOR)
@@ -436,6 +437,23 @@ class TestGangs:
         told = [("evicting", "default/g", 0), ("told", "default/g", 0)]
         assert made.gangs.lines == told + [("spared", "default/g", 0)] * is_refused
         assert made.counter("berth_gang_victims_total") == 2
+
+    def test_a_gang_is_evicted_until_the_watch_shows_that_its_members_leave(self):
+        async def scene() -> list[bool]:
+            listed = self.members(2)
+            made = Scene(FakeEvictionApi(), *listed)
+            for each in listed:
+                made.pods.groups.pod_changed(None, each.pod)
+            found = Victims(tuple(listed), 0, frozenset({self.KEY}), 2)
+            made.executor.start(made.queued.info, "n1", found, "DefaultPreemption")
+            await made.executor.drain(30)
+            seen = [made.pods.groups.standing(self.KEY).is_evicted]
+            for each in listed:
+                made.pods.groups.pod_changed(each.pod, None)
+                seen.append(made.pods.groups.standing(self.KEY).is_evicted)
+            return seen
+
+        assert asyncio.run(scene()) == [True, True, False]
 
     def group(self, *listed: PodInfo) -> GroupVictims:
         members = ((PREEMPTOR.info(), "n1"), (pod("second").uid("u-2nd").info(), "n2"))
