@@ -92,14 +92,22 @@ class Crowd:
         self._api.create_many(self._single() for _ in range(count))
 
     def kill_node(self, name: str) -> int:
-        """Delete a node and its pods, and create new pods for them; return how many."""
+        """Delete a node, and do as :meth:`collect`."""
         self._api.delete(f"/api/v1/nodes/{name}")
         self._living.remove(name)
-        there = [pod.name for pod in list(self._pods.latest.values()) if pod.node == name]
-        lost = [pod for pod in there if self._delete_pod(pod)]
+        return self.collect()
+
+    def collect(self) -> int:
+        """Delete the pods of dead nodes and create new ones for them; return how many.
+
+        A binding that was on its way when its node died takes effect: so there are always more.
+        """
+        there = [pod for pod in list(self._pods.latest.values()) if pod.node]
+        dead = [pod.name for pod in there if pod.node not in self._living]
+        lost = [name for name in dead if self._delete_pod(name)]
         gangs = {gang.name: gang for gang in self.gangs}
-        for pod in lost:
-            gang = gangs.get(gang_of(pod))
+        for name in lost:
+            gang = gangs.get(gang_of(name))
             self._api.create_many([self._single() if gang is None else self._member(gang)])
         return len(lost)
 

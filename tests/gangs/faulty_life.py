@@ -235,6 +235,7 @@ class _Play:
         while time.monotonic() < deadline_s:
             time.sleep(_POLL_S)
             self.pods.check()
+            self._crowd.collect()
             if len(self.pods.versions) != count:
                 count, since_s = len(self.pods.versions), time.monotonic()
             elif time.monotonic() - since_s > self._size.quiet_s:
@@ -299,6 +300,7 @@ class _Play:
     def _wait(self, holds: Callable[[], object], what: str) -> None:
         def holds_and_runs() -> object:
             self.pods.check()
+            self._crowd.collect()
             while len(self._running()) < min(len(self._replicas), 2):
                 # One that loses its lease ends, and a kubelet would start it again.
                 self._add_replica()
