@@ -1,8 +1,8 @@
 """Report what became of groups: in their status, by an Event on the group, and in their members.
 
 A group has one reason. It is reported when it changes, never once for each attempt or each member:
-the status and the Event at once, the text in the members' conditions at most once a minute as long
-as the reason is of the same kind. Members that join later get the text that the others have.
+the status and the Event at once, the text in the members' conditions at most once a minute, and
+with a second for each member, as long as the reason is of the same kind. Members that join later get the text that the others have.
 
 # Differs: kube-scheduler writes an Event about each member for each attempt, and none about the
 group, whose condition says neither which member nor what is missing.
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 MEMBERS_EVERY_S: Final = 60.0
 """The least time between two texts in the members' conditions, where only the numbers differ."""
+
+MEMBER_EVERY_S: Final = 1.0
+"""The same for each member: the texts of a large group are no more than a write a second."""
 
 SHORT_LIMIT: Final = 512
 """Characters of a group's reason in the condition of each member."""
@@ -235,7 +238,8 @@ class GroupReports:
             told = self._told.get(key)
             if told is None:
                 return
-            is_due = now_s - told.members_at_s >= MEMBERS_EVERY_S
+            pause_s = max(MEMBERS_EVERY_S, MEMBER_EVERY_S * len(members))
+            is_due = now_s - told.members_at_s >= pause_s
             if text != told.member_text and (is_due or text[0] != told.member_text[0]):
                 told.member_text, told.members_at_s = text, now_s
                 told.members = set()

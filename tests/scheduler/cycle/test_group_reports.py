@@ -8,7 +8,7 @@ import pytest
 from cache.objects import PodCondition
 from cache.pod_info import PodInfo
 from scheduler.api_writes.member_conditions import MAX_QUEUED
-from scheduler.cycle.group_reports import MEMBERS_EVERY_S, SHORT_LIMIT, short_text
+from scheduler.cycle.group_reports import SHORT_LIMIT, short_text
 from tests.pod_group_builders import KEY, KINDS, X_KEY
 from tests.scheduler.cycle.group_scene import GroupScene, play
 
@@ -57,19 +57,24 @@ async def test_a_new_reason_is_told_at_once():
     assert scene.member_texts[-1][1] == "SchedulerError"
 
 
-@play
-async def test_members_hear_of_other_numbers_once_a_minute():
-    async with GroupScene() as scene:
-        scene.put()
-        members = scene.join(0, 1)
-        began_s = scene.clock()
-        for number in range(30):
-            scene.reports.refused(KEY, members, "Unschedulable", f"{number} fit")
-            await scene.settled()
-            scene.clock.advance(10)
-        minutes = 1 + (scene.clock() - began_s) / MEMBERS_EVERY_S
-    assert len(scene.told) == 30
-    assert 8 <= len(scene.member_texts) <= 2 * minutes
+@pytest.mark.parametrize(
+    ("members", "texts"),
+    [pytest.param(2, 5, id="once a minute"), pytest.param(120, 3, id="a write a second")],
+)
+def test_members_hear_of_other_numbers_now_and_then(members, texts):
+    async def scene():
+        async with GroupScene() as made:
+            made.put()
+            listed = made.join(*range(members))
+            for number in range(30):
+                made.reports.refused(KEY, listed, "Unschedulable", f"{number} fit")
+                await made.settled()
+                made.clock.advance(10)
+        return made
+
+    made = asyncio.run(scene())
+    assert len(made.told) == 30
+    assert len(made.member_texts) == members * texts
 
 
 @play
