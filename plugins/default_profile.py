@@ -52,7 +52,3 @@ KUBE_SCHEDULER_PROFILE: Final = (
     ProfileEntry(names.NODE_DECLARED_FEATURES),
 )
 """kube-scheduler's default plugins. The order decides which filter first rejects a node."""
-
-GUARDS: Final = (ProfileEntry(names.UNSUPPORTED_REQUESTS),)
-"""Plugins of our own that belong to every profile, whatever its configuration disables. They
-come last, so that what kube-scheduler would say of a pod is said first."""

@@ -36,6 +36,3 @@ IN_TREE: Final[frozenset[str]] = frozenset(
 )
 """The names above: every plugin that kube-scheduler 1.36 registers, whether it exists here or not.
 A configuration file may name any of them."""
-
-UNSUPPORTED_REQUESTS: Final = "UnsupportedRequests"
-"""The one plugin of Berth's own that other modules name; the others define their own."""

@@ -26,7 +26,6 @@ from plugins.pod_topology_spread import PodTopologySpread
 from plugins.priority_sort import PrioritySort
 from plugins.scheduling_gates import SchedulingGates
 from plugins.taint_toleration import TaintToleration
-from plugins.unsupported_requests import UnsupportedRequests
 from plugins.volume_binding import VolumeBinding
 from plugins.volume_restrictions import VolumeRestrictions
 from plugins.volume_zone import VolumeZone
@@ -55,7 +54,6 @@ _CLASSES: Final[tuple[type[Plugin], ...]] = (
     PrioritySort,
     SchedulingGates,
     TaintToleration,
-    UnsupportedRequests,
     VolumeBinding,
     VolumeRestrictions,
     VolumeZone,

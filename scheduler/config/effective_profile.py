@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from plugins import names
-from plugins.default_profile import GUARDS, KUBE_SCHEDULER_PROFILE
+from plugins.default_profile import KUBE_SCHEDULER_PROFILE
 from plugins.framework.interfaces import QueueSortPlugin
 from plugins.node_resources_fit.args import NodeResourcesFitArgs
 from plugins.registry import PLUGINS
@@ -145,7 +145,6 @@ def _order(profile: Profile, plugins: Mapping[str, type[Plugin]]) -> PluginOrder
         POINTS,
         serves,
         DEFAULT_MULTI_POINT,
-        [guard.name for guard in GUARDS],
     )
 
 

@@ -65,7 +65,6 @@ def order_plugins(
     points: Iterable[str],
     points_of: PointsOf,
     default_multi_point: PluginSet,
-    guards: Iterable[str] = (),
 ) -> PluginOrder:
     """Work out one profile.
 
@@ -80,20 +79,15 @@ def order_plugins(
         Tells which points a plugin serves; none for one that does not exist here.
     default_multi_point
         What is enabled if the file says nothing.
-    guards
-        Plugins that run last at every point that they serve, whatever is disabled.
     """
     nothing = PluginSet()
     multi_point = merge_plugin_set(default_multi_point, sets.get(MULTI_POINT, nothing))
     serves = {entry.name: points_of(entry.name) for entry in multi_point.enabled}
-    serves |= {guard: points_of(guard) for guard in guards}
     order: dict[str, tuple[str, ...]] = {}
     for point in points:
         own = sets.get(point, nothing)
         spread = [entry.name for entry in multi_point.enabled if point in serves[entry.name]]
-        names = _at_point(own, spread, points_of, point)
-        last = [name for name in guards if point in serves[name] and name not in names]
-        order[point] = (*names, *last)
+        order[point] = _at_point(own, spread, points_of, point)
     return PluginOrder(
         MappingProxyType(order),
         MappingProxyType(_weights(order.get(SCORE, ()), sets.get(SCORE, nothing), multi_point)),

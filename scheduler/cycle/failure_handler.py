@@ -12,7 +12,6 @@ import structlog
 
 from cache.pod_info import PodInfo
 from cache.resources import MalformedObjectError
-from plugins import names
 from plugins.framework.status import Code
 from scheduler.decision.profile_origin import DEFAULT_ORIGIN, PolicyOrigin
 from scheduler.queueing import QueueState
@@ -55,13 +54,9 @@ class Failure:
         """The reason of the condition ``PodScheduled``.
 
         ``Unschedulable`` has autoscalers buy nodes. So it is only said of a pod that other nodes
-        may help: not after a failure of our own, nor where there is no verdict yet, nor where the
-        pod asks for what is not supported here.
+        may help: not after a failure of our own, nor where there is no verdict yet.
         """
-        status = self.status
-        if status.is_rejection and status.plugin != names.UNSUPPORTED_REQUESTS:
-            return REASON_UNSCHEDULABLE
-        return REASON_SCHEDULER_ERROR
+        return REASON_UNSCHEDULABLE if self.status.is_rejection else REASON_SCHEDULER_ERROR
 
     @classmethod
     def of_decision(cls, decision: Decision) -> Failure:

@@ -2,7 +2,8 @@
 
 A group has one reason. It is reported when it changes, never once for each attempt or each member:
 the status and the Event at once, the text in the members' conditions at most once a minute, and
-with a second for each member, as long as the reason is of the same kind. Members that join later get the text that the others have.
+with a second for each member, as long as the reason is of the same kind. Members that join later
+get the text that the others have.
 
 # Differs: kube-scheduler writes an Event about each member for each attempt, and none about the
 group, whose condition says neither which member nor what is missing.

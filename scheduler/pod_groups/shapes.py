@@ -16,7 +16,7 @@ from plugins.framework.interfaces import (
     PreScorePlugin,
     ScorePlugin,
 )
-from plugins.names import IN_TREE, UNSUPPORTED_REQUESTS
+from plugins.names import IN_TREE
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -151,6 +151,5 @@ def _is_read(volume: Volume) -> bool:
 
 
 def _plugins_of_users(framework: FrameworkRunner) -> tuple[Plugin, ...]:
-    ours = IN_TREE | {UNSUPPORTED_REQUESTS}
     judges = (PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin)
-    return tuple(p for p in framework.plugins if isinstance(p, judges) and p.name not in ours)
+    return tuple(p for p in framework.plugins if isinstance(p, judges) and p.name not in IN_TREE)

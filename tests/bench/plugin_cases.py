@@ -225,4 +225,3 @@ def cases() -> Iterator[Case]:
     yield Case("VolumeBinding, waiting", names.VOLUME_BINDING, plain.claim("waiting"))
     yield Case("VolumeZone", names.VOLUME_ZONE, plain.claim("in-zone"))
     yield Case("DynamicResources", names.DYNAMIC_RESOURCES, plain.resource_claim("r", "gpu"))
-    yield Case("UnsupportedRequests", names.UNSUPPORTED_REQUESTS, plain)

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 SILENT = frozenset({"DynamicResources"})
 """Its scores of 0 may be missing: berth does not ask it about pods without claims."""
 
-GUARD = "UnsupportedRequests"
-"""A plugin of berth alone, which has nothing to say of the pods here."""
-
 
 def normalised(answer: Json) -> Json:
     """Return an answer without what may differ: the order of reasons, random ids of shares."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from tests.controlplane.binaries import find_or_build
 from tests.parity.campaign import Campaign, Report
 from tests.parity.changes import rows
-from tests.parity.comparison import GUARD
 from tests.parity.hint_branches import ROWS_FOR_ENOUGH, not_reached
 from tests.parity.processes import LineProcess
 from tests.parity.waking import BESIDES, Berth
@@ -89,7 +88,7 @@ class Hints:
                 found += [
                     f"{label} {plugin}: kube-scheduler {said.get(plugin)}, "
                     f"berth {ours[label].get(plugin)}"
-                    for plugin in sorted({*said, *ours[label]} - {GUARD})
+                    for plugin in sorted({*said, *ours[label]})
                     if said.get(plugin) != ours[label].get(plugin) and BESIDES not in plugin
                 ]
         return found

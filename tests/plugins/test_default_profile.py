@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 from plugins import names
-from plugins.default_profile import GUARDS, KUBE_SCHEDULER_PROFILE
+from plugins.default_profile import KUBE_SCHEDULER_PROFILE
 from plugins.framework.interfaces import BindPlugin, QueueSortPlugin, ScorePlugin
 from plugins.registry import PLUGINS
 
-DEFAULT_PROFILE = [*(e for e in KUBE_SCHEDULER_PROFILE if e.name in PLUGINS), *GUARDS]
+DEFAULT_PROFILE = [e for e in KUBE_SCHEDULER_PROFILE if e.name in PLUGINS]
 """What a profile runs here when its configuration says nothing."""
 
 
@@ -31,4 +31,4 @@ def test_a_profile_can_be_made_of_it() -> None:
 
 
 def test_plugins_that_kube_scheduler_does_not_have() -> None:
-    assert PLUGINS.keys() - names.IN_TREE == {"NamespaceFairSort", names.UNSUPPORTED_REQUESTS}
+    assert PLUGINS.keys() - names.IN_TREE == {"NamespaceFairSort"}

@@ -106,13 +106,8 @@ def device_pod(name: str) -> dict[str, Any]:
 
 
 def class_of(berth: RunningBerth, resource: str) -> str | None:
-    (guard,) = {
-        plugin
-        for framework in berth.app.deciding.profiles
-        for plugin in framework.plugins
-        if plugin.name == "UnsupportedRequests"
-    }
-    return guard.handle.devices.classes.class_of(resource)
+    plugin = next(iter(berth.app.deciding.profiles)).plugins[0]
+    return plugin.handle.devices.classes.class_of(resource)
 
 
 def test_pods_that_cannot_be_placed_say_why(empty_plane):

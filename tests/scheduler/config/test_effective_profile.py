@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from plugins.default_profile import GUARDS, KUBE_SCHEDULER_PROFILE
+from plugins.default_profile import KUBE_SCHEDULER_PROFILE
 from plugins.framework.interfaces import Plugin, PreScorePlugin, QueueSortPlugin
 from plugins.framework.status import SUCCESS, Status
 from plugins.node_resources_fit.args import NodeResourcesFitArgs
@@ -81,7 +81,7 @@ def mistakes_with_more(*profiles: dict[str, Any]) -> list[str]:
 def test_the_default_configuration_comes_to_the_default_profile() -> None:
     (profile,) = effective_profiles(default_config("mine"))
     assert profile.scheduler_name == "mine"
-    default = [*(e for e in KUBE_SCHEDULER_PROFILE if e.name in PLUGINS), *GUARDS]
+    default = [e for e in KUBE_SCHEDULER_PROFILE if e.name in PLUGINS]
     for point in POINTS:
         expected = [e.name for e in default if point in points_of(PLUGINS[e.name])]
         assert list(profile.points[point]) == expected
@@ -93,20 +93,6 @@ def test_the_default_configuration_comes_to_the_default_profile() -> None:
 def test_every_point_is_there() -> None:
     (profile,) = effective_profiles(default_config())
     assert tuple(profile.points) == tuple(POINTS)
-
-
-def test_guards_cannot_be_switched_off() -> None:
-    (profile,) = effective_profiles(
-        config_of_profile(
-            plugins={
-                "multiPoint": plugin_set(
-                    ["PrioritySort", "DefaultBinder"], ["*", *(guard.name for guard in GUARDS)]
-                )
-            }
-        )
-    )
-    running = {name for names in profile.points.values() for name in names}
-    assert running == {"PrioritySort", "DefaultBinder", *(guard.name for guard in GUARDS)}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ SERVES = {
     "Image": frozenset({"score"}),
     "Bind": frozenset({"bind"}),
     "Mine": frozenset({"filter", "score"}),
-    "Guard": frozenset({"filter"}),
     "Absent": frozenset[str](),
 }
 
@@ -32,8 +31,8 @@ def entries(*each: str | tuple[str, int]) -> tuple[PluginEntry, ...]:
 DEFAULT = PluginSet(entries("Sort", ("Taint", 3), ("Fit", 2), "Absent", ("Image", 1), "Bind"))
 
 
-def order(sets: Mapping[str, PluginSet], guards: tuple[str, ...] = ()) -> PluginOrder:
-    return order_plugins(sets, POINTS, lambda name: SERVES[name], DEFAULT, guards)
+def order(sets: Mapping[str, PluginSet]) -> PluginOrder:
+    return order_plugins(sets, POINTS, lambda name: SERVES[name], DEFAULT)
 
 
 def enabled(*each: str | tuple[str, int], disabled: tuple[str, ...] = ()) -> PluginSet:
@@ -179,21 +178,6 @@ def test_plugins_run_in_order(
 )
 def test_weights(sets: dict[str, PluginSet], weights: dict[str, int]) -> None:
     assert dict(order(sets).score_weights) == weights
-
-
-def test_guards_run_last_whatever_is_disabled() -> None:
-    everything_off = disabled("*")
-    points = order(
-        {"multiPoint": everything_off, "filter": enabled("Mine", disabled=("*",))}, ("Guard",)
-    )
-    assert points.points["filter"] == ("Mine", "Guard")
-    assert points.points["score"] == ()
-
-
-def test_a_guard_that_is_enabled_stays_where_it_was_put() -> None:
-    assert order({"filter": enabled("Guard", disabled=("*",))}, ("Guard",)).points["filter"] == (
-        "Guard",
-    )
 
 
 some_names = st.lists(st.sampled_from(sorted(SERVES)), unique=True, max_size=4)
