@@ -33,7 +33,8 @@ CAUSES: Final = (
 )
 """All values: the object is unknown; its rules are refused; members name different schedulers; too
 few members; enough members, but too many have gates of their own; too many members; victims are
-evicted for the group; another plugin gates it; it is next; it pauses; it did not fit."""
+evicted for the group; another plugin gates it; it is next; it pauses; it did not fit, or its
+minResources are beyond the cluster."""
 
 _OF_STATE: Final = {
     QueueState.ACTIVE: "active",

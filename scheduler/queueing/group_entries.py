@@ -242,11 +242,8 @@ class GroupEntries:
         """Bring an entry to the state that its members and its object give it."""
         if group.is_settling or group.state is QueueState.IN_FLIGHT:
             return
-        group.is_settling = True
-        try:
+        with group.settling():
             self._settle(group, event)
-        finally:
-            group.is_settling = False
 
     def _settle(self, group: QueuedGroup, event: str) -> None:
         if not group.members:
@@ -308,11 +305,10 @@ class GroupEntries:
     def _dismiss_watchers(self, group: QueuedGroup, event: str) -> None:
         if group.state is not QueueState.UNSCHEDULABLE:
             return
-        before, group.is_settling = group.is_settling, True
-        for queued in group.ready.values():
-            if queued.state is QueueState.UNSCHEDULABLE:
-                self._moves.move(queued, QueueState.GROUPED, event)
-        group.is_settling = before
+        with group.settling():
+            for queued in group.ready.values():
+                if queued.state is QueueState.UNSCHEDULABLE:
+                    self._moves.move(queued, QueueState.GROUPED, event)
 
     def readiness(self, group: QueuedGroup) -> Status:
         """Return whether a group can be tried, or what it waits for."""
@@ -353,8 +349,7 @@ class GroupEntries:
             by = refusers.get(queued.info.uid, everybody)
             queued.unschedulable_plugins, queued.pending_plugins = by.unschedulable, by.pending
             queued.timestamp_s = now_s
-            before, group.is_settling = group.is_settling, True
-            self._moves.move(queued, QueueState.UNSCHEDULABLE, "")
-            group.is_settling = before
+            with group.settling():
+                self._moves.move(queued, QueueState.UNSCHEDULABLE, "")
             if len(needs) >= MAX_WATCHERS:
                 return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,8 @@ from scheduler.queueing.queue_states import QueueState
 from scheduler.queueing.queued_pod import QueuedPod
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cache.pod_group_objects import GroupKey, GroupRules
 
 MAX_PAUSE_S: Final = 60.0
@@ -64,7 +67,7 @@ class QueuedGroup(QueuedPod):
     is_refused
         Whether the last attempt ended with a refusal.
     is_settling
-        Whether the entry is being brought to its state; only :class:`GroupEntries` assigns it.
+        Whether the entry is being brought to its state; only :meth:`settling` assigns it.
     """
 
     key: GroupKey = field(kw_only=True)
@@ -87,6 +90,15 @@ class QueuedGroup(QueuedPod):
     def may_go_early(self) -> bool:
         """Return False: an attempt of a large group is no way to pass the time."""
         return False
+
+    @contextmanager
+    def settling(self) -> Iterator[None]:
+        """Keep moves of members from bringing the entry to its state before all are made."""
+        before, self.is_settling = self.is_settling, True
+        try:
+            yield
+        finally:
+            self.is_settling = before
 
     def longest_pause_s(self, max_s: float) -> float:
         """Return the longest pause, which grows with the group up to :data:`MAX_PAUSE_S`."""
