@@ -1,4 +1,4 @@
-"""Parse the command line: ``berth run``, ``explain``, ``check-config``, ``version``."""
+"""Parse the command line: ``berth run``, ``explain``, ``ui``, ``check-config``, ``version``."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from scheduler.profiles.config_reload import ConfigSource
 from scheduler.profiles.operator.commands import ProfileError, add_profile_commands
 from scheduler.run_flags import add_run_flags, plugin_supply, run_config, run_options
 from scheduler.shadow.command import add_shadow_command
+from scheduler.ui import add_ui_command
 from scheduler.user_plugins.for_commands import (
     add_kept_annotations,
     add_plugin_dir,
@@ -75,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_explain(commands)
     add_profile_commands(commands)
     add_shadow_command(commands)
+    add_ui_command(commands)
 
     plugin = commands.add_parser("plugin", help="begin, check and measure plugins of your own")
     verbs = plugin.add_subparsers(metavar="COMMAND", required=True)

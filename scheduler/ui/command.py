@@ -1,0 +1,144 @@
+"""The command ``berth ui``: reads a dump or a cluster, and serves the page on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from cache.kept_annotations import keep_annotations
+from scheduler.config import default_config, load_config, running_profiles
+from scheduler.explain import ExplainError, add_dump_flag, read_objects
+from scheduler.user_plugins.for_commands import add_kept_annotations, add_plugin_dir, known_plugins
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from scheduler.ui.desk import Desk
+    from scheduler.ui.listing import Listing, Policy
+
+_REFRESH_S: Final = 30.0
+_HOST: Final = "127.0.0.1"
+
+
+def add_ui_command(commands: Any) -> None:
+    """Add the command ``ui`` to the subparsers ``commands``."""
+    ui = commands.add_parser(
+        "ui",
+        help="show a cluster or a dump in a browser",
+        description="Serve a page on loopback: pending pods by reason, one pod by node and plugin, "
+        "the nodes as a map, decisions and policies. It lists with your own kubeconfig, and "
+        "changes nothing.",
+    )
+    ui.set_defaults(command=_ui)
+    ui.add_argument("--port", type=_port, default=0, metavar="N", help="port (any that is free)")
+    ui.add_argument("--kubeconfig", metavar="F", help="kubeconfig file of the cluster")
+    add_dump_flag(ui)
+    ui.add_argument("--config", metavar="F", help="a KubeSchedulerConfiguration")
+    add_plugin_dir(ui)
+    add_kept_annotations(ui)
+    ui.add_argument(
+        "--refresh",
+        type=_seconds,
+        default=_REFRESH_S,
+        metavar="S",
+        help="list again when the page is used after S seconds (%(default)s)",
+    )
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < 65536:
+        raise ValueError(text)
+    return number
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 1 <= number <= 86400:
+        raise ValueError(text)
+    return number
+
+
+def _ui(options: argparse.Namespace) -> int:
+    if options.dumps and options.kubeconfig is not None:
+        raise ExplainError("--from and --kubeconfig contradict each other")
+    keep_annotations(options.keep_annotations)
+    policy = _policy(options)
+    read = partial(_read, options, policy)
+    sys.stderr.write("berth: reading ...\n")
+    listing = read()
+    with _bound_socket(options.port) as listener:
+        asyncio.run(_serve(options, listener, listing, None if options.dumps else read))
+    return 0
+
+
+def _policy(options: argparse.Namespace) -> Policy:
+    from scheduler.ui.listing import Policy  # noqa: PLC0415 - only this command needs it
+
+    plugins = known_plugins(options.plugin_dir)
+    if options.config is None:
+        config, origin = default_config(), "berth's default profile"
+    else:
+        config, origin = load_config(Path(options.config), plugins), options.config
+    return Policy(running_profiles(config, plugins), plugins, origin)
+
+
+def _read(options: argparse.Namespace, policy: Policy) -> Listing:
+    from scheduler.ui.listing import listing_of  # noqa: PLC0415 - only this command needs it
+
+    dumps = options.dumps or ()
+    read_at_s = 0.0 if dumps else time.time()
+    return listing_of(read_objects(dumps, options.kubeconfig), policy, read_at_s)
+
+
+def _bound_socket(port: int) -> socket.socket:
+    try:
+        return socket.create_server((_HOST, port))
+    except OSError as error:
+        raise ExplainError(f"port {port} on loopback: {error.strerror}") from error
+
+
+async def _serve(
+    options: argparse.Namespace,
+    listener: socket.socket,
+    listing: Listing,
+    read: Callable[[], Listing] | None,
+) -> None:
+    # Templates and the server cost time at import, which no other command shall pay.
+    from aiohttp import web  # noqa: PLC0415
+
+    from scheduler.ui.desk import Desk  # noqa: PLC0415
+    from scheduler.ui.guard import Guard  # noqa: PLC0415
+    from scheduler.ui.offline_sources import OfflineSources  # noqa: PLC0415
+    from scheduler.ui.server import PageServer  # noqa: PLC0415
+
+    desk: Desk = Desk(listing, read, options.refresh)
+    port = listener.getsockname()[1]
+    guard = Guard(port)
+    title = ", ".join(options.dumps) if options.dumps else "cluster"
+    app = PageServer(desk, OfflineSources(desk), guard, title).application()
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listener).start()
+        sys.stdout.write(f"http://{_HOST}:{port}/{guard.token}/\n")
+        sys.stdout.flush()
+        await _interrupted()
+    finally:
+        await runner.cleanup()
+        desk.close()
+
+
+async def _interrupted() -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await stop.wait()
