@@ -14,9 +14,11 @@ RUN python3 -m venv /tools \
        --require-hashes -r image/build-tools.txt
 # Dependencies first: they change less often than the source.
 COPY pyproject.toml uv.lock README.md LICENSE ./
+# An extra, such as otel, for traces.
+ARG EXTRA=
 # The Kubernetes client is 1 800 generated modules, half of the image. They work without their
 # sources and docstrings, and the tests of numpy are not needed.
-RUN /tools/bin/uv sync --frozen --no-dev --no-install-project \
+RUN /tools/bin/uv sync --frozen --no-dev --no-install-project ${EXTRA:+--extra "$EXTRA"} \
     && cd /opt/berth/lib/python3*/site-packages \
     && find kubernetes -name __pycache__ -prune -exec rm -r {} + \
     && /opt/berth/bin/python -OO -m compileall -q -b kubernetes \
@@ -32,7 +34,7 @@ RUN if [ -n "$VERSION" ]; then sed -i "s/^version = .*/version = \"$VERSION\"/" 
     && /tools/bin/python -m hatchling build --target wheel --directory /wheel >/dev/null \
     && /tools/bin/uv pip install --quiet --python /opt/berth/bin/python --prefix /own --no-deps \
        /wheel/*.whl \
-    && /tools/bin/uv export --frozen --no-dev --quiet --preview-features sbom-export \
+    && /tools/bin/uv export --frozen --no-dev ${EXTRA:+--extra "$EXTRA"} --quiet --preview-features sbom-export \
        --format cyclonedx1.5 --output-file /tmp/locked.json >/dev/null \
     && /opt/berth/bin/python image/sbom.py pyproject.toml "$BASE" </tmp/locked.json >/own/sbom.cdx.json
 

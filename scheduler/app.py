@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from scheduler.options import Options
     from scheduler.serving.listener import Listener
     from scheduler.serving.server import Server
+    from scheduler.tracing.tracing import Tracing
 
 log = structlog.get_logger(__name__)
 
@@ -137,7 +138,8 @@ class App:
             each.measure = self.metrics.client
         self.reviews = Reviews(reviewing)
         try:
-            self.api = Api(transport)
+            self.tracing = self._make_tracing()
+            self.api = Api(transport) if self.tracing is None else self.tracing.api(transport)
             version = await self.api.check_server()
             log.info("connected", server_version=version, berth_version=VERSION)
             self._kinds = await self._kinds_to_watch()
@@ -200,6 +202,21 @@ class App:
         self.metrics.watch_leadership(name, lambda: leadership.is_leading)
         return leadership
 
+    def _make_tracing(self) -> Tracing | None:
+        options = self.options
+        if not options.tracing.ratio:
+            return None
+        from scheduler.tracing.tracing import (  # noqa: PLC0415 - most trace nothing
+            Tracing,
+            TracingError,
+        )
+
+        executor = ThreadExecutor(self.loop, self.died)
+        try:
+            return Tracing(options.tracing, options.identity, executor, self.metrics)
+        except TracingError as error:
+            raise StartError(str(error)) from error
+
     def _writes_in_flight(self) -> int:
         chains = self.extender_chains
         return self.api.writes_in_flight + (0 if chains is None else chains.binds_in_flight)
@@ -225,6 +242,7 @@ class App:
             metrics,
             shares_attempts(self.config, plugins),
             self.node_metrics.measured,
+            None if self.tracing is None else self.tracing.traces,
         )
         parts = assemble(ports, partial(self._watch, transport), setting)
         self.known, self.acting, self.deciding = parts.known, parts.acting, parts.deciding
@@ -300,6 +318,8 @@ class App:
         self.whole_objects.start()
         self.profiles.start()
         self.node_metrics.start()
+        if self.tracing is not None:
+            self.tracing.start(self.watches.pods.get)
         if self.operator is not None:
             self.operator.start()
         try:
@@ -321,6 +341,8 @@ class App:
             await self.acting.groups.statuses.stop()
             await self.server.stop()
             await collecting.stop()
+            if self.tracing is not None:
+                await asyncio.to_thread(self.tracing.stop)
             aging.stop()
             lag.stop()
 

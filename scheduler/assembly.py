@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from scheduler.metrics import Metrics
     from scheduler.options import Options
     from scheduler.process.ports import Ports
+    from scheduler.tracing.traces import Traces
 
 EVENTS_WAITING: Final = 20_000
 """Events that may wait behind binds; under lasting load the newest are dropped and counted."""
@@ -231,6 +232,8 @@ class Setting:
         Whether the QueueSort plugin shares attempts between accounts.
     node_metrics
         Numbers about nodes that somebody measures; None where nobody does.
+    traces
+        Takes in what traced pods go through; None where no pod is traced.
     """
 
     config: SchedulerConfig
@@ -238,6 +241,7 @@ class Setting:
     metrics: Metrics
     shares_attempts: bool = False
     node_metrics: NodeMetrics | None = None
+    traces: Traces | None = None
 
 
 def assemble(
@@ -273,7 +277,8 @@ def _know(
         pressure=lambda: len(slots) > BINDS_BEFORE_EVENTS,
     )
     statuses = PodStatusWriter(ports, cluster.cache.is_placed_pod)
-    reports = Reports(events, statuses, metrics, RecentDecisions(ports.clock.wall))
+    recent = RecentDecisions(ports.clock.wall)
+    reports = Reports(events, statuses, metrics, recent, setting.traces)
     rejections = KubeletRejections(events, metrics, clock)
     handlers = EventHandlers(pods, cluster.pod_groups, profiles, metrics, rejections.see)
     watched = watch(handlers, OtherObjects(cluster, pods.queue, metrics))

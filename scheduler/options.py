@@ -15,6 +15,7 @@ from scheduler.node_metrics import NodeMetricsConfig
 from scheduler.profiles.operator import OperatorOptions
 from scheduler.queueing import DEFAULT_ATTEMPT_BUDGET_S
 from scheduler.serving.options import ServingOptions
+from scheduler.tracing.options import TracingOptions
 
 if TYPE_CHECKING:
     from scheduler.profiles.available_plugins import PluginSupply
@@ -44,6 +45,7 @@ class Options:
     stale_watch_s: float = STALE_WATCH_S
     operator: OperatorOptions = field(default_factory=OperatorOptions)
     node_metrics: NodeMetricsConfig = field(default_factory=NodeMetricsConfig)
+    tracing: TracingOptions = field(default_factory=TracingOptions)
     supply: PluginSupply | None = None
     """The plugins of users; None where there are none."""
     source: ConfigSource | None = None

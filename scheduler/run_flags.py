@@ -20,6 +20,7 @@ from scheduler.options import Options
 from scheduler.profiles.available_plugins import PluginSupply, SupplyOptions
 from scheduler.profiles.operator import OperatorOptions, add_operator_flags, operator_options
 from scheduler.serving.flags import add_serving_flags, serving_options
+from scheduler.tracing.options import add_tracing_flags, tracing_options
 from scheduler.user_plugins.containment import add_containment_flags, containment_options
 from scheduler.user_plugins.for_commands import add_kept_annotations
 
@@ -112,6 +113,7 @@ def add_run_flags(run: argparse.ArgumentParser) -> None:
     add_containment_flags(run)
     add_operator_flags(run)
     add_serving_flags(run)
+    add_tracing_flags(run)
 
 
 def run_options(
@@ -132,12 +134,13 @@ def run_options(
     Raises
     ------
     ConfigError
-        When the file with node metrics cannot be used.
+        When the file with node metrics cannot be used, or a flag has an impossible value.
     """
     measured = flags.node_metrics
     return Options(
         kubeconfig=flags.kubeconfig,
         serving=serving_options(flags),
+        tracing=tracing_options(flags),
         operator=operator,
         node_metrics=NodeMetricsConfig() if measured is None else load_node_metrics(measured),
         supply=supply,

@@ -118,6 +118,7 @@ class BindingCycles:
         self._recorder = reports.events
         self._metrics = reports.metrics
         self._recent = reports.recent
+        self._traces = reports.traces
         self._clock = clock
         self._slots = slots
         self._inbox: LoopInbox[BindingJob] = LoopInbox(loop, self._receive)
@@ -194,6 +195,9 @@ class BindingCycles:
     async def _run(self, job: BindingJob) -> None:
         marks: list[Mark] = []
         job.state.marks, began = marks, perf_counter()
+        traces = self._traces
+        traced = None if traces is None else traces.binding(job.queued, job.decision)
+        status = _STOPPED
         try:
             try:
                 status = await self._bind(job)
@@ -213,6 +217,8 @@ class BindingCycles:
             self._queue.done(job.decision.info.uid)
         finally:
             self._metrics.cycles.binding(job.decision.profile, marks, began)
+            if traces is not None and traced is not None:
+                traces.bound(traced, marks, began, status)
             self._ended += 1
 
     async def _bind(self, job: BindingJob) -> Status:

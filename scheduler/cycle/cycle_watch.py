@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from plugins.framework.cycle_state import Mark
     from scheduler.decision.decision import Decision
     from scheduler.metrics.cycle_metrics import CycleMetrics
+    from scheduler.queueing import QueuedPod
+    from scheduler.tracing.traces import Traces
 
 DEFAULT_SLOW_CYCLE_S: Final = 0.1
 """*Source*: schedulePod, in the file above."""
@@ -40,25 +42,29 @@ class CycleWatch:
     slow_s
         A longer cycle is slow; 0 disables this. Every slow cycle is counted, one a second is
         logged.
+    traces
+        Takes in the cycles of traced pods; None if none is traced.
 
     Notes
     -----
     *Concurrency*: confined to the scheduling thread.
     """
 
-    def __init__(self, metrics: CycleMetrics, slow_s: float) -> None:
+    def __init__(self, metrics: CycleMetrics, slow_s: float, traces: Traces | None = None) -> None:
         self._metrics = metrics
         self._hand_over = metrics.cycle
         self._slow_s = slow_s or float("inf")
+        self._traces = traces
         self._quiet_until = 0.0
 
     def end(
         self,
+        queued: QueuedPod,
         decision: Decision,
         marks: list[Mark],
-        began: float,
-        deciding: float,
-        committing: float,
+        times: tuple[float, float, float],
+        *,
+        is_last: bool,
     ) -> None:
         """End a cycle: count it, and tell of it if it was slow.
 
@@ -66,12 +72,18 @@ class CycleWatch:
         ----------
         marks
             What ended when while it decided and committed; handed over, and not changed any more.
-        began, deciding, committing
-            When its stages began, as ``time.perf_counter`` tells.
+        times
+            When its three stages began, as ``time.perf_counter`` tells.
+        is_last
+            Whether the attempt is over: no binding follows.
         """
         ended = perf_counter()
+        began, deciding, committing = times
         cycle = (decision.profile, marks, began, deciding, committing, ended)
         self._hand_over(cycle)
+        if self._traces is not None:
+            measured = (began, deciding, ended)
+            self._traces.cycle(queued, decision, marks, measured, is_last=is_last)
         if ended - began > self._slow_s:
             self._metrics.slow()
             if ended >= self._quiet_until:

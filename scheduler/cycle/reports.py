@@ -1,4 +1,4 @@
-"""The reports about pods: Events, pod statuses, metrics, and the outcomes of recent attempts."""
+"""The reports about pods: Events, statuses, metrics, outcomes of recent attempts, and traces."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from scheduler.api_writes.event_recorder import EventRecorder
     from scheduler.api_writes.pod_status_writer import PodStatusWriter
     from scheduler.metrics import Metrics
+    from scheduler.tracing.traces import Traces
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +24,12 @@ class Reports:
         Events, the conditions of pods, and metrics.
     recent
         Keeps outcomes for those who ask later.
+    traces
+        Takes in what traced pods go through; None if none is traced.
     """
 
     events: EventRecorder
     statuses: PodStatusWriter
     metrics: Metrics
     recent: RecentDecisions = field(default_factory=RecentDecisions)
+    traces: Traces | None = None

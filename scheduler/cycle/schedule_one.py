@@ -130,7 +130,7 @@ class SchedulingLoop:
         self._executor = ports.executor
         self._clock = ports.clock
         self._observer = deciders.observer
-        self._watch = CycleWatch(reports.metrics.cycles, slow_cycle_s)
+        self._watch = CycleWatch(reports.metrics.cycles, slow_cycle_s, reports.traces)
         self._cache = pods.cache
         self._queue = pods.queue
         self._costly_s = pods.queue.costly_s
@@ -288,7 +288,8 @@ class SchedulingLoop:
             job = self._assume(queued, decision, state, framework)
         else:
             self._failures.handle(queued, Failure.of_decision(decision))
-        self._watch.end(decision, marks, began, deciding, committing)
+        times = (began, deciding, committing)
+        self._watch.end(queued, decision, marks, times, is_last=job is None)
         log.debug(
             "cycle",
             pod=info.key,

@@ -171,6 +171,13 @@ UNREADABLE: Final[State] = (
     "Objects of the API whose current version cannot be decoded.",
     ("resource",),
 )
+TRACE_SPANS: Final[State] = (
+    "counter",
+    "berth_trace_spans_total",
+    "Spans of traces that were exported or that failed to be, and records that were dropped "
+    "because too many were waiting.",
+    ("result",),
+)
 UNREADABLE_APIS: Final[State] = (
     "gauge",
     "berth_unreadable_apis",

@@ -19,7 +19,7 @@ import structlog
 from structlog.stdlib import ProcessorFormatter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from structlog.typing import EventDict, Processor, WrappedLogger
 
@@ -73,7 +73,7 @@ def configure_logging(format: Format, level: str) -> None:  # noqa: A002 - the f
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     structlog.configure(
-        processors=[*first_steps, _add_logger_name, *last_steps],
+        processors=[*first_steps, _add_logger_name, _add_fields, *last_steps],
         wrapper_class=_Logger,
         logger_factory=StderrLogger,
         cache_logger_on_first_use=True,
@@ -216,6 +216,25 @@ def _last_steps(format: Format) -> Sequence[Processor]:  # noqa: A002
             colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
         ),
     )
+
+
+_more_fields: list[Callable[[EventDict], None]] = []
+
+
+@contextmanager
+def more_fields(add: Callable[[EventDict], None]) -> Iterator[None]:
+    """Have something add fields to each line of our own meanwhile; it never raises. Any thread."""
+    _more_fields.append(add)
+    try:
+        yield
+    finally:
+        _more_fields.remove(add)
+
+
+def _add_fields(_: WrappedLogger, __: str, event_dict: EventDict) -> EventDict:
+    for add in _more_fields:
+        add(event_dict)
+    return event_dict
 
 
 def _add_logger_name(logger: WrappedLogger, _: str, event_dict: EventDict) -> EventDict:

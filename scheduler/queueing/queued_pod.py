@@ -27,6 +27,8 @@ class QueuedPod:
         When it was last queued: at first, or after its last failed attempt. Pods of one priority
         are ordered by it, so a pod that keeps failing is ordered after the pods that came
         meanwhile. All times are seconds of the queue's clock.
+    first_seen_s
+        When the queue received it first.
     sequence
         Set together with ``timestamp_s``; unique; decides between equal sort keys.
     sort_key
@@ -109,7 +111,12 @@ class QueuedPod:
     state: QueueState = QueueState.NOWHERE
     refused_by: frozenset[str] = frozenset()
     group: QueuedGroup | None = None
+    first_seen_s: float = field(init=False)
     _facts: PodFacts | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Keep the time, which later attempts do not change."""
+        self.first_seen_s = self.timestamp_s
 
     @property
     def facts(self) -> PodFacts:

@@ -22,6 +22,7 @@ from scheduler.cycle.cycle_watch import CycleWatch
 from scheduler.cycle.host_selection import HostSelector
 from scheduler.cycle.scheduling_cycle import SchedulingCycle
 from scheduler.metrics import Metrics
+from scheduler.queueing import QueuedPod
 from tests.bench import large_clusters
 from tests.bench.deciding import Parts
 from tests.bench.large_clusters import renamed
@@ -94,7 +95,8 @@ class Measured:
         if framework.has_permits:
             framework.run_permit(state, info, decision.node_name)
         if measure:
-            self._watch.end(decision, marks, began, deciding, committing)
+            times = (began, deciding, committing)
+            self._watch.end(QueuedPod(info, 0.0, 0, ()), decision, marks, times, is_last=False)
         spent_s = thread_time() - begun_s
         self._placed.append(info)
         if len(self._placed) > STAY:

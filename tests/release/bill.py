@@ -19,9 +19,9 @@ FORMAT: Final = "cyclonedx1.5"
 
 def build_bill(source: Path, target: Path, time: int) -> Path:
     """Write the bill of materials; the same bytes from each build."""
-    export = [uv(), "export", "--frozen", "--no-dev", "--quiet", f"--format={FORMAT}"]
+    export = [uv(), "export", "--frozen", "--no-dev", "--all-extras", "--quiet"]
     found: dict[str, Any] = json.loads(
-        run([*export, "--preview-features=sbom-export"], folder=source)
+        run([*export, f"--format={FORMAT}", "--preview-features=sbom-export"], folder=source)
     )
     # A number of its own for each run, and the time of the run.
     found.pop("serialNumber", None)

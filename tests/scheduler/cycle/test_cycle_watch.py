@@ -8,9 +8,11 @@ from scheduler.cycle import cycle_watch
 from scheduler.cycle.cycle_watch import CycleWatch
 from scheduler.decision.decision import Decision
 from scheduler.metrics import Metrics
+from scheduler.queueing import QueuedPod
 from tests.builders import pod
 
 PLACED = Decision(cycle=3, profile="berth", info=pod("a").info(), node_name="n1")
+QUEUED = QueuedPod(PLACED.info, 0.0, 1, ())
 
 
 def watched(monkeypatch, slow_s: float, cycles: int = 1) -> tuple[Metrics, list[dict]]:
@@ -21,7 +23,7 @@ def watched(monkeypatch, slow_s: float, cycles: int = 1) -> tuple[Metrics, list[
     marks = [("Filter", "Fit", Code.SUCCESS, 1.5), ("Filter", "", Code.SUCCESS, 1.625)]
     with structlog.testing.capture_logs() as lines:
         for _ in range(cycles):
-            watch.end(PLACED, marks, 1.0, 1.25, 1.75)
+            watch.end(QUEUED, PLACED, marks, (1.0, 1.25, 1.75), is_last=True)
     return metrics, lines
 
 

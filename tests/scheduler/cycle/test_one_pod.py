@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from cache.objects import Pod
     from plugins.framework.interfaces import Plugin
+    from scheduler.tracing.traces import Traces
 
 FITS = pod("a").scheduler("berth").request(cpu="1")
 TOO_LARGE = pod("a").scheduler("berth").request(cpu="64")
@@ -73,6 +74,7 @@ class Stage:
         self.writes = FakeWriteApi()
         self._plugins = plugins
         self.profiles = Profiles
+        self.traces: Traces | None = None
 
     async def play(self) -> Stage:
         """Queue the pod, run its cycle, and wait until its binding has ended."""
@@ -98,7 +100,7 @@ class Stage:
         ports = self.ports = fake_ports(self.writes, self.clock)
         self.recorder = EventRecorder(ports, instance="test")
         writer = PodStatusWriter(ports, parts.cache.is_placed_pod)
-        reports = self.reports = Reports(self.recorder, writer, parts.metrics)
+        reports = self.reports = Reports(self.recorder, writer, parts.metrics, traces=self.traces)
         failures = FailureHandler(
             parts.queue,
             lambda namespace, name: self.live,
