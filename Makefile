@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # Measurements use the content of the image: no development dependencies, compiled bytecode.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: help install demo devices rivals gangs test parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu release hostile waking soak e2e conformance failovers image manifests operators pins test-trixie code-map
+.PHONY: help install demo devices rivals gangs test parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu release hostile waking soak e2e conformance failovers image manifests operators pins test-trixie code-map what-if
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -136,6 +136,9 @@ rivals: install ## Let berth and kube-scheduler share a pool of devices for SECO
 gangs: install ## Place gangs on a real API server: KIND=competing, never, faults; or placements, victims (SEED, ARGS)
 	@$(RUN) python -m tests.gangs $(or $(KIND),competing) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(ARGS)
+
+what-if: install ## Compare N (100) forecasts with what happens then on a real API server (SEED=1)
+	@$(RUN) python -m tests.what_if --count $(or $(N),100) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 # A docker client without its daemon cannot build.
 BUILDER ?= $(shell docker info >/dev/null 2>&1 && echo docker || command -v podman || command -v buildah)

@@ -40,6 +40,7 @@ from scheduler.user_plugins.for_commands import (
 )
 from scheduler.user_plugins.new_plugin import add_new_command
 from scheduler.user_plugins.plugin_trial.command import add_trial_commands
+from scheduler.what_if.command import add_what_if_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     add_profile_commands(commands)
     add_shadow_command(commands)
     add_ui_command(commands)
+    add_what_if_command(commands)
 
     plugin = commands.add_parser("plugin", help="begin, check and measure plugins of your own")
     verbs = plugin.add_subparsers(metavar="COMMAND", required=True)

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+
+from scheduler.what_if import forecast_json, without_names
+from scheduler.what_if.result import MAX_PLACEMENTS
+from scheduler.what_if.tally import Tally
+from tests.scheduler.what_if.clusters import ask, budget, cluster_of, machine, manifest, running
+
+
+def test_a_reader_without_rights_sees_counts_and_no_names():
+    cluster = cluster_of(
+        machine("node-one"),
+        machine("node-two"),
+        running("secret", "node-one", app="web"),
+        running("other", "node-one", "4"),
+        budget(0, "secret-budget", app="web"),
+    )
+    found = ask(cluster, drain=["node-one"], objects=[manifest("mine")])
+    text = forecast_json(without_names(found)).decode()
+    assert not [name for name in ("node-one", "node-two", "secret", "other") if name in text]
+    answer = json.loads(text)
+    assert (answer["placed"], answer["refused"]) == (found.placed, found.refused)
+    assert answer["parts"][-1]["subject"] == "default/mine"
+
+
+def test_the_list_of_placements_is_bounded_and_the_count_is_not():
+    tally = Tally("pods", "web")
+    for number in range(MAX_PLACEMENTS + 5):
+        tally.place(f"web-{number}", "n1")
+    part = tally.part()
+    assert (part.placed, len(part.placements), part.placements_omitted) == (
+        MAX_PLACEMENTS + 5,
+        MAX_PLACEMENTS,
+        5,
+    )
+
+
+def test_pods_with_one_reason_are_counted_together():
+    tally = Tally("pods", "web")
+    for number in range(100):
+        tally.refuse(f"web-{number}", "no room")
+    (refusal,) = tally.part().refusals
+    assert (refusal.pods, len(refusal.sample)) == (100, 10)
