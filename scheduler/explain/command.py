@@ -26,6 +26,7 @@ from scheduler.explain.text_form import as_text
 from scheduler.offline.cluster import Cluster, DumpError, read_dump
 from scheduler.offline.live import list_cluster
 from scheduler.offline.offline_framework import offline_framework
+from scheduler.relaxations import find_relaxations, relaxations_text
 from scheduler.runtime.filter_outcome import PluginError
 from scheduler.user_plugins.profile_of_directory import with_plugins
 
@@ -114,10 +115,14 @@ def run_explain(options: ExplainOptions) -> str:
         explanation = explain(framework, snapshot, info)
     except PluginError as error:
         raise ExplainError(error.status.message) from error
-    if options.as_json:
-        return as_json(explanation).decode() + "\n"
     text = as_text(explanation, _lacks(framework, snapshot, info))
-    return text + "".join(f"\n{note}\n" for note in notes)
+    text += "".join(f"\n{note}\n" for note in notes)
+    storage, node_name = cluster.known.storage, pod.spec.node_name
+    relaxations = find_relaxations(framework, snapshot, storage, info, placed_on=node_name)
+    if options.as_json:
+        return as_json(explanation, relaxations).decode() + "\n"
+    more = relaxations_text(relaxations)
+    return f"{text}\n{more}" if more else text
 
 
 def _find(cluster: Cluster, wanted: str) -> Pod:

@@ -10,7 +10,8 @@ The form is::
      "deallocation": message,
      "preemption": {"candidates": {name: {"victims": ["ns/name", ...], "pdbViolations": n}},
                     "chosen": name | null},
-     "devices": [{"claim": "ns/name", "request": name, "matching": n, "free": n, ...}, ...]}
+     "devices": [{"claim": "ns/name", "request": name, "matching": n, "free": n, ...}, ...],
+     "relaxations": {...}}
 
 The code is kube-scheduler's number: 2 Unschedulable, 3 UnschedulableAndUnresolvable.
 ``allocations`` is present if the pod has claims without an allocation. A claim that does not exist
@@ -20,7 +21,8 @@ node is feasible and the pod has claims.
 all nodes on which preemption would help, the least harm first, with the most important victims
 first; if there are none, ``message`` contains the reason. ``devices`` is present only for a pod
 whose claims have to be allocated; its fields are those of
-:class:`plugins.dynamic_resources.device_report.DeviceReport`.
+:class:`plugins.dynamic_resources.device_report.DeviceReport`. ``relaxations`` has the form of
+:mod:`scheduler.relaxations.forms`.
 """
 
 from __future__ import annotations
@@ -30,14 +32,22 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from plugins.dynamic_resources import is_in_memory
+from scheduler.relaxations import relaxations_data
 
 if TYPE_CHECKING:
     from cache.device_objects import AllocationResult, ResourceClaim
     from scheduler.explain.explanation import Explanation, NodeScores, Rejection, RoomToMake
+    from scheduler.relaxations import Relaxations
 
 
-def as_json(explanation: Explanation) -> bytes:
-    """Return one line of JSON without a newline. Feasible nodes come first, in order of rank."""
+def as_json(explanation: Explanation, relaxations: Relaxations | None = None) -> bytes:
+    """Return one line of JSON without a newline. Feasible nodes come first, in order of rank.
+
+    Parameters
+    ----------
+    relaxations
+        What would help, or what decided; None to leave that out.
+    """
     nodes: dict[str, Any] = {name: _ranking(its) for name, its in explanation.ranked.items()}
     for name in sorted(explanation.rejected):
         nodes[name] = _rejection(explanation.rejected[name])
@@ -54,6 +64,8 @@ def as_json(explanation: Explanation) -> bytes:
         answer["preemption"] = _preemption(room)
     if explanation.devices:
         answer["devices"] = explanation.devices
+    if relaxations is not None:
+        answer["relaxations"] = relaxations_data(relaxations)
     return msgspec.json.encode(answer)
 
 

@@ -1,0 +1,297 @@
+"""Why one feasible node won: which plugins decided, and what would have let the runner-up win.
+
+Scores are sums of weighted scores of plugins, and a plugin's score does not depend on the weights.
+What another weight would have done is therefore exact arithmetic over columns. Changes of the pod,
+and pods that leave the runner-up, are scored again by the plugins themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from msgspec.structs import replace as changed
+
+from cache.objects import Toleration
+from cache.pod_info import PodInfo
+from cache.taints import PREFER_NO_SCHEDULE, is_tolerated
+from cache.trial import Trial
+from plugins.pod_topology_spread.args import SCHEDULE_ANYWAY
+from scheduler.runtime.filter_outcome import PluginError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from cache.objects import Pod
+    from plugins.framework.results import IntArray
+    from scheduler.relaxations.verifier import Verifier
+    from scheduler.runtime.judgement import Judgement
+
+MAX_WEIGHT: Final = 100
+"""The weights that are tried. Source: a larger one is refused by the configuration's validation."""
+
+MAX_CHANGES: Final = 16
+"""Preferences of the pod, and pods on the runner-up, that are tried."""
+
+MAX_SHOWN: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """What would have let the runner-up win.
+
+    Parameters
+    ----------
+    kind
+        ``weight``, ``preference`` or ``pod``.
+    text
+        A phrase for people.
+    """
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """Why a node won.
+
+    Parameters
+    ----------
+    node, total
+        The winner: the node with the highest score, or the node that the pod is on.
+    runner_up, runner_up_total
+        The best of the other nodes; empty if no other node is feasible.
+    margins
+        By plugin, how much higher its weighted score of the winner is; plugins without a difference
+        are left out.
+    decided_by
+        The plugins without each of which the winner would not have won; the largest margin first.
+    instead
+        What would have let the runner-up win, as verified.
+    """
+
+    node: str
+    total: int
+    runner_up: str = ""
+    runner_up_total: int = 0
+    margins: Mapping[str, int] | None = None
+    decided_by: tuple[str, ...] = ()
+    instead: tuple[Instead, ...] = ()
+
+    def without_names(self) -> Deciding:
+        """Return the same without names of nodes and pods."""
+        instead = tuple(each for each in self.instead if each.kind != "pod")
+        runner_up = self.runner_up and "the runner-up"
+        return replace(self, node="the chosen node", runner_up=runner_up, instead=instead)
+
+
+class DecidingSearch:
+    """Compares the winner with the runner-up.
+
+    Parameters
+    ----------
+    verifier
+        Judges changed pods.
+    judged
+        The pod as it is, with scores.
+    placed_on
+        The node that the pod is on; empty for a pending pod.
+    """
+
+    def __init__(self, verifier: Verifier, judged: Judgement, placed_on: str = "") -> None:
+        self._verifier = verifier
+        self._judged = judged
+        self._names = [info.name for info in judged.view.node_infos()]
+        self.total: IntArray = (
+            np.zeros(len(self._names), dtype=np.int64)
+            if judged.scores is None
+            else judged.scores.total
+        )
+        self.weighted = {} if judged.scores is None else dict(judged.scores.weighted)
+        order = sorted(range(len(self._names)), key=lambda at: (-self.total[at], self._names[at]))
+        if placed_on in self._names:
+            order.insert(0, order.pop(order.index(self._names.index(placed_on))))
+        self._first, self._second = order[0], (order[1] if len(order) > 1 else -1)
+        self.instead: list[Instead] = []
+
+    def run(self) -> None:
+        """Look for what would have let the runner-up win.
+
+        Raises
+        ------
+        BudgetSpentError
+            When the budget is used up; what was found is kept.
+        """
+        if self._second < 0:
+            return
+        self.instead += self._weights()
+        self.instead += self._preferences()
+        self.instead += self._pods()
+
+    def result(self) -> Deciding:
+        """Return what was found."""
+        first, second = self._first, self._second
+        winner = Deciding(self._names[first], int(self.total[first]))
+        if second < 0:
+            return winner
+        margins = {
+            name: int(scores[first] - scores[second])
+            for name, scores in self.weighted.items()
+            if scores[first] != scores[second]
+        }
+        return replace(
+            winner,
+            runner_up=self._names[second],
+            runner_up_total=int(self.total[second]),
+            margins=dict(sorted(margins.items(), key=lambda item: -item[1])),
+            decided_by=self._decided_by(margins),
+            instead=tuple(self.instead),
+        )
+
+    def _decided_by(self, margins: Mapping[str, int]) -> tuple[str, ...]:
+        """Return the plugins without each of which the winner would not have the highest score."""
+        deciding = []
+        for name, margin in margins.items():
+            without = self.total - self.weighted[name]
+            if margin > 0 and without[self._first] < without.max():
+                deciding.append((-margin, name))
+        return tuple(name for _, name in sorted(deciding))
+
+    # --- what would have been enough ----------------------------------------------------------
+
+    def _weights(self) -> Iterator[Instead]:
+        """Yield the nearest weight of each plugin with which the runner-up would have won."""
+        weights = self._verifier.framework.score_weights
+        found = []
+        for name, scores in self.weighted.items():
+            weight, raw = weights[name], scores // weights[name]
+            rest = self.total - scores
+            for distance in range(1, MAX_WEIGHT + 1):
+                for other in (weight - distance, weight + distance):
+                    if 0 <= other <= MAX_WEIGHT and self._wins(rest + other * raw):
+                        found.append(
+                            (
+                                distance / weight,
+                                f"weight {other} instead of {weight} of {name}"
+                                if other
+                                else f"{name} not scoring",
+                            )
+                        )
+                        break
+                else:
+                    continue
+                break
+        for _, text in sorted(found)[:MAX_SHOWN]:
+            yield Instead("weight", text)
+
+    def _wins(self, total: IntArray) -> bool:
+        """Return whether no node is better than the runner-up, and the winner is worse."""
+        mine = total[self._second]
+        return bool(mine == total.max() and total[self._first] < mine)
+
+    def _preferences(self) -> Iterator[Instead]:
+        """Yield the preferences of the pod without which, or with which, the runner-up wins."""
+        shown = 0
+        for text, edit in self._preference_edits():
+            if shown < MAX_SHOWN and self._would_win(PodInfo(edit(self._verifier.info.pod))):
+                shown += 1
+                yield Instead("preference", text)
+
+    def _preference_edits(self) -> Iterator[tuple[str, Callable[[Pod], Pod]]]:
+        pod = self._verifier.info.pod
+        constraints = pod.spec.topology_spread_constraints[:MAX_CHANGES]
+        for constraint in constraints:
+            if constraint.when_unsatisfiable == SCHEDULE_ANYWAY and len(constraints) > 1:
+                key = constraint.topology_key
+                yield f"no preference to spread over {key}", partial(_without, dropped=constraint)
+        yield from _affinity_edits(pod)
+        rows = self._verifier.snapshot.columns.row_of
+        node = self._verifier.snapshot.columns.node_infos[rows[self._names[self._second]]].node
+        for taint in () if node is None else node.spec.taints[:MAX_CHANGES]:
+            if taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, pod.spec.tolerations):
+                toleration = Toleration(taint.key, "Exists", effect=taint.effect)
+                text = f"a toleration of {taint.key}:{taint.effect}"
+                yield text, partial(_tolerating, toleration=toleration)
+
+    def _pods(self) -> Iterator[Instead]:
+        """Yield the first pod without which the runner-up would have won, the largest first."""
+        snapshot = self._verifier.snapshot
+        name = self._names[self._second]
+        node_info = snapshot.get(name)
+        if node_info is None:
+            return
+        pods = sorted(
+            node_info.pods.values(),
+            key=lambda info: (-info.nonzero_milli_cpu, -info.nonzero_memory_bytes, info.key),
+        )
+        trial = Trial(snapshot)
+        for info in pods[:MAX_CHANGES]:
+            trial.remove_pod(info.uid, name)
+            try:
+                wins = self._would_win(self._verifier.info)
+            finally:
+                trial.undo()
+            if wins:
+                yield Instead("pod", f"{name} without the pod {info.key}")
+                return
+
+    def _would_win(self, info: PodInfo) -> bool:
+        """Return whether the runner-up has the highest score for a changed pod, or cluster."""
+        verifier = self._verifier
+        try:
+            judged = verifier.judged(info, verifier.state(), scored_from=1)
+        except PluginError:
+            return False
+        if judged.scores is None:
+            return False
+        names = [each.name for each in judged.view.node_infos()]
+        wanted, winner = self._names[self._second], self._names[self._first]
+        if wanted not in names:
+            return False
+        total = judged.scores.total
+        mine = total[names.index(wanted)]
+        beaten = winner not in names or total[names.index(winner)] < mine
+        return bool(beaten and mine == total.max())
+
+
+def _without(pod: Pod, dropped: object) -> Pod:
+    constraints = tuple(e for e in pod.spec.topology_spread_constraints if e is not dropped)
+    return changed(pod, spec=changed(pod.spec, topology_spread_constraints=constraints))
+
+
+def _tolerating(pod: Pod, toleration: Toleration) -> Pod:
+    tolerations = (*pod.spec.tolerations, toleration)
+    return changed(pod, spec=changed(pod.spec, tolerations=tolerations))
+
+
+def _affinity_edits(pod: Pod) -> Iterator[tuple[str, Callable[[Pod], Pod]]]:
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return
+    for field, words in (
+        ("node_affinity", "node affinity"),
+        ("pod_affinity", "pod affinity"),
+        ("pod_anti_affinity", "pod anti-affinity"),
+    ):
+        part = getattr(affinity, field)
+        preferred = part and part.preferred_during_scheduling_ignored_during_execution
+        for index, term in enumerate((preferred or ())[:MAX_CHANGES]):
+            text = f"no preferred {words} [{index}] (weight {term.weight})"
+            yield text, partial(_without_preferred, field=field, dropped=term)
+
+
+def _without_preferred(pod: Pod, field: str, dropped: object) -> Pod:
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return pod
+    part = getattr(affinity, field)
+    left = tuple(
+        each
+        for each in part.preferred_during_scheduling_ignored_during_execution
+        if each is not dropped
+    )
+    part = changed(part, preferred_during_scheduling_ignored_during_execution=left)
+    return changed(pod, spec=changed(pod.spec, affinity=changed(affinity, **{field: part})))
