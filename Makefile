@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # Measurements use the content of the image: no development dependencies, compiled bytecode.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: help install demo devices rivals gangs test parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu release hostile waking soak e2e conformance failovers image manifests operators pins test-trixie code-map what-if
+.PHONY: help install demo devices rivals gangs test relaxations parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu release hostile waking soak e2e conformance failovers image manifests operators pins test-trixie code-map what-if
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ parity: install ## Compare N (20000) verdicts, volumes, preemption or devices (K
 	@$(RUN) python -m tests.controlplane.binaries oracle >/dev/null
 	@$(RUN) python -m tests.parity --kind $(or $(KIND),verdicts) --cases $(or $(N),20000) \
 	  $(if $(SEED),--seed $(SEED))
+
+relaxations: install ## Check the relaxations of N (2000) random pods against a brute-force search; SEED=... repeats
+	@$(RUN) python -m tests.relaxations --pods $(or $(N),2000) $(if $(SEED),--seed $(SEED))
 
 cel: install ## Compare N (100000) CEL selectors on random devices with kube-scheduler's CEL; SEED=... repeats
 	@$(RUN) python -m tests.controlplane.binaries cel >/dev/null

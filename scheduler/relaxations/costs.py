@@ -33,6 +33,9 @@ class Kind(StrEnum):
 WHOLE_REQUEST: Final = 4.0
 """To give up all that is requested of a resource; a part of it costs its share."""
 
+WHOLE_SELECTOR: Final = 3.0
+"""To give up a nodeSelector, or required affinity, of more than two demands as a whole."""
+
 DROPPED_CONSTRAINT: Final = 2.0
 """To give up a spread constraint; a larger maxSkew costs less, see :func:`skew_cost`."""
 

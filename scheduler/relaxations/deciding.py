@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace as changed
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from scheduler.relaxations.verifier import Verifier
     from scheduler.runtime.judgement import Judgement
 
+    PreferenceEdit: TypeAlias = tuple[str, str, Callable[[Pod], Pod]]
+
 MAX_WEIGHT: Final = 100
 """The weights that are tried. Source: a larger one is refused by the configuration's validation."""
 
@@ -46,12 +48,18 @@ class Instead:
     ----------
     kind
         ``weight``, ``preference`` or ``pod``.
+    subject
+        The plugin, the field of the pod, or the pod on the runner-up.
     text
         A phrase for people.
+    value
+        The weight; 0 for a plugin that does not score.
     """
 
     kind: str
+    subject: str
     text: str
+    value: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +76,8 @@ class Deciding:
         By plugin, how much higher its weighted score of the winner is; plugins without a difference
         are left out.
     decided_by
-        The plugins without each of which the winner would not have won; the largest margin first.
+        The plugins without each of which the winner would have lost or shared the first place; the
+        largest margin first.
     instead
         What would have let the runner-up win, as verified.
     """
@@ -152,11 +161,14 @@ class DecidingSearch:
         )
 
     def _decided_by(self, margins: Mapping[str, int]) -> tuple[str, ...]:
-        """Return the plugins without each of which the winner would not have the highest score."""
+        """Return the plugins without each of which the winner would not be alone at the top."""
+        others = np.arange(len(self.total)) != self._first
+        if self.total[self._first] <= self.total[others].max():
+            return ()
         deciding = []
         for name, margin in margins.items():
             without = self.total - self.weighted[name]
-            if margin > 0 and without[self._first] < without.max():
+            if margin > 0 and without[self._first] <= without[others].max():
                 deciding.append((-margin, name))
         return tuple(name for _, name in sorted(deciding))
 
@@ -167,25 +179,20 @@ class DecidingSearch:
         weights = self._verifier.framework.score_weights
         found = []
         for name, scores in self.weighted.items():
-            weight, raw = weights[name], scores // weights[name]
-            rest = self.total - scores
-            for distance in range(1, MAX_WEIGHT + 1):
-                for other in (weight - distance, weight + distance):
-                    if 0 <= other <= MAX_WEIGHT and self._wins(rest + other * raw):
-                        found.append(
-                            (
-                                distance / weight,
-                                f"weight {other} instead of {weight} of {name}"
-                                if other
-                                else f"{name} not scoring",
-                            )
-                        )
-                        break
-                else:
-                    continue
-                break
-        for _, text in sorted(found)[:MAX_SHOWN]:
-            yield Instead("weight", text)
+            weight = weights[name]
+            other = self._nearest_weight(weight, self.total - scores, scores // weight)
+            if other is not None:
+                found.append((abs(other - weight) / weight, name, other))
+        for _, name, other in sorted(found)[:MAX_SHOWN]:
+            text = f"weight {other} instead of {weights[name]} of {name}"
+            yield Instead("weight", name, text if other else f"{name} not scoring", other)
+
+    def _nearest_weight(self, weight: int, rest: IntArray, raw: IntArray) -> int | None:
+        for distance in range(1, MAX_WEIGHT + 1):
+            for other in (weight - distance, weight + distance):
+                if 0 <= other <= MAX_WEIGHT and self._wins(rest + other * raw):
+                    return other
+        return None
 
     def _wins(self, total: IntArray) -> bool:
         """Return whether no node is better than the runner-up, and the winner is worse."""
@@ -195,18 +202,20 @@ class DecidingSearch:
     def _preferences(self) -> Iterator[Instead]:
         """Yield the preferences of the pod without which, or with which, the runner-up wins."""
         shown = 0
-        for text, edit in self._preference_edits():
+        for path, text, edit in self._preference_edits():
             if shown < MAX_SHOWN and self._would_win(PodInfo(edit(self._verifier.info.pod))):
                 shown += 1
-                yield Instead("preference", text)
+                yield Instead("preference", path, text)
 
-    def _preference_edits(self) -> Iterator[tuple[str, Callable[[Pod], Pod]]]:
+    def _preference_edits(self) -> Iterator[PreferenceEdit]:
         pod = self._verifier.info.pod
         constraints = pod.spec.topology_spread_constraints[:MAX_CHANGES]
-        for constraint in constraints:
+        for index, constraint in enumerate(constraints):
+            # A pod without any constraint would get the default ones of the profile.
             if constraint.when_unsatisfiable == SCHEDULE_ANYWAY and len(constraints) > 1:
-                key = constraint.topology_key
-                yield f"no preference to spread over {key}", partial(_without, dropped=constraint)
+                path = f"spec.topologySpreadConstraints[{index}]"
+                text = f"no preference to spread over {constraint.topology_key}"
+                yield path, text, partial(_without, dropped=constraint)
         yield from _affinity_edits(pod)
         rows = self._verifier.snapshot.columns.row_of
         node = self._verifier.snapshot.columns.node_infos[rows[self._names[self._second]]].node
@@ -214,7 +223,7 @@ class DecidingSearch:
             if taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, pod.spec.tolerations):
                 toleration = Toleration(taint.key, "Exists", effect=taint.effect)
                 text = f"a toleration of {taint.key}:{taint.effect}"
-                yield text, partial(_tolerating, toleration=toleration)
+                yield "spec.tolerations", text, partial(_tolerating, toleration=toleration)
 
     def _pods(self) -> Iterator[Instead]:
         """Yield the first pod without which the runner-up would have won, the largest first."""
@@ -235,7 +244,7 @@ class DecidingSearch:
             finally:
                 trial.undo()
             if wins:
-                yield Instead("pod", f"{name} without the pod {info.key}")
+                yield Instead("pod", info.key, f"{name} without the pod {info.key}")
                 return
 
     def _would_win(self, info: PodInfo) -> bool:
@@ -267,20 +276,21 @@ def _tolerating(pod: Pod, toleration: Toleration) -> Pod:
     return changed(pod, spec=changed(pod.spec, tolerations=tolerations))
 
 
-def _affinity_edits(pod: Pod) -> Iterator[tuple[str, Callable[[Pod], Pod]]]:
+def _affinity_edits(pod: Pod) -> Iterator[PreferenceEdit]:
     affinity = pod.spec.affinity
     if affinity is None:
         return
-    for field, words in (
-        ("node_affinity", "node affinity"),
-        ("pod_affinity", "pod affinity"),
-        ("pod_anti_affinity", "pod anti-affinity"),
+    for field, api_field, words in (
+        ("node_affinity", "nodeAffinity", "node affinity"),
+        ("pod_affinity", "podAffinity", "pod affinity"),
+        ("pod_anti_affinity", "podAntiAffinity", "pod anti-affinity"),
     ):
         part = getattr(affinity, field)
         preferred = part and part.preferred_during_scheduling_ignored_during_execution
         for index, term in enumerate((preferred or ())[:MAX_CHANGES]):
+            path = f"spec.affinity.{api_field}.preferredDuringSchedulingIgnoredDuringExecution"
             text = f"no preferred {words} [{index}] (weight {term.weight})"
-            yield text, partial(_without_preferred, field=field, dropped=term)
+            yield f"{path}[{index}]", text, partial(_without_preferred, field=field, dropped=term)
 
 
 def _without_preferred(pod: Pod, field: str, dropped: object) -> Pod:

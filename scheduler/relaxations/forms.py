@@ -10,7 +10,7 @@ The JSON form is::
      "newNode": null | {"like": name} | {"allocatable": {...}, "labels": {...}},
      "deciding": null | {"node": name, "total": n, "runnerUp": name, "runnerUpTotal": n,
                          "margins": {plugin: n}, "decidedBy": [plugin], "instead":
-                         [{"kind": k, "text": t}]},
+                         [{"kind": k, "subject": s, "text": t, "weight": w}]},
      "notes": [...], "verifications": n, "cpuSeconds": s}
 
 ``groups`` and ``newNode`` are those of a refused pod, ``deciding`` of one that would be placed. In
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from scheduler.relaxations.deciding import Deciding
+    from scheduler.relaxations.deciding import Deciding, Instead
     from scheduler.relaxations.relaxation import (
         Change,
         NewNode,
@@ -98,8 +98,13 @@ def _deciding_data(deciding: Deciding) -> dict[str, Any]:
         "runnerUpTotal": deciding.runner_up_total,
         "margins": dict(deciding.margins or {}),
         "decidedBy": deciding.decided_by,
-        "instead": [{"kind": each.kind, "text": each.text} for each in deciding.instead],
+        "instead": [_instead_data(each) for each in deciding.instead],
     }
+
+
+def _instead_data(instead: Instead) -> dict[str, Any]:
+    data: dict[str, Any] = {"kind": instead.kind, "subject": instead.subject, "text": instead.text}
+    return data | {"weight": instead.value} if instead.kind == "weight" else data
 
 
 # --- text -----------------------------------------------------------------------------------------
@@ -116,20 +121,30 @@ def _lines(found: Relaxations) -> Iterator[str]:
         yield from _deciding_lines(found.deciding)
     elif found.groups:
         yield "What would help, by the filters' verdict on the changed pod:"
-        for group in found.groups:
-            yield from _group_lines(group)
-        if found.num_other_groups:
-            yield f"{'':9}{found.num_other_groups} more groups of nodes were not looked at"
+        yield from _groups_lines(found)
     if found.new_node is not None:
         yield f"A node that would do: {_new_node_text(found.new_node)}"
     yield from found.notes
 
 
+def _groups_lines(found: Relaxations) -> Iterator[str]:
+    helped = [group for group in found.groups if group.relaxations]
+    for group in helped:
+        yield from _group_lines(group)
+    left = [group for group in found.groups if not group.relaxations]
+    if left:
+        nodes = sum(group.num_nodes for group in left)
+        what = "too much is in the way for one change or two"
+        if found.notes:
+            what = "nothing was found"
+        yield f"{nodes:7}  other nodes: {what}" if helped else f"{nodes:7}  nodes: {what}"
+    if found.num_other_groups:
+        yield f"{'':9}{found.num_other_groups} more groups of nodes were not looked at"
+
+
 def _group_lines(group: NodeGroup) -> Iterator[str]:
     reasons = "; ".join(f"{', '.join(each.reasons)} [{each.plugin}]" for each in group.reasons)
     yield f"{group.num_nodes:7}  {reasons}"
-    if not group.relaxations:
-        yield f"{'':11}no change and no pair of changes that was tried"
     for at, relaxation in enumerate(group.relaxations):
         yield f"{'':11}{'or ' if at else ''}{_relaxation_text(relaxation, group.num_nodes)}"
 
@@ -182,7 +197,7 @@ def _deciding_lines(deciding: Deciding) -> Iterator[str]:
         behind = f"{deciding.node} and {deciding.runner_up} are equally good"
     yield f"{behind} ({margins})" if margins else behind
     if deciding.decided_by:
-        yield f"Without any one of these it would not have won: {', '.join(deciding.decided_by)}"
+        yield f"It would not have won without {' or without '.join(deciding.decided_by)}."
     if deciding.instead and gap >= 0:
         yield f"{deciding.runner_up} would have won with:"
         for each in deciding.instead:

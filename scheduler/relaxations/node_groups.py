@@ -125,7 +125,7 @@ def _collected(patterns: _Patterns, judged: Judgement) -> list[Rejected]:
             status = judged.status_of(int(rows[0]))
             reasons = (Reason(status.plugin, (*status.reasons, NOMINATED)),)
         found.append(Rejected(reasons, rows, mask))
-    return sorted(found, key=lambda group: -len(group.rows))
+    return sorted(found, key=lambda group: (-len(group.rows), int(group.rows[0])))
 
 
 def _verdicts(

@@ -16,10 +16,10 @@ from plugins.label_masks import term_mask
 from plugins.node_resources_fit.needs import filter_needs
 from plugins.required_node_affinity import required_node_selector
 from plugins.taint_tables import HARD_EFFECTS, prepared_tolerations
-from scheduler.relaxations.costs import COSTS, Kind, toleration_cost
+from scheduler.relaxations.costs import COSTS, WHOLE_SELECTOR, Kind, toleration_cost
 from scheduler.relaxations.option import LessOf, Option
 from scheduler.relaxations.relaxation import Change
-from scheduler.relaxations.unmet import Unmet, near_of
+from scheduler.relaxations.unmet import MOST, Unmet, near_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -223,6 +223,41 @@ def _selector_without(
             term = NodeSelectorTerm(expressions, fields)
         terms.append(term)
     return replace(required, node_selector_terms=tuple(terms))
+
+
+def whole_options(info: PodInfo) -> Iterator[Option]:
+    """Yield the options to drop all of a nodeSelector, or of a required node affinity.
+
+    Only for those with more demands than changes are combined.
+    """
+    keys = len(info.pod.spec.node_selector)
+    if keys > MOST:
+        change = Change(
+            Kind.NODE_SELECTOR, "spec.nodeSelector", "", f"{keys} keys", "",
+            f"drop the nodeSelector with all of its {keys} keys", WHOLE_SELECTOR,
+        )  # fmt: skip
+        yield Option(change, partial(_with_spec, node_selector={}), _AFFINITY)
+    required = required_node_selector(info.pod.spec)
+    terms = () if required is None else required.node_selector_terms
+    count = sum(len(term.match_expressions) + len(term.match_fields) for term in terms)
+    if count > MOST:
+        path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+        change = Change(
+            Kind.NODE_AFFINITY, path, "", f"{count} expressions", "",
+            f"make the required node affinity with its {count} expressions a preference",
+            WHOLE_SELECTOR,
+        )  # fmt: skip
+        yield Option(change, _without_affinity, _AFFINITY)
+
+
+def _without_affinity(pod: Pod) -> Pod:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return pod
+    changed = replace(
+        affinity.node_affinity, required_during_scheduling_ignored_during_execution=None
+    )
+    return _with_spec(pod, affinity=replace(affinity, node_affinity=changed))
 
 
 # --- ports ----------------------------------------------------------------------------------------

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from plugins import names
 from plugins.pod_topology_spread.args import DO_NOT_SCHEDULE
-from scheduler.relaxations.costs import COSTS, DROPPED_CONSTRAINT, Kind
+from scheduler.relaxations.costs import COSTS, DROPPED_CONSTRAINT, WHOLE_SELECTOR, Kind
 from scheduler.relaxations.node_options import MAX_OF_A_KIND
 from scheduler.relaxations.option import MoreSkew, Option
 from scheduler.relaxations.relaxation import Change
+from scheduler.relaxations.unmet import MOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +65,25 @@ def pod_term_options(info: PodInfo) -> Iterator[Option]:
             yield Option(change, partial(_without_term, field=field, dropped=term), _PODS)
 
 
+def whole_term_options(info: PodInfo) -> Iterator[Option]:
+    """Yield the options to make all required terms of a kind preferences, where there are many."""
+    affinity = info.pod.spec.affinity
+    if affinity is None:
+        return
+    for kind, field, terms, words in (
+        (Kind.POD_AFFINITY, "pod_affinity", affinity.pod_affinity, "pod affinity"),
+        (Kind.POD_ANTI_AFFINITY, "pod_anti_affinity", affinity.pod_anti_affinity, "anti-affinity"),
+    ):
+        required = terms and terms.required_during_scheduling_ignored_during_execution
+        count = len(required or ())
+        if count > MOST:
+            change = Change(
+                kind, f"spec.affinity.{kind}.{_REQUIRED}", "", f"{count} terms", "",
+                f"make all {count} required terms of {words} preferences", WHOLE_SELECTOR,
+            )  # fmt: skip
+            yield Option(change, partial(_without_term, field=field, dropped=None), _PODS)
+
+
 def _term_text(term: PodAffinityTerm) -> str:
     selector = term.label_selector
     if selector is None:
@@ -76,7 +96,8 @@ def _term_text(term: PodAffinityTerm) -> str:
     return f"pods with {', '.join(shown[:4])}" if shown else "all pods"
 
 
-def _without_term(pod: Pod, field: str, dropped: PodAffinityTerm) -> Pod:
+def _without_term(pod: Pod, field: str, dropped: PodAffinityTerm | None) -> Pod:
+    """Return the pod without a required term, or without any."""
     affinity = pod.spec.affinity
     if affinity is None:
         return pod
@@ -84,18 +105,18 @@ def _without_term(pod: Pod, field: str, dropped: PodAffinityTerm) -> Pod:
     left = tuple(
         each
         for each in terms.required_during_scheduling_ignored_during_execution
-        if each is not dropped
+        if dropped is not None and each is not dropped
     )
     changed = replace(terms, required_during_scheduling_ignored_during_execution=left)
     return _with_spec(pod, affinity=replace(affinity, **{field: changed}))
 
 
 def label_options(info: PodInfo) -> Iterator[Option]:
-    """Yield the options to drop a label of the pod, by which other pods select it."""
+    """Yield the options to drop a label of the pod, by which terms and constraints select it."""
     for key, value in list(info.labels.items())[:MAX_OF_A_KIND]:
         change = Change(
             Kind.LABEL, f"metadata.labels[{key}]", key, value, "",
-            f"drop its label {key}={value}, by which other pods keep it away", COSTS[Kind.LABEL],
+            f"drop its label {key}={value}", COSTS[Kind.LABEL],
         )  # fmt: skip
         yield Option(change, partial(_without_label, key=key), _LABELS)
 

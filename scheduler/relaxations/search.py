@@ -14,6 +14,7 @@ from scheduler.relaxations.node_options import (
     resource_options,
     selector_options,
     toleration_options,
+    whole_options,
 )
 from scheduler.relaxations.pod_options import (
     claim_options,
@@ -21,6 +22,7 @@ from scheduler.relaxations.pod_options import (
     pod_term_options,
     spread_options,
     volume_options,
+    whole_term_options,
 )
 from scheduler.relaxations.preemption import PreemptionSearch
 from scheduler.relaxations.relaxation import NodeGroup, Relaxation
@@ -46,7 +48,7 @@ MAX_PAIRS: Final = 80
 _SHARE_OF_KIND: Final = 0.2
 """The share of the time that is left that may be used to look for the changes of one kind."""
 
-_CHANGES_PODS_OF_OTHERS: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
+_READ_LABELS: Final = frozenset({names.INTER_POD_AFFINITY, names.POD_TOPOLOGY_SPREAD})
 
 
 class RelaxationSearch:
@@ -91,20 +93,21 @@ class RelaxationSearch:
 
     def results(self) -> tuple[NodeGroup, ...]:
         """Return the groups with their relaxations, the cheapest first."""
-        infos = self._verifier.snapshot.columns.node_infos
         results = []
         for group, found in zip(self._groups, self._found, strict=True):
             cheapest = sorted(found, key=_preference)[:MAX_RELAXATIONS]
-            sample = tuple(infos[row].name for row in group.rows[:MAX_NODES].tolist())
-            results.append(NodeGroup(group.reasons, len(group.rows), sample, tuple(cheapest)))
+            names = self._names(group.mask)
+            results.append(NodeGroup(group.reasons, len(group.rows), names, tuple(cheapest)))
         return tuple(results)
 
     # --- what can be changed ------------------------------------------------------------------
 
     def _options(self, storage: Storage) -> list[Option]:
         info, nodes = self._verifier.info, self._verifier.snapshot.all_nodes()
+        # Those that take off most come first: they are cheap to verify, however large the pod is.
+        found = [*whole_options(info), *whole_term_options(info)]
         part = self._part()
-        found = self._collected("resources", resource_options(info, nodes, part))
+        found += self._collected("resources", resource_options(info, nodes, part))
         part = self._part()
         found += self._collected("taints", toleration_options(info, nodes, part))
         part = self._part()
@@ -117,11 +120,7 @@ class RelaxationSearch:
         found += spread_options(info)
         found += volume_options(info, storage)
         found += claim_options(info)
-        if any(
-            reason.plugin == names.INTER_POD_AFFINITY and _CHANGES_PODS_OF_OTHERS in reason.reasons
-            for group in self._groups
-            for reason in group.reasons
-        ):
+        if any(not group.plugins.isdisjoint(_READ_LABELS) for group in self._groups):
             found += label_options(info)
         return found
 
@@ -160,7 +159,7 @@ class RelaxationSearch:
 
     def _names(self, mask: BoolArray) -> tuple[str, ...]:
         infos = self._verifier.snapshot.columns.node_infos
-        return tuple(infos[row].name for row in mask.nonzero()[0][:MAX_NODES].tolist())
+        return tuple(sorted(infos[row].name for row in mask.nonzero()[0].tolist())[:MAX_NODES])
 
     # --- pairs --------------------------------------------------------------------------------
 

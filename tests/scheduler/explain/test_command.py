@@ -185,3 +185,22 @@ def test_what_is_logged_meanwhile_is_not_part_of_the_answer(
     out, err = capsys.readouterr()
     assert out == ""
     assert "plugin code is not used" in err
+
+
+def test_the_text_ends_with_what_would_help(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_dump(tmp_path / "full.json", *NODES, pod("big").request(cpu="5"))
+    assert explain("--from", path, "--pod", "default/big") == 0
+    text = capsys.readouterr().out
+    assert text.endswith(
+        "\n\nWhat would help, by the filters' verdict on the changed pod:\n"
+        "      2  Insufficient cpu [NodeResourcesFit]\n"
+        "           request 1 less cpu (4 instead of 5): n1\n"
+        "A node that would do: of a new shape, with cpu 5\n"
+    )
+
+
+def test_json_holds_the_relaxations(dump: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain("--from", dump, "--pod", "default/web", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["relaxations"]["deciding"]["node"] == "n1"
