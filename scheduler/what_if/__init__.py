@@ -6,6 +6,7 @@ pod as the cluster is now to :mod:`scheduler.explain`.
 """
 
 from scheduler.what_if.forecast import forecast
+from scheduler.what_if.objects_of_text import objects_of_text
 from scheduler.what_if.placer import DEFAULT_CPU_S
 from scheduler.what_if.question import (
     AddedNodes,
@@ -26,5 +27,6 @@ __all__ = [
     "encode_question",
     "forecast",
     "forecast_json",
+    "objects_of_text",
     "without_names",
 ]

@@ -14,6 +14,8 @@ from scheduler.what_if.kinds_of_pods import DrainKind, drain_kind
 from scheduler.what_if.pod_claims import PodClaims
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cache.device_objects import ResourceClaimSpec
     from cache.objects import Node, Pod
     from scheduler.offline.cluster import Cluster
@@ -118,15 +120,26 @@ class ChangedCluster:
         for each in known.devices.slices.view().by_node.get(name, ()):
             known.devices.slices.changed(each, None)
 
-    def add_node_like(self, like: str) -> str:
-        """Add a node like another one, with the pods that every such node has; return its name.
+    def add_nodes_like(self, like: str, count: int) -> None:
+        """Add nodes like another one, with the pods that every such node has.
 
-        Its labels, taints, resources, volume limits and devices are those of the other node, but
-        for the host name, a cordon and the taints of conditions. It has no images yet.
+        Their labels, taints, resources, volume limits and devices are those of the other node, but
+        for the host name, a cordon and the taints of conditions. They have no images yet.
         """
         node = self.cluster.nodes[like]
+        of_every_node = [
+            pod
+            for pod in self.pods_on(frozenset((like,)))[like]
+            if drain_kind(pod) in (DrainKind.DAEMON_SET, DrainKind.MIRROR)
+        ]
         numbered = (f"{like}-new-{number}" for number in itertools.count(1))
-        name = next(name for name in numbered if name not in self.cluster.nodes)
+        free = (name for name in numbered if name not in self.cluster.nodes)
+        for name in itertools.islice(free, count):
+            self._add_copy(node, name)
+            self._copy_drivers(like, name)
+            self._copy_pods(of_every_node, name)
+
+    def _add_copy(self, node: Node, name: str) -> None:
         labels = dict(node.metadata.labels)
         if HOSTNAME in labels:
             labels[HOSTNAME] = name
@@ -139,9 +152,6 @@ class ChangedCluster:
                 status=replace(node.status, images=()),
             )
         )
-        self._copy_drivers(like, name)
-        self._copy_pods(node, name)
-        return name
 
     def _copy_drivers(self, like: str, name: str) -> None:
         """Give a new node the volume limits and the devices of another one."""
@@ -157,12 +167,9 @@ class ChangedCluster:
             spec = replace(each.spec, node_name=name, pool=replace(pool, name=pool_name))
             slices.changed(None, replace(each, metadata=metadata, spec=spec))
 
-    def _copy_pods(self, node: Node, name: str) -> None:
-        """Run copies of the DaemonSets' and static pods of a node on a new one."""
-        like = node.metadata.name
-        for pod in self.pods_on(frozenset((like,)))[like]:
-            if drain_kind(pod) not in (DrainKind.DAEMON_SET, DrainKind.MIRROR):
-                continue
+    def _copy_pods(self, pods: Iterable[Pod], name: str) -> None:
+        """Run copies of pods on a new node."""
+        for pod in pods:
             metadata = replace(
                 pod.metadata, name=f"{pod.metadata.name}-{name}", deletion_timestamp=None
             )

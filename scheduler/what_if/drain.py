@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from scheduler.what_if.kinds_of_pods import DrainKind, drain_kind
 from scheduler.what_if.queue import place_all
 from scheduler.what_if.result import DRAINED, MAX_NAMES, Blocked, NodeDrain
-from scheduler.what_if.tally import Tally
+from scheduler.what_if.tally import Tally, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -105,7 +105,7 @@ class Drain:
 
     def run(self, names: Sequence[str]) -> tuple[Part, tuple[NodeDrain, ...]]:
         """Drain cordoned nodes; return where their pods go, and what is left on each node."""
-        self._tally = Tally(DRAINED, ", ".join(names))
+        self._tally = Tally(DRAINED, listed(names))
         self._successors = Successors(self._placer, self._ledger, self._tally)
         pods = self._placer.changed.pods_on(frozenset(names))
         drains = tuple(self._drain(name, pods[name]) for name in names)

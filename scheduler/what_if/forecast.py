@@ -36,7 +36,7 @@ from scheduler.what_if.result import (
     Forecast,
     NodeDrain,
 )
-from scheduler.what_if.tally import Tally
+from scheduler.what_if.tally import Tally, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -135,7 +135,7 @@ class _Run:
         self._ledger = BudgetLedger(placer.cluster.known.disruption_budgets)
         self.parts: list[Part] = []
         self._drains: list[NodeDrain] = []
-        self._removed = Tally(REMOVED, ", ".join(self._removed_at_once()))
+        self._removed = Tally(REMOVED, listed(self._removed_at_once()))
         self._successors = Successors(placer, self._ledger, self._removed)
 
     def _removed_at_once(self) -> list[str]:
@@ -145,8 +145,7 @@ class _Run:
     def change_nodes(self) -> None:
         """Add nodes, remove nodes with their pods, and cordon those to drain."""
         for added in self._question.add:
-            for _ in range(added.count):
-                self._changed.add_node_like(added.like)
+            self._changed.add_nodes_like(added.like, added.count)
         for name in self._question.drain:
             self._changed.cordon(name)
         names = self._removed_at_once()

@@ -30,7 +30,7 @@ from cache.workload_objects import (
 from scheduler.client.codec import Decoder, UndecodableObjectError
 from scheduler.config.config_error import child, did_you_mean, item
 from scheduler.offline.cluster import ClusterObjectError, kind_of
-from scheduler.what_if.pod_defaults import defaulted, defaulted_claim
+from scheduler.what_if.pod_defaults import PriorityClasses, defaulted, defaulted_claim
 from scheduler.what_if.question import MAX_REPLICAS, QuestionError
 
 if TYPE_CHECKING:
@@ -126,6 +126,8 @@ class Manifests:
 
     Attributes
     ----------
+    classes
+        The PriorityClasses of the cluster.
     pods
         The pods to create, in the order of the objects.
     groups
@@ -136,6 +138,7 @@ class Manifests:
         Sentences for the user.
     """
 
+    classes: PriorityClasses
     pods: list[NewPods] = field(default_factory=list)
     groups: list[msgspec.Raw] = field(default_factory=list)
     templates: dict[tuple[str, str], ResourceClaimSpec] = field(default_factory=dict)
@@ -150,7 +153,7 @@ def read_manifests(objects: Sequence[msgspec.Raw], cluster: Cluster) -> Manifest
     QuestionError
         With the path of the first bad value.
     """
-    found = Manifests()
+    found = Manifests(PriorityClasses(cluster.pods.values()))
     for index, raw in enumerate(objects):
         _read(raw, item("objects", index), cluster, found)
     wanted = sum(each.count for each in found.pods)
@@ -163,7 +166,7 @@ def _read(raw: msgspec.Raw, path: str, cluster: Cluster, found: Manifests) -> No
     qualified = kind_of(raw)
     kind = qualified.partition(".")[0]
     if kind == "Pod":
-        _add_pods(NewPods(_decode(_POD, raw, path)), path, "", cluster, found)
+        _add_pods(NewPods(_decode(_POD, raw, path)), path, "", found)
     elif kind in WORKLOADS:
         _read_workload(raw, kind, path, cluster, found)
     elif kind == "ResourceClaimTemplate":
@@ -214,7 +217,7 @@ def _read_workload(
         spec.template.metadata, name=name, namespace=namespace, owner_references=(owner,)
     )
     pod = Pod(metadata, spec.template.spec)
-    _add_pods(NewPods(pod, count), path, "spec.template", cluster, found)
+    _add_pods(NewPods(pod, count), path, "spec.template", found)
 
 
 def _add_controller(
@@ -234,7 +237,7 @@ def _add_controller(
         raise QuestionError(f"{path}.spec.selector", str(error)) from error
 
 
-def _add_pods(new: NewPods, path: str, inner: str, cluster: Cluster, found: Manifests) -> None:
+def _add_pods(new: NewPods, path: str, inner: str, found: Manifests) -> None:
     """Check a pod as far as the API server would refuse it, complete it, and add it.
 
     Parameters
@@ -259,7 +262,7 @@ def _add_pods(new: NewPods, path: str, inner: str, cluster: Cluster, found: Mani
         deletion_timestamp=None,
     )
     pod = replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""))
-    pod, note = defaulted(pod, cluster.pods.values())
+    pod, note = defaulted(pod, found.classes)
     if note:
         found.notes.append(note)
     try:

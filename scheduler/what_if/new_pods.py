@@ -152,9 +152,10 @@ def place_groups(placer: Placer, found: Manifests, replicas: int | None) -> list
     Raises
     ------
     QuestionError
-        When a group cannot be read, or has no members among the objects.
+        When a group cannot be read, has no members among the objects, or there are too many.
     """
     parts = []
+    left = MAX_REPLICAS
     for raw in found.groups:
         data: dict[str, Any] = msgspec.json.decode(raw)
         metadata = data["metadata"]
@@ -165,63 +166,98 @@ def place_groups(placer: Placer, found: Manifests, replicas: int | None) -> list
         if not members:
             raise QuestionError("objects", f"no pod is a member of the pod group {key}")
         found.pods = [new for new in found.pods if group_key(new.pod) != key]
-        parts.append(_place_copies(placer, data, key, members, replicas or 1))
+        groups = Groups(placer, data, key, members)
+        left -= groups.size * (replicas or 1)
+        if left < 0:
+            raise QuestionError("objects", f"all groups have more than {MAX_REPLICAS} members")
+        parts.append(groups.place(replicas or 1))
     return parts
 
 
-def _place_copies(
-    placer: Placer, data: dict[str, Any], key: GroupKey, members: Sequence[NewPods], copies: int
-) -> Part:
-    tally = Tally(GROUP, str(key))
-    for number in range(1, copies + 1):
-        own, pods = _create_group(placer, data, key, members, number if copies > 1 else 0)
-        if number == 1:
-            _check_count(copies * len(pods))
-        outcomes = list(place_group(placer, own))
-        for pod, outcome in outcomes:
-            tally.count(f"{pod.metadata.namespace}/{pod.metadata.name}", outcome)
-        if not any(outcome.node_name for _, outcome in outcomes):
-            rest = (copies - number) * len(pods)
-            if rest and outcomes:
-                _count_rest(tally, outcomes[0], rest)
-            return tally.part()
-    own, pods = _create_group(placer, data, key, members, copies + 1)
-    tally.next = group_would_fit(placer, own)
-    for pod in pods:
-        placer.changed.delete(pod)
-    return tally.part()
+class Groups:
+    """Copies of one group with its members.
+
+    Parameters
+    ----------
+    placer
+        Holds the cluster.
+    data
+        The PodGroup as the question has it.
+    key
+        The group.
+    members
+        Its members; a single one stands for all that the group needs.
+
+    Raises
+    ------
+    QuestionError
+        When the group cannot be read.
+    """
+
+    def __init__(
+        self, placer: Placer, data: dict[str, Any], key: GroupKey, members: Sequence[NewPods]
+    ) -> None:
+        self._placer = placer
+        self._data = data
+        self._key = key
+        self._members = members
+        self._counts = [new.count for new in members]
+        if self._counts == [1]:
+            self._describe(key)
+            rules = placer.cluster.known.pod_groups.rules(key)
+            self._counts = [1 if rules is None else rules.minimum]
+
+    @property
+    def size(self) -> int:
+        """The members of each copy."""
+        return sum(self._counts)
+
+    def place(self, copies: int) -> Part:
+        """Place copies until one does not fit; say what stops one more if all fit."""
+        tally = Tally(GROUP, str(self._key))
+        for number in range(1, copies + 1):
+            own, _ = self._create(number if copies > 1 else 0)
+            outcomes = list(place_group(self._placer, own))
+            for pod, outcome in outcomes:
+                tally.count(_pod_key(pod), outcome)
+            if not any(outcome.node_name for _, outcome in outcomes):
+                _count_rest(tally, outcomes[0], (copies - number) * self.size)
+                return tally.part()
+        own, pods = self._create(copies + 1)
+        tally.next = group_would_fit(self._placer, own)
+        for pod in pods:
+            self._placer.changed.delete(pod)
+        return tally.part()
+
+    def _create(self, number: int) -> tuple[GroupKey, list[Pod]]:
+        """Create a group and its members; numbers tell copies apart, 0 is the only one."""
+        own = self._key._replace(name=f"{self._key.name}-{number}") if number else self._key
+        self._describe(own)
+        pods: list[Pod] = []
+        create = self._placer.changed.create
+        for new, count in zip(self._members, self._counts, strict=True):
+            pods.extend(create(pod) for pod in _numbered(self._placer, new.pod, own, count))
+        return own, pods
+
+    def _describe(self, key: GroupKey) -> None:
+        metadata = {**self._data["metadata"], "name": key.name, "uid": f"what-if-{key}"}
+        raw = msgspec.Raw(msgspec.json.encode({**self._data, "metadata": metadata}))
+        try:
+            self._placer.cluster.add(raw)
+        except ClusterObjectError as error:
+            raise QuestionError("objects", str(error)) from error
 
 
 def _count_rest(tally: Tally, first: tuple[Pod, Outcome], rest: int) -> None:
     pod, outcome = first
-    if outcome.reason:
-        tally.refuse(f"{pod.metadata.namespace}/{pod.metadata.name}", outcome.reason, rest)
+    if outcome.reason and rest:
+        tally.refuse(_pod_key(pod), outcome.reason, rest)
     else:
         tally.undecided += rest
 
 
-def _create_group(
-    placer: Placer, data: dict[str, Any], key: GroupKey, members: Sequence[NewPods], number: int
-) -> tuple[GroupKey, list[Pod]]:
-    """Create a group and its members; ``number`` tells copies apart, 0 stands for the only one."""
-    own = key._replace(name=f"{key.name}-{number}") if number else key
-    metadata = {**data["metadata"], "name": own.name, "uid": f"what-if-{own}"}
-    raw = msgspec.Raw(msgspec.json.encode({**data, "metadata": metadata}))
-    try:
-        placer.cluster.add(raw)
-    except ClusterObjectError as error:
-        raise QuestionError("objects", str(error)) from error
-    rules = placer.cluster.known.pod_groups.rules(own)
-    least = 1 if rules is None else rules.minimum
-    _check_count(least)
-    if len(members) == 1 and members[0].count == 1:
-        counts = [least]
-    else:
-        counts = [new.count for new in members]
-    pods: list[Pod] = []
-    for new, count in zip(members, counts, strict=True):
-        pods.extend(placer.changed.create(pod) for pod in _numbered(placer, new.pod, own, count))
-    return own, pods
+def _pod_key(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
 def _numbered(placer: Placer, pod: Pod, key: GroupKey, count: int) -> Iterator[Pod]:

@@ -35,14 +35,34 @@ _NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreach
 _TOLERATED_S: Final = 300
 
 
-def defaulted(pod: Pod, others: Iterable[Pod]) -> tuple[Pod, str]:
-    """Return a pod as the API server would store it, and a sentence about what is not known.
+class PriorityClasses:
+    """The PriorityClasses of a cluster, as far as its pods show them.
 
     Parameters
     ----------
-    others
-        The pods of the cluster: one with the same PriorityClass shows its priority.
+    pods
+        The pods of the cluster, which are looked at when the first class is asked for.
     """
+
+    def __init__(self, pods: Iterable[Pod]) -> None:
+        self._pods = pods
+        self._known: dict[str, tuple[int, str | None]] | None = None
+
+    def get(self, name: str) -> tuple[int, str | None] | None:
+        """Return priority and preemption policy of a class; None if no pod has it."""
+        if name in SYSTEM_PRIORITIES:
+            return SYSTEM_PRIORITIES[name], None
+        if self._known is None:
+            self._known = {
+                pod.spec.priority_class_name: (pod.spec.priority, pod.spec.preemption_policy)
+                for pod in self._pods
+                if pod.spec.priority_class_name and pod.spec.priority is not None
+            }
+        return self._known.get(name)
+
+
+def defaulted(pod: Pod, classes: PriorityClasses) -> tuple[Pod, str]:
+    """Return a pod as the API server would store it, and a sentence about what is not known."""
     spec = pod.spec
     changes: dict[str, Any] = {
         "containers": _with_requests(spec.containers, host_network=spec.host_network),
@@ -53,7 +73,7 @@ def defaulted(pod: Pod, others: Iterable[Pod]) -> tuple[Pod, str]:
         changes["scheduler_name"] = DEFAULT_SCHEDULER
     note = ""
     if spec.priority is None:
-        changes["priority"], changes["preemption_policy"], note = _priority(pod, others)
+        changes["priority"], changes["preemption_policy"], note = _priority(pod, classes)
     return replace(pod, spec=replace(spec, **changes)), note
 
 
@@ -110,16 +130,14 @@ def _with_tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, 
     return (*tolerations, *added)
 
 
-def _priority(pod: Pod, others: Iterable[Pod]) -> tuple[int, str | None, str]:
+def _priority(pod: Pod, classes: PriorityClasses) -> tuple[int, str | None, str]:
     """Return a pod's priority, its preemption policy, and a sentence if they are a guess."""
     name, policy = pod.spec.priority_class_name, pod.spec.preemption_policy
     if not name:
         return 0, policy, ""
-    if name in SYSTEM_PRIORITIES:
-        return SYSTEM_PRIORITIES[name], policy, ""
-    for other in others:
-        if other.spec.priority_class_name == name and other.spec.priority is not None:
-            return other.spec.priority, policy or other.spec.preemption_policy, ""
+    known = classes.get(name)
+    if known is not None:
+        return known[0], policy or known[1], ""
     note = (
         f"No pod of the cluster has the priority class {name!r}, so that its value is not known: "
         "0 is assumed. Set spec.priority to have another one."

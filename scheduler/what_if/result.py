@@ -235,20 +235,25 @@ def forecast_json(forecast: Forecast) -> bytes:
 def without_names(forecast: Forecast) -> Forecast:
     """Return a forecast for readers who may not see nodes, nor pods of others: counts only.
 
-    Reasons stay, because they count nodes and do not name them.
+    Of the reader's own pods and groups the reasons stay, because they count nodes. Those of other
+    pods may name them and their claims.
     """
 
     def anonymous(part: Part) -> Part:
-        subject = part.subject if part.kind in (PODS, GROUP) else ""
-        refusals = tuple(msgspec.structs.replace(each, sample=()) for each in part.refusals)
+        is_own = part.kind in (PODS, GROUP)
         return msgspec.structs.replace(
             part,
-            subject=subject,
+            subject=part.subject if is_own else "",
+            reason=part.reason if is_own else "",
+            refusals=tuple(msgspec.structs.replace(each, sample=()) for each in part.refusals)
+            if is_own
+            else (),
             nodes={},
-            refusals=refusals,
             placements=(),
             placements_omitted=part.placed,
         )
+
+    parts = tuple(map(anonymous, forecast.parts))
 
     drains = tuple(
         msgspec.structs.replace(each, node="", unmanaged=(), blocked=()) for each in forecast.drains
@@ -256,8 +261,9 @@ def without_names(forecast: Forecast) -> Forecast:
     return msgspec.structs.replace(
         forecast,
         nodes={},
-        parts=tuple(map(anonymous, forecast.parts)),
+        reason=next((reason for each in parts if (reason := each.reason or each.next)), ""),
+        parts=parts,
         drains=drains,
         budgets=(),
-        preempted=(),
+        preempted=tuple(Preempted("", "", each.by) for each in forecast.preempted),
     )

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from scheduler.what_if.result import MAX_PLACEMENTS, MAX_SAMPLE, Part, Placement, Refusal
+from scheduler.what_if.result import MAX_NAMES, MAX_PLACEMENTS, MAX_SAMPLE, Part, Placement, Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scheduler.what_if.placer import Outcome
+
+MAX_LISTED: Final = 5
+
+OTHER_REASONS: Final = "other reasons"
+"""Stands for all reasons beyond the first thousand."""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names for people: the first few and the number of the others."""
+    text = ", ".join(names[:MAX_LISTED])
+    left = len(names) - MAX_LISTED
+    return f"{text} and {left} more" if left > 0 else text
 
 
 class Tally:
@@ -53,6 +67,8 @@ class Tally:
 
     def refuse(self, pod: str, reason: str, pods: int = 1) -> None:
         """Count pods that would wait for one reason; one of them is named."""
+        if reason not in self._refused and len(self._refused) >= MAX_NAMES:
+            reason = OTHER_REASONS
         count, sample = self._refused.setdefault(reason, (0, []))
         if len(sample) < MAX_SAMPLE:
             sample.append(pod)

@@ -139,3 +139,16 @@ def test_a_group_that_cannot_be_tried_is_a_mistake(question, path, why):
     with pytest.raises(QuestionError, match=why) as caught:
         ask(cluster_with_group(*THREE, *waiting(1)), **question)
     assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("minimum", "replicas"),
+    [
+        pytest.param(100_001, None, id="one large group"),
+        pytest.param(1_000, 101, id="many groups"),
+    ],
+)
+def test_groups_with_too_many_members_are_a_mistake(minimum, replicas):
+    question = {"objects": [gang(minimum=minimum), WORKER]}
+    with pytest.raises(QuestionError, match="more than 100000 members"):
+        ask(cluster_of(*THREE), **question, **({"replicas": replicas} if replicas else {}))

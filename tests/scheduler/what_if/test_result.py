@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from scheduler.what_if import forecast_json, without_names
-from scheduler.what_if.result import MAX_PLACEMENTS
-from scheduler.what_if.tally import Tally
+from scheduler.what_if.result import MAX_NAMES, MAX_PLACEMENTS
+from scheduler.what_if.tally import Tally, listed
 from tests.scheduler.what_if.clusters import ask, budget, cluster_of, machine, manifest, running
 
 
@@ -42,3 +44,24 @@ def test_pods_with_one_reason_are_counted_together():
         tally.refuse(f"web-{number}", "no room")
     (refusal,) = tally.part().refusals
     assert (refusal.pods, len(refusal.sample)) == (100, 10)
+
+
+def test_reasons_are_bounded_and_the_count_is_not():
+    tally = Tally("pending", "")
+    for number in range(MAX_NAMES + 5):
+        tally.refuse(f"web-{number}", f"reason {number}")
+    part = tally.part()
+    assert (part.refused, len(part.refusals)) == (MAX_NAMES + 5, MAX_NAMES + 1)
+    assert part.refusals[0].pods == 5
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        pytest.param(["a"], "a", id="one"),
+        pytest.param(list("abcde"), "a, b, c, d, e", id="a few"),
+        pytest.param(list("abcdefg"), "a, b, c, d, e and 2 more", id="many"),
+    ],
+)
+def test_many_names_are_cut(names, text):
+    assert listed(names) == text
