@@ -108,9 +108,9 @@ def groups_of(verifier: Verifier, judged: Judgement, state: CycleState) -> list[
     try:
         for plugin, which, statuses in _verdicts(verifier, nodes, state):
             patterns.add(plugin, which, statuses)
+        return _collected(patterns, judged)
     except AttemptBudgetExceededError as error:
         raise BudgetSpentError(verifier.budget.out_of_time) from error
-    return _collected(patterns, judged)
 
 
 def _collected(patterns: _Patterns, judged: Judgement) -> list[Rejected]:

@@ -61,8 +61,20 @@ def shortfall(nodes: NodesView, resource: str, amount: int) -> IntArray:
     return amount - free
 
 
-def resource_options(info: PodInfo, nodes: NodesView, budget: Budget) -> Iterator[Option]:
-    """Yield the options to request nothing of a resource that some node lacks."""
+def resource_options(
+    info: PodInfo, nodes: NodesView, budget: Budget, *, is_crowded: bool = False
+) -> Iterator[Option]:
+    """Yield the options to request nothing of a resource that some node lacks.
+
+    Parameters
+    ----------
+    is_crowded
+        Whether pods that are only nominated for nodes keep it away: any resource may be scarce.
+    """
+    if is_crowded:
+        for resource, amount in filter_needs(info)[:MAX_OF_A_KIND]:
+            yield LessOf(resource, amount).giving_up(amount, _FIT)
+        return
     unmet: Unmet[LessOf] = Unmet(len(nodes))
     for resource, amount in filter_needs(info):
         budget.check()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace as evolve
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -16,10 +17,11 @@ from scheduler.runtime.filter_outcome import PluginError
 from scheduler.runtime.node_statuses import SearchStatuses
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from plugins.default_preemption import Candidate
+    from plugins.default_preemption import Harm
     from scheduler.relaxations.node_groups import Rejected
+    from scheduler.relaxations.option import Option
     from scheduler.relaxations.verifier import Verifier
 
 HIGHEST_OF_USERS: Final = 1_000_000_000
@@ -27,7 +29,29 @@ HIGHEST_OF_USERS: Final = 1_000_000_000
 pkg/apis/scheduling/types.go (1.36)."""
 
 MAX_VICTIMS: Final = 8
+
+MAX_PRIORITIES: Final = 16
+"""Priorities that are tried one by one where pods are nominated for nodes."""
+
+MAX_TRIES: Final = 8
+"""Dry runs for the pod with another change, in one search: each may take some ten milliseconds."""
+
 _NEVER: Final = "Never"
+
+
+class _Trial(NamedTuple):
+    """A policy, a priority, and another change to try."""
+
+    policy: str | None
+    priority: int | None
+    option: Option | None = None
+
+
+class _Room(NamedTuple):
+    """The pods that would go from a node, and the harm; None where none has to go."""
+
+    victims: tuple[str, ...]
+    harm: Harm | None
 
 
 class PreemptionSearch:
@@ -47,8 +71,11 @@ class PreemptionSearch:
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
         self._plugin = _plugin_of(verifier)
-        self._candidates: dict[tuple[str | None, int | None], Mapping[str, Candidate]] = {}
+        self._rooms: dict[_Trial, Mapping[str, _Room]] = {}
         self._priorities: list[int] | None = None
+        self._lowest = HIGHEST_OF_USERS
+        self._is_crowded = False
+        self._tries = 0
 
     def of_group(self, group: Rejected) -> Iterator[Relaxation]:
         """Yield the relaxations of one group: none needed, another policy, a higher priority.
@@ -62,89 +89,147 @@ class PreemptionSearch:
             return
         spec = self._verifier.info.pod.spec
         allowed = spec.preemption_policy
-        found = self._helps(allowed, spec.priority, group)
+        found = self._helps(_Trial(allowed, spec.priority), group)
         if found is not None:
             yield found
             return
         if allowed == _NEVER:
-            found = self._helps(None, spec.priority, group, _policy_change())
+            found = self._helps(_Trial(None, spec.priority), group, _policy_change())
             if found is not None:
                 yield found
             return
         priority = self._least_priority(group)
         if priority is not None:
             now = self._verifier.info.priority
-            change = Change(
-                Kind.PRIORITY, "spec.priority", "priority", str(now), str(priority),
-                f"priority {priority} instead of {now}, with preemption", COSTS[Kind.PRIORITY],
-            )  # fmt: skip
-            found = self._helps(allowed, priority, group, change)
+            text = f"priority {priority} instead of {now}"
+            trial = _Trial(allowed, priority)
+            found = self._helps(trial, group)
             if found is not None:
-                yield found
+                text += ", with preemption" if found.victims else ""
+                change = Change(
+                    Kind.PRIORITY, "spec.priority", "priority", str(now), str(priority), text,
+                    COSTS[Kind.PRIORITY],
+                )  # fmt: skip
+                yield evolve(found, changes=(change,))
 
     def _least_priority(self, group: Rejected) -> int | None:
         """Return the lowest priority that helps; there are few distinct ones in a cluster."""
-        allowed = self._verifier.info.pod.spec.preemption_policy
         wanted = self._distinct_priorities()
-        if not wanted or self._helps(allowed, wanted[-1], group) is None:
+        if self._is_crowded:
+            # Once the pod need not mind nominated pods, it may fit elsewhere and preempts nobody.
+            some = wanted[:MAX_PRIORITIES]
+            return next((each for each in some if self._would_help(each, group)), None)
+        if not wanted or not self._would_help(wanted[-1], group):
             return None
         low, high = -1, len(wanted) - 1
         while high - low > 1:
             middle = (low + high) // 2
-            if self._helps(allowed, wanted[middle], group) is None:
-                low = middle
-            else:
+            if self._would_help(wanted[middle], group):
                 high = middle
+            else:
+                low = middle
         return wanted[high]
+
+    def _would_help(self, priority: int, group: Rejected) -> bool:
+        policy = self._verifier.info.pod.spec.preemption_policy
+        return self._helps(_Trial(policy, priority), group) is not None
 
     def _distinct_priorities(self) -> list[int]:
         """Return the priorities to try: one above each that now is out of reach."""
         if self._priorities is None:
             found: set[int] = set()
-            for node_info in self._verifier.snapshot.all_nodes().node_infos():
-                self._verifier.budget.check()
+            verifier = self._verifier
+            nominated = verifier.framework.nominated
+            for node_info in verifier.snapshot.all_nodes().node_infos():
+                verifier.budget.check()
                 found.update(info.priority for info in node_info.pods.values())
+                if nominated is not None:
+                    ahead = nominated.ahead_of(verifier.info, node_info.name)
+                    found.update(info.priority for info in ahead)
+                    self._is_crowded |= bool(ahead)
+            self._lowest = min(found, default=HIGHEST_OF_USERS)
             now = self._verifier.info.priority
             self._priorities = sorted(each + 1 for each in found if now <= each < HIGHEST_OF_USERS)
         return self._priorities
 
-    def _helps(
-        self, policy: str | None, priority: int | None, group: Rejected, *changes: Change
-    ) -> Relaxation | None:
-        candidates = self._dry_run(policy, priority)
+    def after(self, options: Iterable[Option], group: Rejected) -> Iterator[Relaxation]:
+        """Yield the first change of the pod after which preemption would make room for it.
+
+        Parameters
+        ----------
+        options
+            All-or-nothing changes of the pod, in the order in which they are tried. A search does
+            not try more than :data:`MAX_TRIES`.
+
+        Raises
+        ------
+        BudgetSpentError
+            When the budget is used up.
+        """
+        spec = self._verifier.info.pod.spec
+        if self._plugin is None or spec.preemption_policy == _NEVER or not self._may_evict():
+            return
+        for option in options:
+            trial = _Trial(spec.preemption_policy, spec.priority, option)
+            if trial not in self._rooms and self._tries >= MAX_TRIES:
+                return
+            self._tries += trial not in self._rooms
+            found = self._helps(trial, group, option.change)
+            if found is not None:
+                yield found
+                return
+
+    def _may_evict(self) -> bool:
+        """Return whether any pod is less important."""
+        self._distinct_priorities()
+        return self._lowest < self._verifier.info.priority
+
+    # --- dry runs -----------------------------------------------------------------------------
+
+    def _helps(self, trial: _Trial, group: Rejected, *changes: Change) -> Relaxation | None:
+        rooms = self._dry_run(trial)
         infos = self._verifier.snapshot.columns.node_infos
-        names = [infos[row].name for row in group.rows.tolist() if infos[row].name in candidates]
+        names = sorted(name for row in group.rows.tolist() if (name := infos[row].name) in rooms)
         if not names:
             return None
-        first = min(names, key=lambda name: candidates[name].harm)
-        victims = tuple(each.key for each in candidates[first].victims.pods[:MAX_VICTIMS])
+        first = min(names, key=lambda name: (rooms[name].harm is not None, rooms[name].harm))
         nodes = (first, *(name for name in names if name != first))[:MAX_VICTIMS]
-        return Relaxation(changes, len(names), nodes, victims)
+        return Relaxation(changes, len(names), nodes, rooms[first].victims)
 
-    def _dry_run(self, policy: str | None, priority: int | None) -> Mapping[str, Candidate]:
-        key = policy, priority
-        known = self._candidates.get(key)
+    def _dry_run(self, trial: _Trial) -> Mapping[str, _Room]:
+        known = self._rooms.get(trial)
         if known is None:
-            known = self._candidates[key] = self._survey(policy, priority)
+            known = self._rooms[trial] = self._survey(trial)
         return known
 
-    def _survey(self, policy: str | None, priority: int | None) -> Mapping[str, Candidate]:
+    def _survey(self, trial: _Trial) -> Mapping[str, _Room]:
+        """Return the nodes that would be feasible, or on which preemption would help."""
         verifier, plugin = self._verifier, self._plugin
         if plugin is None:
             return {}
         pod = verifier.info.pod
-        spec = replace(pod.spec, preemption_policy=policy, priority=priority)
+        if trial.option is not None:
+            pod = trial.option.edit(pod)
+        spec = replace(pod.spec, preemption_policy=trial.policy, priority=trial.priority)
         info = PodInfo(replace(pod, spec=spec))
         state = verifier.state()
         nodes = verifier.snapshot.all_nodes()
         try:
-            search = verifier.judged(info, state).search
+            judged = verifier.judged(info, state)
+            if judged.count:
+                # Less important pods that are nominated for a node do not count any more.
+                return {each.name: _Room((), None) for each in judged.view.node_infos()}
+            search = judged.search
             statuses = SearchStatuses(nodes, search.pre, search.outcome)
-            return plugin.survey(state, info, nodes, statuses).candidates
+            candidates = plugin.survey(state, info, nodes, statuses).candidates
         except (DryRunError, PluginError):
             return {}
         except AttemptBudgetExceededError as error:
             raise BudgetSpentError(verifier.budget.out_of_time) from error
+        return {
+            name: _Room(tuple(each.key for each in one.victims.pods[:MAX_VICTIMS]), one.harm)
+            for name, one in candidates.items()
+        }
 
 
 def _plugin_of(verifier: Verifier) -> DefaultPreemption | None:

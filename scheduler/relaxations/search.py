@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from plugins import names
 from scheduler.relaxations.amounts import Amounts
 from scheduler.relaxations.budget import Budget, BudgetSpentError
+from scheduler.relaxations.node_groups import NOMINATED
 from scheduler.relaxations.node_options import (
     affinity_options,
     port_options,
@@ -16,6 +17,7 @@ from scheduler.relaxations.node_options import (
     toleration_options,
     whole_options,
 )
+from scheduler.relaxations.option import LessOf
 from scheduler.relaxations.pod_options import (
     claim_options,
     label_options,
@@ -107,7 +109,9 @@ class RelaxationSearch:
         # Those that take off most come first: they are cheap to verify, however large the pod is.
         found = [*whole_options(info), *whole_term_options(info)]
         part = self._part()
-        found += self._collected("resources", resource_options(info, nodes, part))
+        crowded = any(NOMINATED in e.reasons for group in self._groups for e in group.reasons)
+        resources = resource_options(info, nodes, part, is_crowded=crowded)
+        found += self._collected("resources", resources)
         part = self._part()
         found += self._collected("taints", toleration_options(info, nodes, part))
         part = self._part()
@@ -164,20 +168,34 @@ class RelaxationSearch:
     # --- pairs --------------------------------------------------------------------------------
 
     def _pairs(self, options: list[Option], group: Rejected) -> Iterator[Relaxation]:
-        """Yield the cheapest pairs that help, of those that were tried."""
+        """Yield the pairs that help, or else a change after which preemption does."""
         best: list[Relaxation] = []
         for least_cost, pair in self._likely(options, group)[:MAX_PAIRS]:
             if best and least_cost >= min(each.cost for each in best):
                 break
             if (self._verifier.opens(*pair) & group.mask).any():
                 best.append(self._smallest(pair, group))
+        if not best:
+            best += self._preemption.after(self._before_preemption(options, group), group)
         yield from best
+
+    def _before_preemption(self, options: list[Option], group: Rejected) -> list[Option]:
+        """Return the changes after which preemption may help a group, the cheapest first."""
+        rejecting = _names_of(group)
+        fitting = [
+            option
+            for option in options
+            if option.volume is None
+            and not isinstance(option.tries, LessOf)
+            and not rejecting.isdisjoint(option.touches)
+        ]
+        return sorted(fitting, key=lambda option: option.change.cost)
 
     def _likely(
         self, options: list[Option], group: Rejected
     ) -> list[tuple[float, tuple[Option, Option]]]:
         """Return the pairs that touch all plugins that reject the group, the cheapest first."""
-        rejecting = {name for plugin in group.plugins for name in plugin.split(" ")}
+        rejecting = _names_of(group)
         costs = {option: self._amounts.least_cost(option, group.mask) for option in options}
         likely = [
             (costs[one] + costs[other], (one, other))
@@ -185,6 +203,11 @@ class RelaxationSearch:
             if rejecting <= one.touches | other.touches
         ]
         return sorted(likely, key=lambda each: each[0])
+
+
+def _names_of(group: Rejected) -> set[str]:
+    """Return the plugins that reject a group; several that left no node are one reason."""
+    return {name for plugin in group.plugins for name in plugin.split(" ")}
 
 
 def _preference(relaxation: Relaxation) -> tuple[float, int, list[str]]:

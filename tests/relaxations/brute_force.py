@@ -193,5 +193,6 @@ def _priorities(pod: Json, objects: list[Json]) -> Iterator[tuple[float, str, li
         if priority > spec["priority"]:
             changed = deepcopy(pod)
             changed["spec"]["priority"] = priority
-            room = explained(changed, objects).room_to_make
-            yield 2.2, f"priority {priority}", [] if room is None else list(room.candidates)
+            now = explained(changed, objects)
+            room = [] if now.room_to_make is None else list(now.room_to_make.candidates)
+            yield 2.2, f"priority {priority}", [*now.ranked, *room]

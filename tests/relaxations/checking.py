@@ -106,19 +106,28 @@ def relaxations_of(pod: Json, objects: list[Json]) -> Json:
 
 def _count(found: Json, tally: Tally) -> None:
     relaxations = [each for group in found["groups"] for each in group["relaxations"]]
-    sizes = {len(each["changes"]) for each in relaxations}
+    sizes = {_size(each) for each in relaxations}
     tally.helped += bool(relaxations)
     tally.only_pairs += sizes == {2}
     tally.only_new_node += not relaxations and found["newNode"] is not None
     tally.no_help += not relaxations and found["newNode"] is None
     tally.relaxations += len(relaxations)
-    tally.pairs += sum(len(each["changes"]) == 2 for each in relaxations)
+    tally.pairs += sum(_size(each) == 2 for each in relaxations)
     tally.groups += len(found["groups"])
     tally.groups_helped += sum(bool(group["relaxations"]) for group in found["groups"])
     for each in relaxations:
         kind = "+".join(sorted(change["kind"] for change in each["changes"])) or "preemption"
         kind = kind if len(each["changes"]) < 2 else "a pair"
+        kind = kind if len(each["changes"]) == _size(each) or not each["changes"] else "preempting"
         tally.kinds[kind] = tally.kinds.get(kind, 0) + 1
+
+
+def _size(relaxation: Json) -> int:
+    """Return how many things have to happen: preemption counts beside a change it does not need."""
+    changes = relaxation["changes"]
+    needed = {"priority", "preemptionPolicy"}
+    and_preemption = bool(relaxation["victims"]) and not any(e["kind"] in needed for e in changes)
+    return len(changes) + (and_preemption and bool(changes))
 
 
 def _check_truth(pod: Json, objects: list[Json], relaxation: Json) -> Iterator[str]:
@@ -153,10 +162,10 @@ def _check_minimum(group: Json, cheapest: Any) -> Iterator[str]:
                key=lambda each: each.cost, default=None)  # fmt: skip
     first = group["relaxations"][0] if group["relaxations"] else None
     if best is None:
-        if first is not None and len(first["changes"]) < 2:
+        if first is not None and _size(first) < 2:
             yield f"{first} helps where no single change does"
         return
-    if first is None or len(first["changes"]) > 1:
+    if first is None or _size(first) > 1:
         yield f"{best} was not found for {group['names']}"
     elif abs(first["cost"] - best.cost) > _SAME:
         yield f"{best} is not as cheap as {first['changes']}, {first['cost']}"

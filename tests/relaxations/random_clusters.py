@@ -39,6 +39,11 @@ def random_cluster(random: Random) -> list[Json]:
     for index in range(random.randint(0, 4 * len(nodes))):
         on = random.choice(nodes)["metadata"]["name"]
         objects.append(_running(random, f"r{index}", on))
+    for index in range(random.choice([0, 0, 0, 1, 2])):
+        nominated = _running(random, f"nominated-{index}", "")
+        on = random.choice(nodes)["metadata"]["name"]
+        nominated["status"] = {"phase": "Pending", "nominatedNodeName": on}
+        objects.append(nominated)
     return objects
 
 

@@ -1,8 +1,16 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from cache.objects import Container, ResourceRequirements
+from cache.objects import (
+    Affinity,
+    Container,
+    LabelSelector,
+    PodAffinity,
+    PodAffinityTerm,
+    ResourceRequirements,
+)
 from tests.builders import NodeBuilder, PodBuilder, node, pod, requirement, term
 from tests.scheduler.relaxations.small_clusters import relaxations
 
@@ -156,3 +164,32 @@ def test_all_containers_together_give_up_what_is_lacking() -> None:
     asked = pod().request(cpu="2").container(side)
     (group,) = relaxations(asked, node("n1")).groups
     assert group.relaxations[0].changes[0].text == "request 1 less cpu (4 instead of 5)"
+
+
+def test_a_change_and_preemption_are_combined_where_no_pair_helps() -> None:
+    asked = pod().priority(10).node_selector("disk", "ssd")
+    (group,) = relaxations(asked, node("n1").capacity(pods="1"), pod("x").on("n1")).groups
+    (relaxation,) = group.relaxations
+    assert [change.subject for change in relaxation.changes] == ["disk"]
+    assert relaxation.victims == ("default/x",)
+
+
+def test_a_pod_that_is_nominated_for_the_node_is_a_reason_of_its_own() -> None:
+    waiting = pod("x").request(cpu="4").priority(5).nominated("n1")
+    (group,) = relaxations(pod().request(cpu="3"), node("n1"), waiting).groups
+    assert group.reasons[0].reasons == (
+        "Insufficient cpu", "pods that are nominated for the node count",
+    )  # fmt: skip
+    texts = [relaxation.changes[0].text for relaxation in group.relaxations]
+    assert texts == ["priority 6 instead of 0", "request no cpu (now 3)"]
+
+
+def test_many_terms_are_one_change_together() -> None:
+    terms = tuple(PodAffinityTerm(ZONE, LabelSelector({"app": app})) for app in ("a", "b", "c"))
+    required = PodAffinity(required_during_scheduling_ignored_during_execution=terms)
+    asked = WEB.build()
+    spec = replace(asked.spec, affinity=Affinity(pod_affinity=required))
+    (group,) = relaxations(PodBuilder(replace(asked, spec=spec)), N1).groups
+    assert group.relaxations[0].changes[0].text == (
+        "make all 3 required terms of pod affinity preferences"
+    )
