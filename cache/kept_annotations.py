@@ -40,6 +40,11 @@ def keep_annotations(prefixes: Iterable[str]) -> None:
     _prefixes = wanted
 
 
+def kept_prefixes() -> tuple[str, ...]:
+    """Return the prefixes of the annotations that are kept."""
+    return _prefixes
+
+
 def kept_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
     """Return the annotations to keep in a new mapping; the shared empty one for none."""
     kept = {key: text for key, text in annotations.items() if key.startswith(_prefixes)}

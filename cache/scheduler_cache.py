@@ -279,6 +279,11 @@ class SchedulerCache:
         with self._lock:
             return self._pods[uid].node_name if uid in self._assumed else None
 
+    def assumed_nodes(self) -> dict[str, str]:
+        """Return the nodes of all assumed pods by UID. *Cost*: the number of assumed pods."""
+        with self._lock:
+            return {uid: self._pods[uid].node_name for uid in self._assumed}
+
     def list_pods(self) -> list[PodInfo]:
         """Return all pods, assumed ones included."""
         with self._lock:

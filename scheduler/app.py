@@ -24,6 +24,7 @@ from scheduler.event_handlers.available_kinds import kinds_to_watch
 from scheduler.event_handlers.late_watches import LateWatches
 from scheduler.event_handlers.watches import Watches
 from scheduler.informers import InformerFactory
+from scheduler.insight.worker import InsightWorker, WorkerSources
 from scheduler.leader_election import Leadership, leadership_of, lease_of
 from scheduler.metrics import Metrics, declarations
 from scheduler.node_metrics import measure_nodes
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from scheduler.kinds import WatchedKind
     from scheduler.options import Options
     from scheduler.serving.listener import Listener
-    from scheduler.serving.server import Server
+    from scheduler.serving.server import Server, UserPage
     from scheduler.tracing.tracing import Tracing
 
 log = structlog.get_logger(__name__)
@@ -252,6 +253,15 @@ class App:
         if options.supply is not None:
             options.supply.lend(metrics, self.watches.nodes.list, self.watches.pods.list)
         self._make_profiles(transport)
+        self.insight = InsightWorker(
+            WorkerSources(
+                lambda: self.watches.all,
+                self.known.pods.cache.assumed_nodes,
+                self.profiles.known.effective,
+                None if options.supply is None else options.supply.directory,
+            )
+        )
+        self.insight.follow()
         self.shutdown = Shutdown(ports, self.known.pods, self.deciding.loop, self.acting)
         self.checks = make_checks(ports, parts, setting, self._leads, self._is_at_rest)
         watch_state(
@@ -340,6 +350,7 @@ class App:
             await self.acting.reports.statuses.stop()
             await self.acting.groups.statuses.stop()
             await self.server.stop()
+            await self.insight.stop()
             await collecting.stop()
             if self.tracing is not None:
                 await asyncio.to_thread(self.tracing.stop)
@@ -378,23 +389,10 @@ class App:
     def _make_server(self, listeners: Sequence[Listener]) -> Server:
         """Make what answers over HTTP; on a thread of its own, for its import takes long."""
         from scheduler.debug.table_sizes import table_sizes  # noqa: PLC0415 - see above
-        from scheduler.insight.pages import InsightPages, Sources  # noqa: PLC0415 - see above
-        from scheduler.insight.policies import describe_policies  # noqa: PLC0415 - see above
         from scheduler.serving.health import Health  # noqa: PLC0415 - see above
         from scheduler.serving.pages import pages  # noqa: PLC0415 - see above
         from scheduler.serving.server import Server  # noqa: PLC0415 - see above
 
-        insight = InsightPages(
-            Sources(
-                self.acting.reports.recent,
-                self.known.pods.queue,
-                self._leads,
-                lambda: describe_policies(
-                    self.deciding.profiles, self.profiles.known, self.deciding.shadows
-                ),
-                SYSTEM_CLOCK.monotonic,
-            )
-        )
         own_pages = pages(
             self.profiles.describe,
             self.checks.debugger,
@@ -414,8 +412,28 @@ class App:
                 details={"scheduling": lambda: self.deciding.loop.pod_under_way or None},
             ),
             reviews=self.reviews,
-            pages=[*own_pages, *insight.pages()],
+            pages=[*own_pages, *self._insight_pages()],
         )
+
+    def _insight_pages(self) -> Sequence[UserPage]:
+        """Make what answers questions; on that thread too."""
+        from scheduler.insight.pages import InsightPages, Sources  # noqa: PLC0415 - see above
+        from scheduler.insight.pod_state import pod_state  # noqa: PLC0415 - see above
+        from scheduler.insight.policies import describe_policies  # noqa: PLC0415 - see above
+
+        sources = Sources(
+            self.acting.reports.recent,
+            self.known.pods.queue,
+            self.insight,
+            self.watches.pods.get,
+            partial(pod_state, self.known.pods, self.deciding.profiles),
+            self._leads,
+            lambda: describe_policies(
+                self.deciding.profiles, self.profiles.known, self.deciding.shadows
+            ),
+            SYSTEM_CLOCK.monotonic,
+        )
+        return InsightPages(sources).pages()
 
     async def _synced(self, stop: asyncio.Event) -> bool:
         """Wait for all first lists; return False when told to stop meanwhile."""

@@ -24,6 +24,7 @@ from scheduler.explain import (
     add_dump_flag,
     run_explain,
 )
+from scheduler.insight.command import add_why_command
 from scheduler.process.log_setup import configure_logging, errors_to_stderr
 from scheduler.process.process_memory import calm_collector
 from scheduler.process.version import VERSION
@@ -75,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_check_config(commands)
     _add_explain(commands)
+    add_why_command(commands)
     add_profile_commands(commands)
     add_shadow_command(commands)
     add_ui_command(commands)

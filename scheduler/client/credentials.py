@@ -11,18 +11,20 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from scheduler.client.auth_source import AuthSource, StaticAuth
 from scheduler.client.errors import ClientConfigError
+from scheduler.client.tls import TlsFiles
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from scheduler.client.tls import CertificatePair, TlsFiles
+    from scheduler.client.tls import CertificatePair
 
 _TLS_PERIOD_S: Final = 60.0
 _RETRY_S: Final = 5.0
@@ -85,6 +87,19 @@ class Credentials:
         None for plain HTTP, and before the first `auth_header`.
         """
         return self._context
+
+    def unverified_context(self) -> ssl.SSLContext:
+        """Return a context that shows our certificate to a server whose own is not verified.
+
+        For a server that is reached through the API server, which has been verified.
+
+        Raises
+        ------
+        ClientConfigError
+            The certificate cannot be used.
+        """
+        tls = TlsFiles("the kubeconfig") if self._tls is None else self._tls
+        return replace(tls, ca_file=None, ca_data=None, verify=False).context(self._pair)
 
     async def auth_header(self) -> str | None:
         """Return the value of ``Authorization``, or None.

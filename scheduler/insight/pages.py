@@ -1,5 +1,6 @@
 """Serve the answers under ``/insight/v1``, as JSON.
 
+    GET /insight/v1/why?namespace=N&name=P                   one pod: its attempts, and a trial now
     GET /insight/v1/decisions?after=K&limit=L&namespace=N    outcomes of attempts in their order
     GET /insight/v1/pending?namespace=N                      pending pods by reason
     GET /insight/v1/policies                                 profiles, policies, and shadows
@@ -11,26 +12,40 @@ are limited for each user; beyond it the response is 429 with ``Retry-After``.
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from aiohttp import web
 
+from cache.pod_group_objects import group_key
 from scheduler.insight.pending_reasons import last_message, pending_reasons
 from scheduler.insight.rate_limit import RateLimit
-from scheduler.insight.refusals import RefusedError, bad_question, not_leading, with_refusals
-from scheduler.insight.rights import require_pods, require_policies, sees_nodes
+from scheduler.insight.refusals import with_refusals
+from scheduler.insight.refused import RefusedError, bad_question, not_leading
+from scheduler.insight.rights import (
+    require_pod,
+    require_pods,
+    require_policies,
+    sees_all_pods,
+    sees_nodes,
+)
 from scheduler.serving.server import UserPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from cache.objects import Pod
     from scheduler.decision.recent_decisions import Outcome, RecentDecisions
+    from scheduler.insight.worker import InsightWorker
     from scheduler.queueing import SchedulingQueue
     from scheduler.serving.server import Visitor
 
 PREFIX: Final = "/insight/v1"
+
+_OBJECT_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+"""Source: Kubernetes, object names: RFC 1123 subdomains."""
 
 MAX_LIMIT: Final = 1_000
 _LIMIT: Final = 100
@@ -39,8 +54,18 @@ _READS_PER_S: Final = 10.0
 _READS: Final = 30
 """Of one user: a page that polls a few views each second, in a few tabs."""
 
+_TRIALS_PER_S: Final = 2.0
+_TRIALS: Final = 5
+"""Of one user: questions that a child process has to work for."""
+
 _LIMIT_S: Final = 30.0
 """For up to three reviews by the API server, and the answer."""
+
+WHY_S: Final = 10.0
+"""How long the trial of one pod may take."""
+
+_WITH_COPY_S: Final = 60.0
+"""For a question that has to wait for others and for the copy of a large cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +78,12 @@ class Sources:
         The outcomes of recent attempts.
     queue
         The pending pods.
+    worker
+        Answers what has to be worked for.
+    live_pod
+        Returns a pod by namespace and name, or None.
+    state_of
+        Returns what becomes of a pod at present, in a word.
     leads
         Whether this process schedules.
     policies
@@ -63,6 +94,9 @@ class Sources:
 
     recent: RecentDecisions
     queue: SchedulingQueue
+    worker: InsightWorker
+    live_pod: Callable[[str, str], Pod | None]
+    state_of: Callable[[Pod], str]
     leads: Callable[[], bool]
     policies: Callable[[], Mapping[str, Any]]
     clock: Callable[[], float]
@@ -79,6 +113,7 @@ class InsightPages:
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._reads = RateLimit(_READS_PER_S, _READS, sources.clock)
+        self._trials = RateLimit(_TRIALS_PER_S, _TRIALS, sources.clock)
         self._counting = asyncio.Lock()
 
     def pages(self) -> list[UserPage]:
@@ -88,13 +123,50 @@ class InsightPages:
             "pending": self._pending,
             "policies": self._policies,
         }
+        why = with_refusals(self._why)
         return [
-            UserPage("GET", f"{PREFIX}/{name}", with_refusals(handler), _LIMIT_S)
-            for name, handler in handlers.items()
+            UserPage("GET", f"{PREFIX}/why", why, _WITH_COPY_S),
+            *(
+                UserPage("GET", f"{PREFIX}/{name}", with_refusals(handler), _LIMIT_S)
+                for name, handler in handlers.items()
+            ),
         ]
 
+    async def _why(self, request: web.Request, visitor: Visitor) -> web.Response:
+        self._admit(visitor, self._trials)
+        namespace, name = _name(request, "namespace"), _name(request, "name")
+        await require_pod(visitor, namespace, name)
+        shows_nodes, sources = await sees_nodes(visitor), self._sources
+        key = f"{namespace}/{name}"
+        pod = sources.live_pod(namespace, name)
+        if pod is None:
+            raise no_such_pod(key)
+        found = await sources.worker.ask(
+            "why",
+            WHY_S,
+            shows_nodes=shows_nodes,
+            shows_pods=await sees_all_pods(visitor),
+            pod=key,
+            uid=pod.metadata.uid,
+        )
+        # What was decided while the trial ran belongs to the answer.
+        pod = sources.live_pod(namespace, name)
+        if pod is None:
+            raise no_such_pod(key)
+        if not sources.leads():
+            raise not_leading()
+        sources.recent.collect()
+        group = group_key(pod)
+        outcomes = sources.recent.of_pod(key, "" if group is None else str(group))
+        about = {
+            "pod": key,
+            "state": sources.state_of(pod),
+            "decisions": [shown(outcome, shows_nodes=shows_nodes) for outcome in outcomes],
+        }
+        return _json({**about, **msgspec.json.decode(found, type=dict[str, msgspec.Raw])})
+
     async def _decisions(self, request: web.Request, visitor: Visitor) -> web.Response:
-        self._admit(visitor)
+        self._admit(visitor, self._reads)
         after = _number(request, "after", 0, None)
         limit = _number(request, "limit", _LIMIT, MAX_LIMIT)
         namespace = request.query.get("namespace", "")
@@ -116,7 +188,7 @@ class InsightPages:
         )
 
     async def _pending(self, request: web.Request, visitor: Visitor) -> web.Response:
-        self._admit(visitor)
+        self._admit(visitor, self._reads)
         namespace = request.query.get("namespace", "")
         await require_pods(visitor, namespace)
         sources = self._sources
@@ -134,11 +206,11 @@ class InsightPages:
         return _json(found)
 
     async def _policies(self, _: web.Request, visitor: Visitor) -> web.Response:
-        self._admit(visitor)
+        self._admit(visitor, self._reads)
         await require_policies(visitor)
         return _json(await asyncio.to_thread(self._sources.policies))
 
-    def _admit(self, visitor: Visitor) -> None:
+    def _admit(self, visitor: Visitor, limit: RateLimit) -> None:
         """Return if this replica leads and the user has not asked too often.
 
         Raises
@@ -148,7 +220,7 @@ class InsightPages:
         """
         if not self._sources.leads():
             raise not_leading()
-        wait_s = self._reads.wait_s(visitor.user.username)
+        wait_s = limit.wait_s(visitor.user.username)
         if wait_s:
             raise RefusedError(429, "TooManyRequests", "too many questions of this user", wait_s)
 
@@ -165,6 +237,20 @@ def shown(outcome: Outcome, *, shows_nodes: bool) -> dict[str, Any]:
 
 HIDDEN: Final = "(hidden)"
 """Stands for the name of a node before a user who may not get nodes."""
+
+
+def no_such_pod(key: str) -> RefusedError:
+    """Return the refusal of a question about a pod that does not exist."""
+    return RefusedError(404, "NotFound", f"there is no pod {key}")
+
+
+def _name(request: web.Request, parameter: str) -> str:
+    text = request.query.get(parameter, "")
+    if not _OBJECT_NAME.fullmatch(text):
+        if not text:
+            raise bad_question(f"{parameter} is missing")
+        raise bad_question(f"{parameter}: {text[:40]!r} is not the name of an object")
+    return text
 
 
 def _number(request: web.Request, name: str, default: int, limit: int | None) -> int:

@@ -4,6 +4,7 @@
     pods of one namespace         list pods in the namespace
     pods of all namespaces        list pods in all namespaces
     names of nodes                get nodes; without it, counts
+    victims of preemption         list pods in all namespaces
     policies                      list schedulingprofiles.scheduling.berth.dev
 
 No right of Berth's own is needed, and none opens more than these do.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scheduler.insight.refusals import RefusedError
+from scheduler.insight.refused import RefusedError
 
 if TYPE_CHECKING:
     from scheduler.serving.server import Visitor
@@ -76,6 +77,17 @@ async def sees_nodes(visitor: Visitor) -> bool:
         The API server does not say.
     """
     return await visitor.may("get", "nodes")
+
+
+async def sees_all_pods(visitor: Visitor) -> bool:
+    """Return whether a user may see the names of pods of all namespaces.
+
+    Raises
+    ------
+    ApiError
+        The API server does not say.
+    """
+    return await visitor.may("list", "pods")
 
 
 def _forbidden(visitor: Visitor, what: str) -> RefusedError:

@@ -103,6 +103,11 @@ class PluginSupply:
             self._watch = DirectoryWatch(options.directory, self.catalogue)
             self._watch.look()
 
+    @property
+    def directory(self) -> Path | None:
+        """The directory of users' plugins, or None."""
+        return self._options.directory
+
     def plugins(self) -> Mapping[str, type[Plugin]]:
         """Return all plugins that are loaded now, by name. Immutable."""
         return self.catalogue.plugins

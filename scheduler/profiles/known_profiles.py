@@ -28,7 +28,7 @@ from scheduler.profiles.profile_versions import Resource, Running, winners
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from scheduler.config import SchedulerConfig
+    from scheduler.config import EffectiveProfile, SchedulerConfig
     from scheduler.profiles.profile_compiler import ProfileCompiler
     from scheduler.profiles.profile_spec import ProfileVersion, ShadowOptions
     from scheduler.profiles.profile_status import ProfileStatus
@@ -112,6 +112,15 @@ class KnownProfiles:
         """Return the profiles that decide; those of the file come first."""
         with self._lock:
             return tuple(self._running.values())
+
+    def effective(self) -> tuple[EffectiveProfile, ...]:
+        """Return the profiles that decide, as values: :meth:`frameworks` are built of them."""
+        with self._lock:
+            running = {name: profile.effective for name, profile in self._of_file.items()}
+            for name, winner in winners(self._resources.values()).items():
+                if winner.good is not None:
+                    running[name] = winner.good.effective
+            return tuple(running.values())
 
     def status(self, name: str) -> ProfileStatus | None:
         """Return the status of a SchedulingProfile, or None if it is not known."""
