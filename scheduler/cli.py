@@ -42,6 +42,7 @@ from scheduler.user_plugins.for_commands import (
 from scheduler.user_plugins.new_plugin import add_new_command
 from scheduler.user_plugins.plugin_trial.command import add_trial_commands
 from scheduler.what_if.command import add_what_if_command
+from scheduler.what_if.kinds_of_pods import MIRROR_ANNOTATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,7 +133,8 @@ def _add_explain(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     calm_collector()
     configure_logging(options.log_format, options.log_level)
-    keep_annotations(options.keep_annotations)
+    # Forecasts of drains have to know the pods that only their node's files can delete.
+    keep_annotations([*options.keep_annotations, MIRROR_ANNOTATION])
     supply, operator = plugin_supply(options)
     path = None if options.config is None else Path(options.config)
     # Nothing changes under a configuration without a file and without plugins.

@@ -8,12 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from cache.pod_group_objects import GroupKey, GroupSource
-from cache.pod_info import PodInfo, is_terminal
 from cache.resources import MalformedObjectError
-from plugins.node_resources_fit import NodeResourcesFit
 from plugins.registry import PLUGINS
 from scheduler.client.errors import ApiError
 from scheduler.config import default_config, load_config, running_profiles
@@ -22,6 +18,7 @@ from scheduler.explain.explanation import explain
 from scheduler.explain.group_explanation import explain_group, waiting_members
 from scheduler.explain.group_forms import group_json, group_text
 from scheduler.explain.json_form import as_json
+from scheduler.explain.pod_report import UnreadablePodError, as_if_pending, lacks_on, notes_on
 from scheduler.explain.text_form import as_text
 from scheduler.offline.cluster import Cluster, DumpError, read_dump
 from scheduler.offline.live import list_cluster
@@ -32,16 +29,13 @@ from scheduler.user_plugins.profile_of_directory import with_plugins
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import msgspec
 
     from cache.objects import Pod
-    from cache.snapshot import Snapshot
     from plugins.framework.interfaces import Plugin
-    from plugins.node_resources_fit import Shortfall
     from scheduler.config import EffectiveProfile
-    from scheduler.runtime.framework_runner import FrameworkRunner
 
 MAX_WARNINGS = 10
 
@@ -106,16 +100,18 @@ def run_explain(options: ExplainOptions) -> str:
         return _explain_groups(cluster, profiles, options)
     pod = _find(cluster, options.pod)
     framework = offline_framework(profiles, cluster, pod.spec.scheduler_name, plugins)
-    notes = _notes(framework, pod)
+    notes = notes_on(framework, pod)
     if config.extenders:
         notes.append("The extenders of the configuration were not called.")
-    info = _as_if_pending(cluster, pod)
-    snapshot = cluster.snapshot()
     try:
+        info = as_if_pending(cluster, pod)
+        snapshot = cluster.snapshot()
         explanation = explain(framework, snapshot, info)
+    except UnreadablePodError as error:
+        raise ExplainError(str(error)) from error
     except PluginError as error:
         raise ExplainError(error.status.message) from error
-    text = as_text(explanation, _lacks(framework, snapshot, info))
+    text = as_text(explanation, lacks_on(framework, snapshot, info))
     text += "".join(f"\n{note}\n" for note in notes)
     storage, node_name = cluster.known.storage, pod.spec.node_name
     relaxations = find_relaxations(framework, snapshot, storage, info, placed_on=node_name)
@@ -216,48 +212,3 @@ def warn_left_out(sentences: Iterable[str]) -> None:
         sys.stderr.write(f"berth: left out: {sentence}\n")
     if len(listed) > MAX_WARNINGS:
         sys.stderr.write(f"berth: left out: {len(listed) - MAX_WARNINGS} more objects\n")
-
-
-def _notes(framework: FrameworkRunner, pod: Pod) -> list[str]:
-    """Return further notes about the pod for the user."""
-    notes = []
-    wanted, served = pod.spec.scheduler_name, framework.profile_name
-    if wanted != served:
-        notes.append(
-            f"It asks for the scheduler {wanted or 'default-scheduler'!r}, not {served!r}."
-        )
-    status = framework.pre_enqueue(pod)
-    if not status.is_success:
-        notes.append(f"It is not tried at present: {status.message}.")
-    if is_terminal(pod):
-        notes.append("It has ended; this is what would be said of it if it had not.")
-    elif pod.spec.node_name:
-        notes.append(
-            f"It is on {pod.spec.node_name}; this is what would be said of it if it were not."
-        )
-    return notes
-
-
-def _as_if_pending(cluster: Cluster, pod: Pod) -> PodInfo:
-    """Remove the pod from its node, if it has one."""
-    try:
-        if pod.spec.node_name:
-            cluster.cache.remove_pod(PodInfo(pod))
-            pod = replace(pod, spec=replace(pod.spec, node_name=""))
-        return PodInfo(pod)
-    except MalformedObjectError as error:
-        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        raise ExplainError(f"pod {key} cannot be read: {error}") from error
-
-
-def _lacks(
-    framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo
-) -> Callable[[str], Sequence[Shortfall]]:
-    """Return a function from the name of a node that NodeResourcesFit rejects to its shortfalls."""
-    fits = [plugin for plugin in framework.plugins if isinstance(plugin, NodeResourcesFit)]
-
-    def lacks(name: str) -> Sequence[Shortfall]:
-        node_info = snapshot.get(name)
-        return [] if node_info is None or not fits else fits[0].shortfalls(info, node_info)
-
-    return lacks

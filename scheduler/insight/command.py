@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -113,7 +112,7 @@ def _why(options: argparse.Namespace) -> int:
 
 
 class _Attempt(msgspec.Struct, frozen=True):
-    time: float
+    time: str = ""
     pod: str = ""
     group: str = ""
     profile: str = ""
@@ -145,7 +144,7 @@ def _lines(answer: WhyAnswer) -> Iterator[str]:
     if answer.decisions:
         yield "Its last attempts:"
         for attempt in answer.decisions:
-            yield f"  {_when(attempt.time)}  {_outcome(attempt)}"
+            yield f"  {attempt.time[:19].replace('T', ' ')}Z  {_outcome(attempt)}"
     else:
         yield "This leader has not tried it, or so long ago that it has forgotten."
     if answer.text:
@@ -155,10 +154,6 @@ def _lines(answer: WhyAnswer) -> Iterator[str]:
     if answer.notes:
         yield ""
     yield from answer.notes
-
-
-def _when(time_s: float) -> str:
-    return dt.datetime.fromtimestamp(time_s, dt.UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def _outcome(attempt: _Attempt) -> str:

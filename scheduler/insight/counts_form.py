@@ -10,13 +10,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from scheduler.explain import Explanation, NodeScores, Rejection
+    from scheduler.relaxations import Relaxations
 
 VICTIMS_HIDDEN = "Victims of preemption are shown to users who may list pods in all namespaces."
 
 
-def without_victims(explanation: Explanation) -> Explanation:
-    """Return an explanation that names no pods but its own."""
-    return replace(explanation, room_to_make=None)
+def without_victims(found: Relaxations) -> Relaxations:
+    """Return what would help without the names of other pods."""
+    groups = tuple(
+        replace(group, relaxations=tuple(replace(each, victims=()) for each in group.relaxations))
+        for group in found.groups
+    )
+    return replace(found, groups=groups)
 
 
 def counts_data(explanation: Explanation) -> dict[str, Any]:

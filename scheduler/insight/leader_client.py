@@ -12,6 +12,7 @@ import http.client
 import io
 import time
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
@@ -150,6 +151,9 @@ class LeaderClient:
         try:
             lease = await self._leases.get(timeout_s=_LEASE_S)
         except ApiError as error:
+            if error.status == HTTPStatus.FORBIDDEN:
+                why = f"you may not read the Lease {self._leases}, which names the leader"
+                raise AskError(f"{why}; docs/why.md lists the rights that asking takes") from error
             raise AskError(f"the Lease {self._leases} cannot be read: {error}") from error
         if lease is None:
             raise AskError(

@@ -3,6 +3,7 @@
     GET /insight/v1/why?namespace=N&name=P                   one pod: its attempts, and a trial now
     GET /insight/v1/decisions?after=K&limit=L&namespace=N    outcomes of attempts in their order
     GET /insight/v1/pending?namespace=N                      pending pods by reason
+    POST /insight/v1/what-if                                 a forecast
     GET /insight/v1/policies                                 profiles, policies, and shadows
 
 Only the leader answers; other replicas respond with 503 and the reason ``NotLeading``. Questions
@@ -12,6 +13,7 @@ are limited for each user; beyond it the response is 429 with ``Retry-After``.
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -64,7 +66,12 @@ _LIMIT_S: Final = 30.0
 WHY_S: Final = 10.0
 """How long the trial of one pod may take."""
 
-_WITH_COPY_S: Final = 60.0
+WHAT_IF_S: Final = 40.0
+"""How long a forecast may take."""
+
+MAX_QUESTION_BYTES: Final = 1 << 20
+
+_WITH_COPY_S: Final = 80.0
 """For a question that has to wait for others and for the copy of a large cluster."""
 
 
@@ -123,9 +130,10 @@ class InsightPages:
             "pending": self._pending,
             "policies": self._policies,
         }
-        why = with_refusals(self._why)
+        why, what_if = with_refusals(self._why), with_refusals(self._what_if)
         return [
             UserPage("GET", f"{PREFIX}/why", why, _WITH_COPY_S),
+            UserPage("POST", f"{PREFIX}/what-if", what_if, _WITH_COPY_S),
             *(
                 UserPage("GET", f"{PREFIX}/{name}", with_refusals(handler), _LIMIT_S)
                 for name, handler in handlers.items()
@@ -164,6 +172,21 @@ class InsightPages:
             "decisions": [shown(outcome, shows_nodes=shows_nodes) for outcome in outcomes],
         }
         return _json({**about, **msgspec.json.decode(found, type=dict[str, msgspec.Raw])})
+
+    async def _what_if(self, request: web.Request, visitor: Visitor) -> web.Response:
+        self._admit(visitor, self._trials)
+        await require_pods(visitor, "")
+        shows_nodes = await sees_nodes(visitor)
+        found = await self._sources.worker.ask(
+            "what-if",
+            WHAT_IF_S,
+            shows_nodes=shows_nodes,
+            shows_pods=True,
+            body=await _body(request),
+        )
+        if not self._sources.leads():
+            raise not_leading()
+        return web.Response(body=found, content_type="application/json")
 
     async def _decisions(self, request: web.Request, visitor: Visitor) -> web.Response:
         self._admit(visitor, self._reads)
@@ -228,6 +251,7 @@ class InsightPages:
 def shown(outcome: Outcome, *, shows_nodes: bool) -> dict[str, Any]:
     """Return an outcome as plain data; without the names of nodes if they are not to be shown."""
     data: dict[str, Any] = msgspec.to_builtins(outcome)
+    data["time"] = rfc3339(outcome.time)
     if not shows_nodes:
         for key in ("node", "runner_up"):
             if data[key]:
@@ -242,6 +266,24 @@ HIDDEN: Final = "(hidden)"
 def no_such_pod(key: str) -> RefusedError:
     """Return the refusal of a question about a pod that does not exist."""
     return RefusedError(404, "NotFound", f"there is no pod {key}")
+
+
+async def _body(request: web.Request) -> bytes:
+    """Return the body of a request; the server's own limit is for smaller ones."""
+    body = bytearray()
+    async for part in request.content.iter_chunked(1 << 16):
+        body += part
+        if len(body) > MAX_QUESTION_BYTES:
+            raise RefusedError(
+                413, "TooLarge", f"a question has at most {MAX_QUESTION_BYTES} bytes"
+            )
+    return bytes(body)
+
+
+def rfc3339(time_s: float) -> str:
+    """Return a time as the API writes times, with milliseconds."""
+    text = dt.datetime.fromtimestamp(time_s, dt.UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
 
 
 def _name(request: web.Request, parameter: str) -> str:

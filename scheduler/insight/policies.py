@@ -1,4 +1,4 @@
-"""The profiles that decide, the SchedulingProfiles with their status, and the shadows' reports."""
+"""The profiles that decide, and the SchedulingProfiles with their status and their shadows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from scheduler.profiles.known_profiles import KnownProfiles
-    from scheduler.profiles.profile_status import Condition, ProfileStatus
+    from scheduler.profiles.profile_status import ProfileStatus
     from scheduler.runtime.profile_map import Profiles
     from scheduler.shadow import Shadows
 
@@ -14,46 +14,44 @@ if TYPE_CHECKING:
 def describe_policies(profiles: Profiles, known: KnownProfiles, shadows: Shadows) -> dict[str, Any]:
     """Return all of them as plain data.
 
-    *Concurrency*: any thread; waits while a change of the profiles is compiled.
+    *Concurrency*: any thread but the I/O loop's; waits while a change of profiles is compiled.
     """
+    origins = {each.profile_name: each.policy.text for each in profiles}
     return {
         "profiles": [
             {
-                "name": framework.profile_name,
-                "policy": framework.policy.text,
-                "plugins": {
-                    point: [plugin.name for plugin in plugins]
-                    for point, plugins in framework.points.items()
-                },
+                "scheduler_name": each.scheduler_name,
+                "origin": origins.get(each.scheduler_name, ""),
+                "points": {point: names for point, names in each.points.items() if names},
+                "weights": dict(each.score_weights),
             }
-            for framework in profiles
+            for each in known.effective()
         ],
-        "policies": [_policy(name, status) for name, status in sorted(known.statuses().items())],
-        "shadows": {
-            name: report
-            for name in sorted(known.statuses())
-            if (report := shadows.plain_report(name)) is not None
-        },
-        "troubles": dict(known.troubles),
+        "policies": [
+            _policy(name, status, shadows.plain_report(name))
+            for name, status in sorted(known.statuses().items())
+        ],
+        "note": "; ".join(f"plugin {name} {what}" for name, what in known.troubles.items()),
     }
 
 
-def _policy(name: str, status: ProfileStatus) -> dict[str, Any]:
+def _policy(name: str, status: ProfileStatus, shadow: Any) -> dict[str, Any]:
+    worst = next(
+        (each for each in (status.accepted, status.active) if not each.status), status.degraded
+    )
+    if not status.accepted.status:
+        phase = "Refused"
+    elif status.degraded.status:
+        phase = "Degraded"
+    else:
+        phase = "Active" if status.active.status else status.active.reason
     return {
         "name": name,
+        "scheduler_name": status.version.profile.scheduler_name,
         "mode": status.version.mode.value,
+        "phase": phase,
+        "message": worst.message,
         "generation": status.version.generation,
         "active_generation": status.active_generation,
-        "accepted": _condition(status.accepted),
-        "active": _condition(status.active),
-        "degraded": _condition(status.degraded),
-        "plugins": status.running_plugins,
-    }
-
-
-def _condition(condition: Condition) -> dict[str, Any]:
-    return {
-        "status": condition.status,
-        "reason": condition.reason,
-        "message": condition.message,
+        "shadow": shadow,
     }

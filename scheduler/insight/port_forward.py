@@ -32,7 +32,7 @@ _PORT_BYTES: Final = 2
 _CHUNK_BYTES: Final = 1 << 16
 
 _TLS_END_S: Final = 0.1
-"""aiohttp ends the TLS of a refused connection in the background, and the loop may end before."""
+"""aiohttp ends the TLS of a connection in the background, and the loop may end before."""
 
 
 class TunnelError(ConnectionError):
@@ -79,8 +79,11 @@ async def port_forward(
             raise TunnelError(f"port-forward to {namespace}/{pod}", error.status) from error
         except (aiohttp.ClientError, OSError) as error:
             raise TunnelError(f"the API server cannot be reached: {error}") from error
-        # Not closed by itself: the session aborts the connection, and waits for nobody.
-        yield Tunnel(socket, port)
+        try:
+            async with socket:
+                yield Tunnel(socket, port)
+        finally:
+            await asyncio.sleep(_TLS_END_S)
 
 
 class Tunnel:

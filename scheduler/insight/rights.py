@@ -5,6 +5,7 @@
     pods of all namespaces        list pods in all namespaces
     names of nodes                get nodes; without it, counts
     victims of preemption         list pods in all namespaces
+    a forecast (what-if)          list pods in all namespaces
     policies                      list schedulingprofiles.scheduling.berth.dev
 
 No right of Berth's own is needed, and none opens more than these do.

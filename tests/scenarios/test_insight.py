@@ -208,11 +208,6 @@ def test_the_group_of_a_certificate_counts(world: World, capsys):
 
 # --- rights ------------------------------------------------------------------------------------
 
-REFUSED = {
-    "get pods": 'cannot get pods "waits" in the namespace "team-b"',
-    "port": "you may not forward ports of pods",
-}
-
 
 @pytest.mark.parametrize(
     ("user", "pod", "why"),
@@ -224,7 +219,7 @@ REFUSED = {
         pytest.param(VIEWER, "team-a/waits", "", id="viewer, own pod"),
         pytest.param(AUDITOR, "team-a/waits", "forbidden", id="no right to the pod"),
         pytest.param(
-            OUTSIDER, "team-a/waits", "cannot be read", id="no right in Berth's namespace"
+            OUTSIDER, "team-a/waits", "may not read the Lease", id="no right in Berth's namespace"
         ),
         pytest.param("admin", "team-b/waits", "", id="admin"),
     ],

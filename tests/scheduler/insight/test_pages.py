@@ -1,14 +1,25 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 
 import pytest
 
+from scheduler.config import default_config, running_profiles
 from scheduler.decision.recent_decisions import RecentDecisions
-from scheduler.insight.pages import HIDDEN, MAX_LIMIT, InsightPages, Sources
-from tests.builders import pod
+from scheduler.insight.pages import (
+    HIDDEN,
+    MAX_LIMIT,
+    MAX_QUESTION_BYTES,
+    InsightPages,
+    Sources,
+)
+from scheduler.insight.worker import InsightWorker, WorkerSources
+from tests.builders import node, pod
 from tests.fakes.clock import FakeClock
 from tests.scheduler.insight.asked import visit
+from tests.scheduler.insight.informed import Informed
 from tests.scheduler.parts import Parts
 
 
@@ -22,8 +33,23 @@ class Leader:
             self.recent.add(f"{namespace}/runs", f"uid-{namespace}", "berth", node="node-1")
         self.parts.queue.add(pod("waits", namespace="a").scheduler("berth").gate("later").info())
         self.clock = FakeClock()
+        informed = Informed()
+        informed.put(informed.nodes, node("node-1").capacity(cpu="4", pods="9").build())
+        informed.put(informed.pods, pod("waits", namespace="a").scheduler("berth").build())
+        self.worker = InsightWorker(
+            WorkerSources(
+                lambda: informed.all, dict, lambda: running_profiles(default_config("berth"))
+            )
+        )
         self.sources = Sources(
-            self.recent, self.parts.queue, lambda: leads, lambda: {"profiles": []}, self.clock
+            self.recent,
+            self.parts.queue,
+            self.worker,
+            informed.pods.get,
+            lambda each: "gated",
+            lambda: leads,
+            lambda: {"profiles": []},
+            self.clock,
         )
 
     def pages(self):
@@ -46,6 +72,8 @@ def get(path: str, token: str | None = "admin", leader: Leader | None = None):
         pytest.param("pending", {"admin": 200, "tenant": 403}, id="all that wait"),
         pytest.param("pending?namespace=a", {"admin": 200, "tenant": 200}, id="own that wait"),
         pytest.param("pending?namespace=b", {"admin": 200, "tenant": 403}, id="others that wait"),
+        pytest.param("why?namespace=a&name=gone", {"admin": 404, "tenant": 404}, id="no such pod"),
+        pytest.param("why?namespace=b&name=gone", {"admin": 404, "tenant": 403}, id="others' pod"),
         pytest.param("policies", {"admin": 200, "tenant": 403, "viewer": 403}, id="policies"),
     ],
 )
@@ -129,3 +157,46 @@ def test_too_many_questions_of_one_user_leave_the_others_alone():
     refused = [headers["Retry-After"] for status, _, headers in many if status == 429]
     assert refused == ["1"] * 30
     assert other[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        pytest.param("namespace=a", "name is missing", id="no name"),
+        pytest.param("namespace=a&name=", "name is missing", id="an empty name"),
+        pytest.param("name=p", "namespace is missing", id="no namespace"),
+        pytest.param("namespace=a&name=../b", "name: '../b' is not", id="a path"),
+        pytest.param("namespace=A&name=p", "namespace: 'A' is not", id="capitals"),
+        pytest.param("namespace=a&name=" + "x" * 300, "name: 'xxx", id="too long"),
+    ],
+)
+def test_a_mistake_in_the_name_of_a_pod_is_named(query, named):
+    status, body = get(f"why?{query}")
+    assert (status, named in body["message"]) == (400, True)
+
+
+def test_questions_that_need_the_worker_and_their_mistakes():
+    """In one test, because a worker takes a second to start."""
+    leader = Leader()
+    question = {"drain": ["node-1"]}
+    wrong = {"drain": ["node-1"], "add": [{"count": 1, "like": "no-such-node"}]}
+
+    async def scene(fetch):
+        try:
+            return (
+                await fetch("why?namespace=a&name=waits", "viewer"),
+                await fetch("what-if", data=json.dumps(question)),
+                await fetch("what-if", data=json.dumps(wrong)),
+                await fetch("what-if", data=b"{" * 1_000),
+                await fetch("what-if", data=io.BytesIO(b" " * (MAX_QUESTION_BYTES + 1))),
+                await fetch("what-if", "tenant", data=b"{}"),
+            )
+        finally:
+            await leader.worker.stop()
+
+    why, forecast, mistake, nonsense, large, tenant = visit(leader.pages(), scene)
+    assert (why[0], why[1]["state"], why[1]["pod"]) == (200, "gated", "a/waits")
+    assert "node-1" in why[1]["now"]["nodes"]
+    assert (forecast[0], forecast[1]["refused"]) == (200, 0)
+    assert (mistake[0], "add[0].like" in mistake[1]["message"]) == (422, True)
+    assert (nonsense[0], large[0], tenant[0]) == (422, 413, 403)
