@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # Measurements use the content of the image: no development dependencies, compiled bytecode.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: help install demo devices rivals gangs test relaxations parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu release hostile waking soak e2e conformance failovers image manifests operators pins test-trixie code-map what-if
+.PHONY: help install demo devices rivals gangs test relaxations parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu release hostile waking soak e2e conformance failovers image manifests operators pins test-trixie ui-test code-map what-if
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -125,6 +125,9 @@ pins: install ## Renew the pins of base image (queries its registry) and build t
 
 test-trixie: install ## Run the tests without a control plane on Debian 13, Python 3.13 (root; Debian)
 	@$(RUN) python -m tests.e2e.trixie $(ARGS)
+
+ui-test: $(UV) ## Open every view of berth ui in Chromium (Debian; npm): screenshots, axe-core, times (ARGS)
+	@UV_PROJECT_ENVIRONMENT=.venv-browser $(RUN) --group browser python -m tests.ui $(ARGS)
 
 failovers: install ## Stop N leaders (20) under load, and check the audit log for writes of other replicas
 	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null

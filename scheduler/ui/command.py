@@ -15,6 +15,7 @@ from cache.kept_annotations import keep_annotations
 from scheduler.config import default_config, load_config, running_profiles
 from scheduler.explain import ExplainError, add_dump_flag, read_objects
 from scheduler.user_plugins.for_commands import add_kept_annotations, add_plugin_dir, known_plugins
+from scheduler.what_if.kinds_of_pods import MIRROR_ANNOTATION
 
 if TYPE_CHECKING:
     import argparse
@@ -33,8 +34,8 @@ def add_ui_command(commands: Any) -> None:
         "ui",
         help="show a cluster or a dump in a browser",
         description="Serve a page on loopback: pending pods by reason, one pod by node and plugin, "
-        "the nodes as a map, decisions and policies. It lists with your own kubeconfig, and "
-        "changes nothing.",
+        "the nodes as a map, decisions, policies and what-if. It lists with your own kubeconfig "
+        "and changes nothing.",
     )
     ui.set_defaults(command=_ui)
     ui.add_argument("--port", type=_port, default=0, metavar="N", help="port (any that is free)")
@@ -69,7 +70,7 @@ def _seconds(text: str) -> float:
 def _ui(options: argparse.Namespace) -> int:
     if options.dumps and options.kubeconfig is not None:
         raise ExplainError("--from and --kubeconfig contradict each other")
-    keep_annotations(options.keep_annotations)
+    keep_annotations([*options.keep_annotations, MIRROR_ANNOTATION])
     policy = _policy(options)
     read = partial(_read, options, policy)
     sys.stderr.write("berth: reading ...\n")
@@ -91,11 +92,20 @@ def _policy(options: argparse.Namespace) -> Policy:
 
 
 def _read(options: argparse.Namespace, policy: Policy) -> Listing:
-    from scheduler.ui.listing import listing_of  # noqa: PLC0415 - only this command needs it
+    from scheduler.ui.listing import POLICY_KIND, listing_of  # noqa: PLC0415 - as above
+    from scheduler.ui.live_policies import address_and_policies  # noqa: PLC0415 - as above
 
     dumps = options.dumps or ()
-    read_at_s = 0.0 if dumps else time.time()
-    return listing_of(read_objects(dumps, options.kubeconfig), policy, read_at_s)
+    if dumps:
+        listing = listing_of(read_objects(dumps, None), policy)
+    else:
+        read_at_s = time.time()
+        objects = read_objects((), options.kubeconfig)
+        address, policies = asyncio.run(address_and_policies(options.kubeconfig))
+        found = [*objects, *((raw, POLICY_KIND) for raw in policies)]
+        listing = listing_of(found, policy, read_at_s, address)
+    listing.prepare()
+    return listing
 
 
 def _bound_socket(port: int) -> socket.socket:
@@ -122,7 +132,7 @@ async def _serve(
     desk: Desk = Desk(listing, read, options.refresh)
     port = listener.getsockname()[1]
     guard = Guard(port)
-    title = ", ".join(options.dumps) if options.dumps else "cluster"
+    title = ", ".join(options.dumps) if options.dumps else listing.address
     app = PageServer(desk, OfflineSources(desk), guard, title).application()
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()

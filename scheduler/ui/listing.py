@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -15,10 +15,12 @@ from cache.pod_info import is_terminal, readable_info
 from scheduler.explain import ExplainError
 from scheduler.offline.cluster import Cluster, kind_of
 from scheduler.offline.offline_framework import offline_framework
+from scheduler.runtime.filter_outcome import PluginError
 from scheduler.shadow import ShadowReport
 from scheduler.ui.condition_decisions import conditions_as_decisions
 from scheduler.ui.node_map import node_table
 from scheduler.ui.pending_pods import by_reason, pending_pods
+from scheduler.ui.pod_matrix import matrix_of
 from scheduler.ui.sources import PolicySummary
 from scheduler.ui.times import seconds_of
 
@@ -63,6 +65,8 @@ class Listing:
         The sentences about objects that cannot be read.
     policies
         The SchedulingProfiles.
+    address
+        Of the API server; empty for a dump.
 
     Notes
     -----
@@ -79,11 +83,13 @@ class Listing:
         read_at_s: float = 0.0,
         left_out: Sequence[str] = (),
         policies: Sequence[PolicySummary] = (),
+        address: str = "",
     ) -> None:
         self.cluster = cluster
         self.policy = policy
         self.left_out = left_out
         self.policies = policies
+        self.address = address
         self.now_s = read_at_s or _newest(cluster.pods.values()) or time.time()
         self.pending: list[PendingPod] = pending_pods(cluster.pods.items())
         self.reasons: list[ReasonGroup] = by_reason(self.pending, self.now_s)
@@ -92,10 +98,14 @@ class Listing:
         """The last few matrices, by ``namespace/name``."""
         self._frameworks: dict[str, FrameworkRunner] = {}
 
-    @cached_property
-    def waiting_since(self) -> Mapping[str, PendingPod]:
-        """The pending pods by ``namespace/name``."""
-        return {each.key: each for each in self.pending}
+    def prepare(self) -> None:
+        """Compute what every view needs, so that the first one does not wait for it."""
+        _ = self.table, self.decisions
+        framework = self.framework("")
+        for each in self.pending[:1]:
+            # Plugins fill their columns with the first pod that they judge.
+            with suppress(PluginError):
+                matrix_of(framework, self.snapshot, readable_info(each.pod))
 
     @cached_property
     def table(self) -> NodeTable:
@@ -141,7 +151,10 @@ class Listing:
 
 
 def listing_of(
-    objects: Iterable[tuple[msgspec.Raw, str]], policy: Policy, read_at_s: float = 0.0
+    objects: Iterable[tuple[msgspec.Raw, str]],
+    policy: Policy,
+    read_at_s: float = 0.0,
+    address: str = "",
 ) -> Listing:
     """Return the listing of some objects with their presumed kinds.
 
@@ -163,7 +176,7 @@ def listing_of(
     if not cluster.nodes and not cluster.pods:
         raise ExplainError("there is neither a node nor a pod to show")
     summaries = [summary for raw in policies if (summary := policy_summary(raw)) is not None]
-    return Listing(cluster, policy, read_at_s, left_out, summaries)
+    return Listing(cluster, policy, read_at_s, left_out, summaries, address)
 
 
 def _newest(pods: Iterable[Pod]) -> float:

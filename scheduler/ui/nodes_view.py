@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SHOWN: Final = ("requested", "free", "fragmented")
 
-COLUMNS: Final = 48
+COLUMNS: Final = 60
 """The cells in a row of a map."""
 
 

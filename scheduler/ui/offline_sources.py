@@ -6,6 +6,7 @@ leader knows, such as scores and durations of past decisions, is absent.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -13,9 +14,12 @@ from msgspec.structs import replace
 
 from cache.pod_info import PodInfo, is_terminal
 from cache.resources import MalformedObjectError
+from scheduler.config import ConfigError
 from scheduler.explain import as_json, explain
+from scheduler.relaxations import find_relaxations
 from scheduler.runtime.filter_outcome import PluginError
 from scheduler.ui.condition_decisions import decisions_after, records_of
+from scheduler.ui.forked import ForkedError, answer_of, start_forked
 from scheduler.ui.sources import (
     Decisions,
     Pending,
@@ -25,15 +29,27 @@ from scheduler.ui.sources import (
     SourceError,
     Why,
 )
+from scheduler.what_if import (
+    DEFAULT_CPU_S,
+    QuestionError,
+    decode_question,
+    forecast,
+    forecast_json,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cache.objects import Pod
     from scheduler.ui.desk import Desk
+    from scheduler.ui.forked import Forked
     from scheduler.ui.listing import Listing
+    from scheduler.what_if import Question
 
 _SAMPLE: Final = 5
+
+FORECAST_S: Final = DEFAULT_CPU_S + 60.0
+"""Beyond the CPU time of the forecast itself, for a machine that does other things as well."""
 
 
 def offline_why(listing: Listing, namespace: str, name: str) -> Why:
@@ -46,7 +62,9 @@ def offline_why(listing: Listing, namespace: str, name: str) -> Why:
             found = explain(framework, snapshot, info)
         except PluginError as error:
             raise SourceError(error.status.message) from error
-    now = msgspec.json.decode(as_json(found))
+        storage, placed_on = listing.cluster.known.storage, pod.spec.node_name
+        helping = find_relaxations(framework, snapshot, storage, info, placed_on=placed_on)
+    now = msgspec.json.decode(as_json(found, helping))
     return Why(
         pod=info.key,
         state=state_of(pod),
@@ -145,5 +163,30 @@ class OfflineSources:
         return await self._desk.work(offline_policies)
 
     async def what_if(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Raise SourceError: nothing here computes forecasts yet."""
-        raise SourceError("what-if needs a running leader")
+        """Return the forecast, computed in a forked process: it changes its copy."""
+        try:
+            asked = decode_question(msgspec.json.encode(question))
+        except QuestionError as error:
+            raise SourceError(str(error)) from error
+        forked = await self._desk.work(_start_forecast, asked)
+        try:
+            answer = await asyncio.to_thread(answer_of, forked, FORECAST_S)
+        except ForkedError as error:
+            raise SourceError(str(error)) from error
+        found: dict[str, Any] = msgspec.json.decode(answer)
+        if "error" in found:
+            raise SourceError(found["error"])
+        return found
+
+
+def _start_forecast(listing: Listing, question: Question) -> Forked:
+    policy = listing.policy
+
+    def answer() -> bytes:
+        try:
+            found = forecast(listing.cluster, policy.profiles, question, policy.plugins)
+        except (ConfigError, QuestionError) as error:
+            return msgspec.json.encode({"error": str(error)})
+        return forecast_json(found)
+
+    return start_forked(answer)

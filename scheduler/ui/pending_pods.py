@@ -146,7 +146,7 @@ def _common_part(message: str) -> str:
     matched = _SEVERAL_NODES.match(message)
     if matched is None:
         return message[:MAX_REASON_CHARACTERS]
-    body = matched[2]
+    body = matched[2].partition(". ")[0]  # PostFilter's message follows
     starts = list(_COUNT.finditer(body))
     if not starts or starts[0].start() != 0:
         return body[:MAX_REASON_CHARACTERS]

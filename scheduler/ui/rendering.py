@@ -32,6 +32,7 @@ def environment() -> Environment:
         "clock": times.clock,
         "count": amounts.count,
         "percent": amounts.percent,
+        "short_time": times.short_time,
         "span": times.span,
         "unit": amounts.unit,
         "when": times.day_and_clock,

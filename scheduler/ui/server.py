@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
@@ -14,6 +15,8 @@ from scheduler.ui.pod_view import nodes_page as pod_nodes_page
 from scheduler.ui.pod_view import pod_page
 from scheduler.ui.rendering import HERE, Renderer
 from scheduler.ui.sources import SourceError
+from scheduler.ui.what_if_view import filled, forecast_page, form_page, question_of
+from scheduler.what_if import QuestionError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -24,7 +27,10 @@ if TYPE_CHECKING:
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-MAX_BODY_BYTES: Final = 1_000_000
+MAX_BODY_BYTES: Final = 500_000
+
+MAX_FORECASTS: Final = 2
+"""How many forecasts run at once; each is a process."""
 
 MAX_DECISIONS: Final = 200
 """How many decisions the stream shows at once."""
@@ -60,6 +66,7 @@ class PageServer:
         self._sources = sources
         self._guard = guard
         self._root = f"/{guard.token}"
+        self._forecasting = asyncio.Semaphore(MAX_FORECASTS)
         self._render = Renderer(desk, self._root, title)
         self._files = {name: (HERE / "static" / name).read_bytes() for name in _STATIC}
 
@@ -83,10 +90,12 @@ class PageServer:
             "/decisions": self._decisions,
             "/decisions/rows": self._decision_rows,
             "/policies": self._policies,
+            "/what-if": self._what_if_form,
             "/static/{name}": self._static,
         }.items():
             app.router.add_get(root + path, self._guarded(handler))
         app.router.add_get(root, self._home)
+        app.router.add_post(f"{root}/what-if", self._guarded(self._what_if))
         return app
 
     def _guarded(self, handler: Handler) -> Handler:
@@ -182,11 +191,31 @@ class PageServer:
         after = request.query.get("after", "0")
         number = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0
         found = await self._sources.decisions(number, MAX_DECISIONS)
-        return {"decisions": found.decisions[::-1], "last": found.last}
+        measured = any(each.duration_ms is not None for each in found.decisions)
+        return {"decisions": found.decisions[::-1], "measured": measured}
 
     async def _policies(self, _: web.Request) -> web.Response:
         policies = await self._sources.policies()
         return self._render.page("policies.html", "policies", {"policies": policies})
+
+    # --- what if --------------------------------------------------------------------------------
+
+    async def _what_if_form(self, request: web.Request) -> web.Response:
+        return self._question(form_page(filled(request.query)))
+
+    async def _what_if(self, request: web.Request) -> web.Response:
+        form = filled(await request.post())
+        try:
+            question = question_of(form)
+            async with self._forecasting:
+                found = await self._sources.what_if(question)
+        except (QuestionError, SourceError) as error:
+            return self._question(form_page(form, str(error)))
+        return self._question(forecast_page(form, found))
+
+    def _question(self, shown: Mapping[str, Any]) -> web.Response:
+        known = self._desk.listing.cluster.nodes
+        return self._render.page("what_if.html", "what-if", {**shown, "known": known})
 
 
 def _pod_of(request: web.Request) -> tuple[str, str]:

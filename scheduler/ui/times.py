@@ -29,6 +29,11 @@ def day_and_clock(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def short_time(text: str) -> str:
+    """Return a time of the API without its year: ``11-23 10:31:07``."""
+    return text[5:19].replace("T", " ") if seconds_of(text) else text[:40]
+
+
 _UNITS: Final = ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s"))
 
 

@@ -33,20 +33,20 @@ PACKAGES: Final[Mapping[str, str]] = {
 _POLICY: Final = Path("/usr/sbin/policy-rc.d")
 
 
-def install_packages() -> list[str]:
-    """Install those of `PACKAGES` that are missing; their names.
+def install_packages(wanted: Mapping[str, str] = PACKAGES) -> list[str]:
+    """Install those packages that are missing; their names.
 
     Raises
     ------
     ControlPlaneError
         Something is missing and this is no Debian or not root, or apt-get failed.
     """
-    missing = [name for name, sign in PACKAGES.items() if not _is_there(sign)]
+    missing = [name for name, sign in wanted.items() if not _is_there(sign)]
     if not missing:
         return []
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         raise ControlPlaneError(
-            f"a real node needs {', '.join(missing)}: install them, or run this as root on Debian"
+            f"this needs {', '.join(missing)}: install them, or run this as root on Debian"
         )
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     with _no_service_starts():

@@ -135,6 +135,8 @@ def _running(node: dict[str, Any], chance: random.Random) -> list[dict[str, Any]
             {"cpu": f"{milli}m", "memory": memory},
         )
         pod["spec"]["nodeName"] = name
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": team, "uid": team}
+        pod["metadata"]["ownerReferences"] = [owner | {"controller": True}]
         pod["spec"]["priority"] = chance.choice((0, 0, 100, 1000))
         pod["status"] = {"phase": "Running", "conditions": [_condition("True", placed)]}
         pods.append(pod)

@@ -57,6 +57,11 @@ class Browser:
         ) as response:
             return Answer(response.status, response.headers, await response.text())
 
+    async def post(self, path: str, form: Mapping[str, str], **headers: str) -> Answer:
+        named = {"Origin": self.origin, **headers}
+        async with self._session.post(self.root + path, data=form, headers=named) as response:
+            return Answer(response.status, response.headers, await response.text())
+
 
 def visit(shown: Listing, do: Callable[[Browser], Awaitable[Any]]) -> Any:
     """Serve a listing, and return what a visitor makes of it."""

@@ -43,6 +43,12 @@ def said(message: str, name: str = "pod") -> Pod:
             id="without preemption",
         ),
         pytest.param(
+            "0/9 nodes are available: 9 Insufficient cpu. no new claims to deallocate, "
+            "preemption: 0/9 nodes are available: 9 Preemption is not helpful for scheduling.",
+            "Insufficient cpu",
+            id="without other messages of PostFilter",
+        ),
+        pytest.param(
             "0/9 nodes are available: 9 node(s) had untolerated taint {a: b, c}.",
             "node(s) had untolerated taint {a: b, c}",
             id="a comma in a reason",

@@ -44,7 +44,7 @@ def get(path: str, of: Listing | None = None) -> Answer:
         pytest.param("/pods/default/web", "0 of 2 nodes can run it", id="a pod"),
         pytest.param("/pods/default/runs", "1 of 2 nodes can run it", id="a pod that runs"),
         pytest.param("/pods/default/web/nodes?row=0", "n1", id="the nodes of a row"),
-        pytest.param("/pods/default/web/help", "Evicting pods does not help", id="help"),
+        pytest.param("/pods/default/web/help", "request 5 less cpu", id="help"),
         pytest.param("/nodes", "Sums of cpu", id="nodes"),
         pytest.param("/nodes?by=nonsense&show=nonsense&resource=nonsense", "Sums of cpu", id="odd"),
         pytest.param("/nodes/list?group=a&order=free", "n1", id="list of nodes"),
@@ -156,3 +156,65 @@ def test_a_pod_that_is_looked_at_stays_on_its_node() -> None:
 
     assert "runs" in visit(found, do).text
     assert found.snapshot.get("n1").requested["cpu"] == 1000
+
+
+TRIAL = """
+apiVersion: v1
+kind: Pod
+metadata: {name: trial}
+spec:
+  schedulerName: berth
+  containers: [{name: main, image: app, resources: {requests: {cpu: "1"}}}]
+"""
+
+
+def post(form: dict[str, str], of: Listing | None = None, **headers: str) -> Answer:
+    async def do(browser: Browser) -> Answer:
+        return await browser.post("/what-if", form, **headers)
+
+    answer: Answer = visit(of or shown(), do)
+    return answer
+
+
+def words_of(answer: Answer) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", answer.text))
+
+
+def test_a_forecast_is_below_its_question() -> None:
+    answer = post({"objects": TRIAL, "replicas": "5"})
+    assert answer.status == 200
+    assert "placed 3 refused 2" in words_of(answer)
+    assert "name: trial" in answer.text
+
+
+def test_a_forecast_changes_nothing_here() -> None:
+    found = shown()
+    post({"remove": "n2", "pending": "1"}, found)
+    assert sorted(found.cluster.nodes) == ["n1", "n2"]
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        pytest.param({}, "the question asks for nothing", id="nothing"),
+        pytest.param({"drain": "n9"}, "drain[0]: there is no node &#39;n9&#39;", id="node"),
+        pytest.param({"objects": TRIAL, "replicas": "x"}, "replicas: &#39;x&#39;", id="number"),
+        pytest.param({"objects": ": ["}, "objects", id="no YAML"),
+        pytest.param({"add": "2"}, "like: which node", id="like what"),
+        pytest.param({"config": "kind: Pod"}, "config", id="no configuration"),
+    ],
+)
+def test_a_mistake_in_a_question_is_said_with_its_field(form: dict[str, str], words: str) -> None:
+    answer = post(form)
+    assert answer.status == 200
+    problem = re.search(r'id="problem">(.*?)</p>', answer.text)
+    assert problem
+    assert words in problem[1].replace("&#34;", "&#39;")
+
+
+def test_another_page_cannot_ask() -> None:
+    assert post({"drain": "n1"}, Origin="http://evil.example").status == 403
+
+
+def test_a_question_is_bounded() -> None:
+    assert post({"objects": "x" * 600_000}).status == 413
