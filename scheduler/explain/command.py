@@ -23,7 +23,6 @@ from scheduler.explain.text_form import as_text
 from scheduler.offline.cluster import Cluster, DumpError, read_dump
 from scheduler.offline.live import list_cluster
 from scheduler.offline.offline_framework import offline_framework
-from scheduler.relaxations import find_relaxations, relaxations_text
 from scheduler.runtime.filter_outcome import PluginError
 from scheduler.user_plugins.profile_of_directory import with_plugins
 
@@ -111,6 +110,9 @@ def run_explain(options: ExplainOptions) -> str:
         raise ExplainError(str(error)) from error
     except PluginError as error:
         raise ExplainError(error.status.message) from error
+    # Imported here: the other commands, which import this one, do not need it.
+    from scheduler.relaxations import find_relaxations, relaxations_text  # noqa: PLC0415
+
     text = as_text(explanation, lacks_on(framework, snapshot, info))
     text += "".join(f"\n{note}\n" for note in notes)
     storage, node_name = cluster.known.storage, pod.spec.node_name

@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from plugins.dynamic_resources import is_in_memory
-from scheduler.relaxations import relaxations_data
 
 if TYPE_CHECKING:
     from cache.device_objects import AllocationResult, ResourceClaim
@@ -65,6 +64,8 @@ def as_json(explanation: Explanation, relaxations: Relaxations | None = None) ->
     if explanation.devices:
         answer["devices"] = explanation.devices
     if relaxations is not None:
+        from scheduler.relaxations import relaxations_data  # noqa: PLC0415 - as in the command
+
         answer["relaxations"] = relaxations_data(relaxations)
     return msgspec.json.encode(answer)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from cache.device_classes import may_be_devices
 from scheduler.relaxations.node_options import shortfall
 from scheduler.relaxations.option import LessOf, MoreSkew
 
@@ -85,10 +86,12 @@ class Amounts:
         guess = list(options)
         for at, need in zip(places, needed, strict=True):
             guess[at] = self._with_amount(options[at], int(need[best]))
-        if self._is_enough(tuple(guess), among):
-            return tuple(guess)
-        # Pods that are nominated for the nodes need room as well.
         found = options
+        if self._is_enough(tuple(guess), among):
+            found = tuple(guess)
+            # Of what a DeviceClass provides, the columns know nothing: some of it may be enough.
+            places = [at for at in places if _may_be_devices(found[at])]
+        # Otherwise, pods that are nominated for the nodes need room as well.
         for at in places:
             found = self._least_of(found, at, _requested(options[at]), among)
         return found
@@ -145,6 +148,16 @@ def smallest(most: int, is_enough: Callable[[int], bool]) -> int:
         else:
             low = middle
     return high
+
+
+def _may_be_devices(option: Option) -> bool:
+    """Return whether a whole request was given up of what may be devices."""
+    tries = option.tries
+    return (
+        isinstance(tries, LessOf)
+        and not option.change.after.strip("0")
+        and may_be_devices(tries.resource)
+    )
 
 
 def _requested(option: Option) -> int:

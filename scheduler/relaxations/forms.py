@@ -5,7 +5,8 @@ The JSON form is::
     {"groups": [{"reasons": [{"plugin": p, "reasons": [...]}], "nodes": n, "names": [...],
                  "relaxations": [{"changes": [{"kind": k, "path": p, "subject": s, "from": a,
                                                "to": b, "text": t, "cost": c}],
-                                  "cost": c, "nodes": n, "names": [...], "victims": [...]}]}],
+                                  "cost": c, "nodes": n, "names": [...], "victims": [...],
+                                  "numVictims": n}]}],
      "otherGroups": n,
      "newNode": null | {"like": name} | {"allocatable": {...}, "labels": {...}},
      "deciding": null | {"node": name, "total": n, "runnerUp": name, "runnerUpTotal": n,
@@ -69,6 +70,7 @@ def _relaxation_data(relaxation: Relaxation) -> dict[str, Any]:
         "nodes": relaxation.num_nodes,
         "names": relaxation.nodes,
         "victims": relaxation.victims,
+        "numVictims": relaxation.num_victims,
     }
 
 
@@ -156,7 +158,9 @@ def _relaxation_text(relaxation: Relaxation, num_nodes: int) -> str:
     where = _where(relaxation, num_nodes)
     text = f"{what}: {where}"
     if relaxation.victims:
-        text += f", without {_some(relaxation.victims, len(relaxation.victims))}"
+        text += f", without {_some(relaxation.victims, relaxation.num_victims)}"
+    elif relaxation.num_victims:
+        text += f", without {relaxation.num_victims} other pods"
     return text
 
 

@@ -19,7 +19,7 @@ from scheduler.runtime.node_statuses import SearchStatuses
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from plugins.default_preemption import Harm
+    from plugins.default_preemption import Candidate, Harm
     from scheduler.relaxations.node_groups import Rejected
     from scheduler.relaxations.option import Option
     from scheduler.relaxations.verifier import Verifier
@@ -28,7 +28,10 @@ HIGHEST_OF_USERS: Final = 1_000_000_000
 """The highest priority of a PriorityClass of users. Source: HighestUserDefinablePriority,
 pkg/apis/scheduling/types.go (1.36)."""
 
-MAX_VICTIMS: Final = 8
+MAX_VICTIMS: Final = 32
+"""Victims that are named for a node."""
+
+MAX_NODES: Final = 8
 
 MAX_PRIORITIES: Final = 16
 """Priorities that are tried one by one where pods are nominated for nodes."""
@@ -51,6 +54,7 @@ class _Room(NamedTuple):
     """The pods that would go from a node, and the harm; None where none has to go."""
 
     victims: tuple[str, ...]
+    num_victims: int
     harm: Harm | None
 
 
@@ -193,8 +197,9 @@ class PreemptionSearch:
         if not names:
             return None
         first = min(names, key=lambda name: (rooms[name].harm is not None, rooms[name].harm))
-        nodes = (first, *(name for name in names if name != first))[:MAX_VICTIMS]
-        return Relaxation(changes, len(names), nodes, rooms[first].victims)
+        nodes = (first, *(name for name in names if name != first))[:MAX_NODES]
+        room = rooms[first]
+        return Relaxation(changes, len(names), nodes, room.victims, room.num_victims)
 
     def _dry_run(self, trial: _Trial) -> Mapping[str, _Room]:
         known = self._rooms.get(trial)
@@ -218,7 +223,7 @@ class PreemptionSearch:
             judged = verifier.judged(info, state)
             if judged.count:
                 # Less important pods that are nominated for a node do not count any more.
-                return {each.name: _Room((), None) for each in judged.view.node_infos()}
+                return {each.name: _Room((), 0, None) for each in judged.view.node_infos()}
             search = judged.search
             statuses = SearchStatuses(nodes, search.pre, search.outcome)
             candidates = plugin.survey(state, info, nodes, statuses).candidates
@@ -226,10 +231,12 @@ class PreemptionSearch:
             return {}
         except AttemptBudgetExceededError as error:
             raise BudgetSpentError(verifier.budget.out_of_time) from error
-        return {
-            name: _Room(tuple(each.key for each in one.victims.pods[:MAX_VICTIMS]), one.harm)
-            for name, one in candidates.items()
-        }
+        return {name: _room(candidate) for name, candidate in candidates.items()}
+
+
+def _room(candidate: Candidate) -> _Room:
+    pods = candidate.victims.pods
+    return _Room(tuple(info.key for info in pods[:MAX_VICTIMS]), len(pods), candidate.harm)
 
 
 def _plugin_of(verifier: Verifier) -> DefaultPreemption | None:

@@ -54,13 +54,17 @@ class Relaxation:
     nodes
         Some of them, by name.
     victims
-        The pods that would be evicted from the first of ``nodes``, by ``namespace/name``.
+        The pods that would be evicted from the first of ``nodes``, by ``namespace/name``; the most
+        important ones, if there are many.
+    num_victims
+        The number of all of them.
     """
 
     changes: tuple[Change, ...]
     num_nodes: int
     nodes: tuple[str, ...]
     victims: tuple[str, ...] = ()
+    num_victims: int = 0
 
     @property
     def cost(self) -> float:
