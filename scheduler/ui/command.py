@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import signal
 import socket
@@ -18,13 +19,12 @@ from scheduler.user_plugins.for_commands import add_kept_annotations, add_plugin
 from scheduler.what_if.kinds_of_pods import MIRROR_ANNOTATION
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable
 
     from scheduler.ui.desk import Desk
     from scheduler.ui.listing import Listing, Policy
 
-_REFRESH_S: Final = 30.0
+_REFRESH_S: Final = 30
 _HOST: Final = "127.0.0.1"
 
 
@@ -54,17 +54,15 @@ def add_ui_command(commands: Any) -> None:
 
 
 def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number < 65536:
-        raise ValueError(text)
-    return number
+    if not (text.isascii() and text.isdigit() and int(text[:6]) < 65536):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: 0 to 65535")
+    return int(text)
 
 
 def _seconds(text: str) -> float:
-    number = float(text)
-    if not 1 <= number <= 86400:
-        raise ValueError(text)
-    return number
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= 86_400):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 1 to 86400")
+    return float(text)
 
 
 def _ui(options: argparse.Namespace) -> int:

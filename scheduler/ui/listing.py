@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from cache.pod_info import is_terminal, readable_info
+from plugins.framework.attempt_budget import AttemptBudget, AttemptBudgetExceededError
 from scheduler.explain import ExplainError
 from scheduler.offline.cluster import Cluster, kind_of
 from scheduler.offline.offline_framework import offline_framework
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 MAX_LEFT_OUT: Final = 20
 """How many objects that cannot be read are named."""
+
+_PREPARE_CPU_S: Final = 5.0
 
 POLICY_KIND: Final = "SchedulingProfile.scheduling.berth.dev"
 
@@ -104,8 +107,9 @@ class Listing:
         framework = self.framework("")
         for each in self.pending[:1]:
             # Plugins fill their columns with the first pod that they judge.
-            with suppress(PluginError):
-                matrix_of(framework, self.snapshot, readable_info(each.pod))
+            with suppress(PluginError, AttemptBudgetExceededError):
+                info = readable_info(each.pod)
+                matrix_of(framework, self.snapshot, info, AttemptBudget(_PREPARE_CPU_S))
 
     @cached_property
     def table(self) -> NodeTable:

@@ -7,7 +7,7 @@ leader knows, such as scores and durations of past decisions, is absent.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -38,7 +38,7 @@ from scheduler.what_if import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from cache.objects import Pod
     from scheduler.ui.desk import Desk
@@ -46,7 +46,17 @@ if TYPE_CHECKING:
     from scheduler.ui.listing import Listing
     from scheduler.what_if import Question
 
+T = TypeVar("T")
+
 _SAMPLE: Final = 5
+
+MAX_FORKS: Final = 3
+"""How many answers are computed at once, each in a process."""
+
+WHY_S: Final = 60.0
+
+_ERROR: Final = b"error: "
+"""No JSON begins like this."""
 
 FORECAST_S: Final = DEFAULT_CPU_S + 60.0
 """Beyond the CPU time of the forecast itself, for a machine that does other things as well."""
@@ -144,10 +154,12 @@ class OfflineSources:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self._forks = asyncio.Semaphore(MAX_FORKS)
 
     async def why(self, namespace: str, name: str) -> Why:
         """Return what the pod's condition says, and what would be decided now."""
-        return await self._desk.work(offline_why, namespace, name)
+        # In a process of its own: a pod with very many requirements takes long to explain.
+        return await self._ask(_why_answer, WHY_S, Why, namespace, name)
 
     async def decisions(self, after: int, limit: int) -> Decisions:
         """Return what conditions say as decisions."""
@@ -168,25 +180,38 @@ class OfflineSources:
             asked = decode_question(msgspec.json.encode(question))
         except QuestionError as error:
             raise SourceError(str(error)) from error
-        forked = await self._desk.work(_start_forecast, asked)
-        try:
-            answer = await asyncio.to_thread(answer_of, forked, FORECAST_S)
-        except ForkedError as error:
-            raise SourceError(str(error)) from error
-        found: dict[str, Any] = msgspec.json.decode(answer)
-        if "error" in found:
-            raise SourceError(found["error"])
-        return found
+        return await self._ask(_forecast_answer, FORECAST_S, dict[str, Any], asked)
+
+    async def _ask(
+        self, compute: Callable[..., bytes], limit_s: float, form: type[T], *arguments: object
+    ) -> T:
+        """Return what a function of the listing answers in a forked process."""
+
+        def start(listing: Listing) -> Forked:
+            return start_forked(lambda: _or_error(compute, listing, *arguments))
+
+        async with self._forks:
+            forked = await self._desk.work(start)
+            try:
+                answer = await asyncio.to_thread(answer_of, forked, limit_s)
+            except ForkedError as error:
+                raise SourceError(str(error)) from error
+        if answer.startswith(_ERROR):
+            raise SourceError(answer.removeprefix(_ERROR).decode())
+        return msgspec.json.decode(answer, type=form)
 
 
-def _start_forecast(listing: Listing, question: Question) -> Forked:
+def _or_error(compute: Callable[..., bytes], *arguments: object) -> bytes:
+    try:
+        return compute(*arguments)
+    except (ConfigError, QuestionError, SourceError) as error:
+        return _ERROR + str(error).encode("utf-8", "replace")
+
+
+def _why_answer(listing: Listing, namespace: str, name: str) -> bytes:
+    return msgspec.json.encode(offline_why(listing, namespace, name))
+
+
+def _forecast_answer(listing: Listing, question: Question) -> bytes:
     policy = listing.policy
-
-    def answer() -> bytes:
-        try:
-            found = forecast(listing.cluster, policy.profiles, question, policy.plugins)
-        except (ConfigError, QuestionError) as error:
-            return msgspec.json.encode({"error": str(error)})
-        return forecast_json(found)
-
-    return start_forked(answer)
+    return forecast_json(forecast(listing.cluster, policy.profiles, question, policy.plugins))

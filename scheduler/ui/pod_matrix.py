@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.interfaces import FilterPlugin
 from plugins.framework.results import NodeVerdicts
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from cache.columns import NodesView
     from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
+    from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.results import BoolArray, IntArray, RowArray
     from plugins.framework.status import Status
     from scheduler.runtime.framework_runner import FrameworkRunner
@@ -173,7 +175,12 @@ class _AllVerdicts:
         return self.feasible
 
 
-def matrix_of(framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo) -> Matrix:
+def matrix_of(
+    framework: FrameworkRunner,
+    snapshot: Snapshot,
+    info: PodInfo,
+    budget: AttemptBudget = UNLIMITED,
+) -> Matrix:
     """Return the verdicts of all filters of a profile on all nodes.
 
     Pods that are nominated for nodes are not counted there.
@@ -182,12 +189,14 @@ def matrix_of(framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo) -> 
     ------
     PluginError
         When a plugin fails.
+    AttemptBudgetExceededError
+        When the budget is used up.
 
     *Cost*: a cycle, and some microseconds for each node.
     """
     if not len(snapshot):
         return Matrix(0)
-    state, nodes = CycleState(), snapshot.all_nodes()
+    state, nodes = CycleState(budget), snapshot.all_nodes()
     pre = pre_filter(framework, state, info, nodes)
     if not pre.status.is_success:
         return Matrix(len(snapshot), pre.status.message, pre.status.plugin)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from plugins.framework.attempt_budget import AttemptBudget, AttemptBudgetExceededError
 from plugins.node_resources_fit import NodeResourcesFit
 from scheduler.runtime.filter_outcome import PluginError
 from scheduler.ui.condition_decisions import records_of
@@ -31,7 +32,15 @@ MAX_PATTERNS: Final = 40
 
 MAX_RANKED: Final = 25
 
+MAX_REFUSALS: Final = 100
+
+MATRIX_CPU_S: Final = 10.0
+"""A pod with ten requirements needs 0.1 s with 5 000 nodes; one with 40 000 keys uses all of it."""
+
 _EXAMPLES: Final = 3
+
+
+OVER_BUDGET: Final = f"judging the pod on all nodes takes more than {MATRIX_CPU_S:g} s of CPU time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +70,10 @@ def pod_page(listing: Listing, namespace: str, name: str) -> dict[str, Any]:
         matrix = matrix_of_pod(listing, framework, pod, info)
     except PluginError as error:
         problem = error.status.message
+    except AttemptBudgetExceededError:
+        problem = OVER_BUDGET
     return {
+        "max_refusals": MAX_REFUSALS,
         "key": info.key,
         "namespace": namespace,
         "name": name,
@@ -91,7 +103,7 @@ def matrix_of_pod(listing: Listing, framework: FrameworkRunner, pod: Pod, info: 
     kept: OrderedDict[str, Matrix] = listing.matrices
     if info.key not in kept:
         with listing.without(pod) as snapshot:
-            kept[info.key] = matrix_of(framework, snapshot, info)
+            kept[info.key] = matrix_of(framework, snapshot, info, AttemptBudget(MATRIX_CPU_S))
         if len(kept) > listing.MAX_MATRICES:
             kept.popitem(last=False)
     return kept[info.key]
@@ -136,6 +148,8 @@ def nodes_page(
         matrix = matrix_of_pod(listing, framework, pod, info)
     except PluginError as error:
         raise SourceError(error.status.message) from error
+    except AttemptBudgetExceededError as error:
+        raise SourceError(OVER_BUDGET) from error
     row = query.get("row", "0")
     index = int(row) if row.isascii() and row.isdigit() and len(row) < 6 else 0
     if index >= len(matrix.patterns):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 MAX_BODY_BYTES: Final = 500_000
-
-MAX_FORECASTS: Final = 2
-"""How many forecasts run at once; each is a process."""
 
 MAX_DECISIONS: Final = 200
 """How many decisions the stream shows at once."""
@@ -66,7 +62,6 @@ class PageServer:
         self._sources = sources
         self._guard = guard
         self._root = f"/{guard.token}"
-        self._forecasting = asyncio.Semaphore(MAX_FORECASTS)
         self._render = Renderer(desk, self._root, title)
         self._files = {name: (HERE / "static" / name).read_bytes() for name in _STATIC}
 
@@ -207,8 +202,7 @@ class PageServer:
         form = filled(await request.post())
         try:
             question = question_of(form)
-            async with self._forecasting:
-                found = await self._sources.what_if(question)
+            found = await self._sources.what_if(question)
         except (QuestionError, SourceError) as error:
             return self._question(form_page(form, str(error)))
         return self._question(forecast_page(form, found))

@@ -51,3 +51,12 @@ def test_what_is_wrong_is_one_sentence(
 def test_nothing_to_show_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ui", "--from", write_dump(tmp_path / "empty.json")]) == 1
     assert "neither a node nor a pod" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["--port=70000", "--port=x", "--refresh=0", "--refresh=nan"])
+def test_a_number_out_of_range_is_wrong_usage(
+    flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["ui", flag])
+    assert "is not a" in capsys.readouterr().err

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given, settings
 
 from cache.pod_info import PodInfo
+from plugins.framework.attempt_budget import AttemptBudget, AttemptBudgetExceededError
 from scheduler.config import default_config, effective_profiles
 from scheduler.explain import explain
 from scheduler.offline.cluster import Cluster
@@ -46,6 +48,14 @@ def test_a_node_that_was_not_looked_at_has_a_reason() -> None:
     asked = pod().node_affinity(names_term("n1"))
     matrix, _ = judged(asked, node("n1"), node("n2"))
     assert sum(len(each.rows) for each in matrix.patterns if each.refused_by == 0) == 1
+
+
+def test_a_pod_that_takes_too_long_is_given_up() -> None:
+    cluster = Cluster()
+    cluster.add_node(node("n").build())
+    framework = offline_framework(effective_profiles(default_config()), cluster)
+    with pytest.raises(AttemptBudgetExceededError):
+        matrix_of(framework, cluster.snapshot(), pod().info(), AttemptBudget(-1.0))
 
 
 def test_no_nodes_are_no_rows() -> None:
