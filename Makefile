@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # Measurements use the content of the image: no development dependencies, compiled bytecode.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: help install demo devices rivals gangs test relaxations parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu release hostile waking soak e2e conformance failovers image manifests operators pins test-trixie ui-test code-map what-if
+.PHONY: help install demo devices rivals gangs test relaxations parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu release site tutorial hostile waking soak e2e conformance failovers image manifests operators pins test-trixie ui-test code-map what-if
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -157,3 +157,10 @@ image: ## Build the image with docker, podman or buildah (BASE IMAGE VERSION BUI
 release: install ## Build wheel, sdist, chart, kubectl plugin, image archives, SBOMs, notes in dist/ (BASE, PLACE, ARGS)
 	@$(RUN) python -m tests.release $(if $(PLACE),--place $(PLACE)) $(ARGS) $(if $(BASE),BASE=$(BASE)) \
 	  $(if $(BUILD_ARGS),'BUILD_ARGS=$(BUILD_ARGS)')
+
+site: install ## Build the documentation as a site in .build/site, with all links checked (ARGS=serve)
+	@$(RUN) python -m tests.site $(ARGS)
+
+tutorial: install ## Follow the tutorial and the pages about questions, every command as printed (ARGS=--write)
+	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kubectl >/dev/null
+	@$(RUN) python -m tests.tutorial $(ARGS)

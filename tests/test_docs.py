@@ -17,6 +17,7 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "runbooks").glob("*.md")),
     *sorted((ROOT / "docs" / "examples").glob("*.md")),
+    *sorted((ROOT / "docs" / "questions").glob("*.md")),
     *ADRS,
 ]
 MODULES = sorted(
