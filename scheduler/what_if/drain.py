@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -92,14 +93,25 @@ class Successors:
 class Drain:
     """Drains nodes.
 
+    Parameters
+    ----------
+    placer
+        Places the successors.
+    ledger
+        Knows whom budgets let go.
+    seed
+        Decides in which order the pods of a node are evicted, because kubectl evicts them at one
+        time. 0 stands for the order of their names.
+
     Notes
     -----
     *Cost*: one decision for each evicted pod, and one more for each refused one and each round.
     """
 
-    def __init__(self, placer: Placer, ledger: BudgetLedger) -> None:
+    def __init__(self, placer: Placer, ledger: BudgetLedger, seed: int) -> None:
         self._placer = placer
         self._ledger = ledger
+        self._random = random.Random(seed) if seed else None
         self._tally = Tally(DRAINED, "")
         self._successors = Successors(placer, ledger, self._tally)
 
@@ -122,6 +134,8 @@ class Drain:
         for pod, kind in zip(pods, kinds, strict=True):
             if kind is DrainKind.LEAVING:
                 self._placer.changed.delete(pod)
+        if self._random is not None:
+            self._random.shuffle(to_evict)
         left = self._evict(to_evict)
         self._successors.place(again=True)  # the terms of pods that left held others back
         unmanaged = [

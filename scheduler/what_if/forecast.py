@@ -179,7 +179,7 @@ class _Run:
     def drain(self) -> None:
         """Drain the nodes of the question."""
         if self._question.drain:
-            drain = Drain(self._placer, self._ledger)
+            drain = Drain(self._placer, self._ledger, self._question.seed)
             part, self._drains[:] = drain.run(self._question.drain)
             self.parts.append(part)
 

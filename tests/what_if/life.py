@@ -44,7 +44,10 @@ QUIET_S: Final = 2.5
 
 LONGEST_S: Final = 90.0
 
-DRAIN_S: Final = 25
+SEEDS: Final = 10
+"""Forecasts for each action: ties and evictions at one time may go either way."""
+
+DRAIN_S: Final = 45
 """How long kubectl tries; it asks every 5 s again whether a pod may be evicted."""
 
 
@@ -73,12 +76,16 @@ class Scene:
         self._kubeconfig = kubeconfig
         self._profiles = running_profiles(default_config())
 
-    async def ask(self, action: Action) -> Forecast:
-        """Return the forecast for an action over fresh lists of the cluster."""
-        cluster = Cluster()
-        cluster.add_all(await list_cluster(str(self._kubeconfig)))
-        question = decode_question(json.dumps(action.question).encode())
-        return forecast(cluster, self._profiles, question)
+    async def ask(self, action: Action) -> list[Forecast]:
+        """Return the forecasts for an action over fresh lists of the cluster, one for each seed."""
+        objects = await list_cluster(str(self._kubeconfig))
+        found = []
+        for seed in range(SEEDS):
+            cluster = Cluster()
+            cluster.add_all(objects)
+            question = decode_question(json.dumps({**action.question, "seed": seed}).encode())
+            found.append(forecast(cluster, self._profiles, question))
+        return found
 
     async def pods(self) -> dict[str, dict[str, Any]]:
         """Return the pods by UID."""

@@ -151,6 +151,15 @@ def test_pods_that_keep_apart_follow_each_other():
     assert moves(found) == {"default/web-1": ("n1", "n3"), "default/web-2": ("n2", "n4")}
 
 
+def test_a_successor_that_others_kept_out_is_tried_again_when_they_have_left():
+    nodes = [machine("n1"), machine("n2"), machine("n3"), machine("n4").label("zone", "z2")]
+    nodes[:3] = [each.label("zone", "z1") for each in nodes[:3]]
+    apart = pod("a").on("n1").node_selector("zone", "z1").pod_anti_affinity("zone", app="b")
+    other = pod("b").on("n3").label("app", "b").node_selector("zone", "z2")
+    found = ask(cluster_of(*nodes, owned(apart), owned(other)), drain=["n1", "n3"])
+    assert moves(found) == {"default/a": ("n1", "n2"), "default/b": ("n3", "n4")}
+
+
 def test_new_pods_find_what_the_drain_has_left():
     cluster = cluster_of(*TWO, running("web", "n1", "3"))
     found = ask(cluster, drain=["n1"], objects=[manifest()], replicas=3)
