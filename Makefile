@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # Measurements use the content of the image: no development dependencies, compiled bytecode.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: help install demo devices rivals gangs test relaxations parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu release site tutorial hostile waking soak e2e conformance failovers image manifests operators pins test-trixie ui-test code-map what-if
+.PHONY: askers help install demo devices rivals gangs test relaxations parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu release site tutorial hostile waking soak e2e conformance failovers image manifests operators pins test-trixie ui-test code-map what-if
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -138,6 +138,9 @@ devices: install ## Allocate devices to PODS (2000) on NODES (500) while binds f
 
 rivals: install ## Let berth and kube-scheduler share a pool of devices for SECONDS (300; ARGS=--separated)
 	@$(RUN) python -m tests.devices rivals --seconds $(or $(SECONDS),300) $(ARGS)
+
+askers: install ## Let 20 users ask why while 200 pods/s come, 5 000 nodes: answers, and decisions with and without
+	@$(RUN) python -m tests.askers $(ARGS)
 
 gangs: install ## Place gangs on a real API server: KIND=competing, never, faults; or placements, victims (SEED, ARGS)
 	@$(RUN) python -m tests.gangs $(or $(KIND),competing) $(if $(SEED),--seed $(SEED)) \

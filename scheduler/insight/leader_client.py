@@ -218,6 +218,8 @@ def _response(received: bytes) -> tuple[int, bytes]:
     _MovedError
         It is not complete.
     """
+    if b"\r\n\r\n" not in received:  # http.client takes a head that was cut for a whole one
+        raise _MovedError("the leader ended in the middle of its answer")
     response = http.client.HTTPResponse(_Received(received))  # type: ignore[arg-type]
     try:
         response.begin()

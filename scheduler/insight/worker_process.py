@@ -11,6 +11,7 @@ starts another one.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -55,7 +56,7 @@ _NICE: Final = 10
 hundredth, and answers would take minutes."""
 
 _PR_SET_PDEATHSIG: Final = 1
-_LAST_TO_LIVE: Final = "1000"
+_FIRST_TO_END: Final = "1000"
 """The kernel ends this process before any other when memory runs out."""
 
 
@@ -246,7 +247,8 @@ def _die_with_parent() -> None:
 def _limit(settings: WorkerSettings) -> None:
     _die_with_parent()
     os.nice(_NICE)
-    Path("/proc/self/oom_score_adj").write_text(_LAST_TO_LIVE, encoding="ascii")
+    with contextlib.suppress(OSError):  # where the kernel does not let us, it decides itself
+        Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_END, encoding="ascii")
     if settings.memory_bytes:
         resource.setrlimit(resource.RLIMIT_DATA, (settings.memory_bytes, settings.memory_bytes))
 
