@@ -196,7 +196,7 @@ class NodeInfo:
         old = self.pods.get(info.uid)
         if old is None:
             raise KeyError(f"{info!r} is not on node {self.name}")
-        if _same_for_decisions(old, info):
+        if same_for_decisions(old, info):
             self.pods[info.uid] = info
             for group in (self.pods_with_affinity, self.pods_with_required_anti_affinity):
                 if info.uid in group:
@@ -279,7 +279,8 @@ def claim_keys(info: PodInfo) -> Iterable[str]:
             yield f"{info.namespace}/{volume.persistent_volume_claim.claim_name}"
 
 
-def _same_for_decisions(old: PodInfo, new: PodInfo) -> bool:
+def same_for_decisions(old: PodInfo, new: PodInfo) -> bool:
+    """Return whether two versions of a pod are alike in all that a decision may depend on."""
     before, after = old.pod, new.pod
     return (
         old.requests == new.requests

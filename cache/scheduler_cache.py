@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from cache.locks import MakeLock
     from cache.objects import Node, Pod
+    from cache.observer import Observer
     from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
 
@@ -142,6 +143,8 @@ class SchedulerCache:
         self._tree = NodeTree()
         self._tree_version = 0
         self._images = ImageStates()
+        self.observer: Observer | None = None
+        """Gets every change in its order, and every update of a snapshot among them."""
 
     # --- pods ---------------------------------------------------------------------------------
 
@@ -325,6 +328,8 @@ class SchedulerCache:
             else:
                 self._assumed.discard(uid)
                 self._expiry.stop(uid)
+        if self.observer is not None:
+            self.observer(stimulus.value, info, node_name)
         return effect
 
     def _drop_pod_locked(self, uid: str) -> None:
@@ -376,6 +381,8 @@ class SchedulerCache:
             self._images.add_node(name, node.status.images)
             item.info.image_states = self._images.node_images(name)
             self._touch_locked(name)
+            if self.observer is not None:
+                self.observer("node", node, name)
 
     def update_node(self, node: Node) -> None:
         """Update a node: the same as :meth:`add_node`, which is idempotent."""
@@ -397,6 +404,8 @@ class SchedulerCache:
             self._images.remove_node(name)
             item.info.remove_node()
             self._touch_locked(name)
+            if self.observer is not None:
+                self.observer("node_gone", None, name)
             return True
 
     def node_names(self) -> list[str]:
@@ -446,6 +455,8 @@ class SchedulerCache:
             for name in names:
                 if name in self._nodes:
                     self._touch_locked(name)
+                    if self.observer is not None:
+                        self.observer("renew", None, name)
 
     def update_snapshot(self, snapshot: Snapshot) -> SnapshotUpdate:
         """Update a snapshot.
@@ -465,10 +476,13 @@ class SchedulerCache:
                 item = item.older
             added = sum(info.name not in snapshot for info in fresh)
             if len(snapshot) + added > self._tree.num_nodes:
-                gone = [name for name in snapshot.columns.row_of if not self._is_real_locked(name)]
+                known = (info.name for info in snapshot.columns.node_infos)
+                gone = [name for name in known if not self._is_real_locked(name)]
             tree_version = self._tree_version
             if snapshot.tree_version != tree_version:
                 order = self._tree.names()
+            if self.observer is not None:
+                self.observer("snapshot", None, "")
         for info in fresh:
             snapshot.put(info)
         for name in gone:

@@ -25,6 +25,7 @@ from scheduler.event_handlers.late_watches import LateWatches
 from scheduler.event_handlers.watches import Watches
 from scheduler.informers import InformerFactory
 from scheduler.insight.worker import InsightWorker, WorkerSources
+from scheduler.journal import open_journal
 from scheduler.leader_election import Leadership, leadership_of, lease_of
 from scheduler.metrics import Metrics, declarations
 from scheduler.node_metrics import measure_nodes
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from scheduler.config import SchedulerConfig
     from scheduler.event_handlers.other_objects import OtherObjects
     from scheduler.event_handlers.pods_and_nodes import EventHandlers
+    from scheduler.journal import JournalWriter
     from scheduler.kinds import WatchedKind
     from scheduler.options import Options
     from scheduler.serving.listener import Listener
@@ -111,6 +113,8 @@ class App:
         """None where every replica schedules."""
         self.operator: CrdOperator | None = None
         """None where SchedulingProfiles are not wanted."""
+        self.journal_writer: JournalWriter | None = None
+        """None where no journal is wanted."""
 
     async def run(self, stop: asyncio.Event) -> int:
         """Schedule until ``stop`` is set, then settle what is under way.
@@ -236,6 +240,9 @@ class App:
         executor = ThreadExecutor(self.loop, self.died)
         ports = Ports(self.api, executor, SYSTEM_CLOCK, rng)
         self.node_metrics = measure_nodes(options.node_metrics, metrics)
+        journal = None
+        if options.journal is not None:
+            journal, self.journal_writer = open_journal(options.journal, options.seed, metrics)
         plugins = known_plugins(options.supply)
         setting = Setting(
             self.config,
@@ -244,6 +251,7 @@ class App:
             shares_attempts(self.config, plugins),
             self.node_metrics.measured,
             None if self.tracing is None else self.tracing.traces,
+            journal,
         )
         parts = assemble(ports, partial(self._watch, transport), setting)
         self.known, self.acting, self.deciding = parts.known, parts.acting, parts.deciding
@@ -324,6 +332,8 @@ class App:
         self.acting.reports.events.start()
         self.acting.reports.statuses.start()
         self.acting.groups.statuses.start()
+        if self.journal_writer is not None:
+            self.journal_writer.start()
         self.watches.start()
         self.whole_objects.start()
         self.profiles.start()
@@ -349,6 +359,8 @@ class App:
             await self.acting.reports.events.stop()
             await self.acting.reports.statuses.stop()
             await self.acting.groups.statuses.stop()
+            if self.journal_writer is not None:
+                await asyncio.to_thread(self.journal_writer.stop)
             await self.server.stop()
             await self.insight.stop()
             await collecting.stop()

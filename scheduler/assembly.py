@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from cache.pod_info import PodInfo
     from plugins.framework.node_metrics import NodeMetrics
     from scheduler.config import SchedulerConfig
+    from scheduler.journal import Journal
     from scheduler.metrics import Metrics
     from scheduler.options import Options
     from scheduler.process.ports import Ports
@@ -234,6 +235,8 @@ class Setting:
         Numbers about nodes that somebody measures; None where nobody does.
     traces
         Takes in what traced pods go through; None where no pod is traced.
+    journal
+        Records what is known and decided; None for no journal.
     """
 
     config: SchedulerConfig
@@ -242,6 +245,7 @@ class Setting:
     shares_attempts: bool = False
     node_metrics: NodeMetrics | None = None
     traces: Traces | None = None
+    journal: Journal | None = None
 
 
 def assemble(
@@ -268,6 +272,8 @@ def _know(
     executor, clock, metrics = ports.executor, ports.clock.monotonic, setting.metrics
     cluster = Known.nothing(setting.options.ttl_s, executor.lock)
     queue = _queue(ports, setting, profiles, cluster.pod_groups)
+    if setting.journal is not None:
+        setting.journal.watch(cluster, queue.nominator)
     pods = KnownPods(cluster.cache, queue, WaitingPods(executor.lock), cluster.pod_groups)
     cluster.pod_groups.subscribe(queue.group_changed)
     events = EventRecorder(
@@ -428,16 +434,23 @@ def _decide(
         ),
         setting.node_metrics,
     )
+    journal, seed = setting.journal, setting.options.seed
     swap = ProfileSwap(
-        ports.executor, profiles, known.pods.queue, known.handlers, known.watched.pods.list
+        ports.executor, profiles, known.pods.queue, known.handlers, known.watched.pods.list, journal
     )
     shadows = Shadows(known.cluster.storage, ports.executor.lock)
-    cycle = SchedulingCycle(Snapshot(), HostSelector(setting.options.seed), known.rejections)
+    if journal is None:
+        cycle = SchedulingCycle(Snapshot(), HostSelector(seed), known.rejections)
+        preemption = GroupPreemption(cycle.snapshot, services)
+    else:
+        journal.listen_to(services)
+        cycle = SchedulingCycle(Snapshot(), journal.ties, journal.told_by(known.rejections))
+        preemption = GroupPreemption(cycle.snapshot, services, journal.wall)
     outcomes = Outcomes(acting.bindings, acting.failures)
     groups = GroupCycles(
         ports,
         known.pods,
-        GroupDeciders(GroupPlanner(cycle), GroupPreemption(cycle.snapshot, services)),
+        GroupDeciders(cycle, GroupPlanner(cycle), preemption, journal),
         GroupOutcomes(
             outcomes,
             acting.preemptions,
@@ -450,7 +463,7 @@ def _decide(
     loop = SchedulingLoop(
         ports,
         known.pods,
-        Deciders(profiles, cycle, shadows, groups),
+        Deciders(profiles, cycle, shadows, groups, journal),
         outcomes,
         acting.reports,
         setting.options.slow_cycle_s,

@@ -25,6 +25,8 @@ from scheduler.explain import (
     run_explain,
 )
 from scheduler.insight.command import add_why_command
+from scheduler.journal.command import add_journal_commands
+from scheduler.journal.frames import JournalError
 from scheduler.process.log_setup import configure_logging, errors_to_stderr
 from scheduler.process.process_memory import calm_collector
 from scheduler.process.version import VERSION
@@ -54,13 +56,24 @@ _VITAL_THREADS = frozenset({"containment", "plugin-dir", "policies"})
 """Those of ours that do not report their death themselves."""
 
 
+_EXPECTED = (
+    ConfigError,
+    ClientConfigError,
+    StartError,
+    ExplainError,
+    ProfileError,
+    JournalError,
+)
+"""What a person can mend: told in one sentence."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 0, 1 when it failed, 2 for wrong usage."""
     options = _parser().parse_args(arguments)
     try:
         with nullcontext() if options.command is _run else errors_to_stderr():
             status: int = options.command(options)
-    except (ConfigError, ClientConfigError, StartError, ExplainError, ProfileError) as error:
+    except _EXPECTED as error:
         sys.stderr.write(f"berth: {error}\n")
         return 1
     except KeyboardInterrupt:
@@ -82,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     add_shadow_command(commands)
     add_ui_command(commands)
     add_what_if_command(commands)
+    add_journal_commands(commands)
 
     plugin = commands.add_parser("plugin", help="begin, check and measure plugins of your own")
     verbs = plugin.add_subparsers(metavar="COMMAND", required=True)

@@ -18,6 +18,7 @@ from scheduler.serving.options import ServingOptions
 from scheduler.tracing.options import TracingOptions
 
 if TYPE_CHECKING:
+    from scheduler.journal import JournalOptions
     from scheduler.profiles.available_plugins import PluginSupply
     from scheduler.profiles.config_reload import ConfigSource
 
@@ -46,6 +47,8 @@ class Options:
     operator: OperatorOptions = field(default_factory=OperatorOptions)
     node_metrics: NodeMetricsConfig = field(default_factory=NodeMetricsConfig)
     tracing: TracingOptions = field(default_factory=TracingOptions)
+    journal: JournalOptions | None = None
+    """Where decisions are recorded; None for nowhere."""
     supply: PluginSupply | None = None
     """The plugins of users; None where there are none."""
     source: ConfigSource | None = None

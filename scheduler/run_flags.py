@@ -14,6 +14,7 @@ from scheduler.config import (
     load_config,
     with_election,
 )
+from scheduler.journal.flags import add_journal_flags, journal_options
 from scheduler.node_metrics import NodeMetricsConfig
 from scheduler.node_metrics.configuration import load_node_metrics
 from scheduler.options import Options
@@ -94,6 +95,7 @@ def add_run_flags(run: argparse.ArgumentParser) -> None:
         help="a group of more pods is refused, since one attempt decides about all of them "
         "(%(default)s)",
     )
+    add_journal_flags(run)
     run.add_argument("--seed", type=int, help="makes the choice among equal nodes repeatable")
     run.add_argument(
         "--node-metrics",
@@ -143,6 +145,7 @@ def run_options(
         tracing=tracing_options(flags),
         operator=operator,
         node_metrics=NodeMetricsConfig() if measured is None else load_node_metrics(measured),
+        journal=journal_options(flags),
         supply=supply,
         source=source,
         seed=flags.seed,

@@ -31,7 +31,7 @@ from plugins.framework.status import SUCCESS, Code, Status, failure, unresolvabl
 from plugins.framework.victims import Victims
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cache.columns import NodesView
     from cache.objects import Pod
@@ -112,6 +112,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         super().__init__(args, handle)
         self.args = DefaultPreemptionArgs.checked(args)
         self.candidate_search = CandidateSearch(handle)
+        self.wall_clock: Callable[[], float] = _now_s
+        """Seconds since the epoch; a journal and its replay put theirs here."""
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Reject a pod while its preemption is running."""
@@ -144,7 +146,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
             return None, Status(Code.ERROR, (f'pod "{info.name}" not found',))
         if live is not info.pod:
             info = PodInfo(live)
-        allowed = eligibility(info, nodes, verdicts, time.time())
+        allowed = eligibility(info, nodes, verdicts, self.wall_clock())
         if allowed.refusal:
             return None, unschedulable(allowed.refusal)
         rows = verdicts.helpable_rows()
@@ -217,7 +219,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         DryRunError
             When there is no candidate because dry runs failed; a cycle would end with that error.
         """
-        allowed = eligibility(info, nodes, verdicts, time.time())
+        allowed = eligibility(info, nodes, verdicts, self.wall_clock())
         if allowed.refusal:
             return Survey(refusal=allowed.refusal)
         found = self.candidate_search.find(state, info, nodes, verdicts.helpable_rows(), None)
@@ -239,6 +241,10 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
                 Resource.POD, Action.DELETE, for_everybody(lambda old, new: False)
             ),
         )
+
+
+def _now_s() -> float:
+    return time.time()
 
 
 def no_candidates(found: Findings, num_nodes: int) -> str:

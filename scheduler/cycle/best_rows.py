@@ -97,6 +97,35 @@ class BestRows:
                 self._rows[index] = last
             self._listed[row] = 0
 
+    def settle(self) -> None:
+        """Make :meth:`is_best` and :meth:`all` true of the scores as they are now.
+
+        Raises
+        ------
+        LookupError
+            When no row is feasible.
+
+        *Cost*: O(1), on average over the changes.
+        """
+        while self._rows:
+            row = self._rows[-1]
+            if self.scores[row] == self._best:
+                return
+            self._rows.pop()
+            self._listed[row] = 0
+        self._look()
+        if not self._rows:
+            raise LookupError("no row is feasible")
+
+    def is_best(self, row: int) -> bool:
+        """Return whether a row has the highest score."""
+        return bool(self._listed[row]) and bool(self.scores[row] == self._best)
+
+    def all(self) -> list[int]:
+        """Return all rows with the highest score, in ascending order."""
+        self._forget_worse()
+        return self._rows
+
     def _forget_worse(self) -> None:
         """Take all rows off the list that got worse."""
         still = np.zeros(len(self.scores), dtype=np.bool_)

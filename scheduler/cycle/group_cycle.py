@@ -51,9 +51,11 @@ if TYPE_CHECKING:
     from cache.objects import Pod
     from cache.pod_group_objects import GroupKey
     from scheduler.cycle.binding_cycle import BindingCycles
+    from scheduler.cycle.decision_journal import DecisionJournal
     from scheduler.cycle.group_reports import GroupReports
     from scheduler.cycle.preemption_executor import PreemptionExecutor
     from scheduler.cycle.schedule_one import Outcomes
+    from scheduler.cycle.scheduling_cycle import SchedulingCycle
     from scheduler.decision.profile_origin import PolicyOrigin
     from scheduler.metrics.pod_group_metrics import PodGroupMetrics
     from scheduler.pod_groups.domains import MemberDomain
@@ -70,10 +72,20 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class GroupDeciders:
-    """The objects that find nodes, and victims, for groups."""
+    """The objects that find nodes, and victims, for groups.
 
+    Attributes
+    ----------
+    cycle
+        Decides about single members.
+    journal
+        Records what is found; None for no journal.
+    """
+
+    cycle: SchedulingCycle
     planner: GroupPlanner
     preemption: GroupPreemption
+    journal: DecisionJournal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +134,8 @@ class GroupCycles:
         self._groups = pods.groups
         self._waiting_pods = pods.waiting
         self._snapshot = deciders.planner.snapshot
+        self._cycle = deciders.cycle
+        self._journal = deciders.journal
         self._planner = deciders.planner
         self._preemption = deciders.preemption
         self._preemptions = outcomes.preemptions
@@ -136,8 +150,12 @@ class GroupCycles:
         self._assumed: Sequence[PlacedMember] = ()
         self._to_start: list[BindingJob] = []
 
-    def attempt(self, entry: QueuedGroup, framework: FrameworkRunner | None) -> None:
+    def attempt(
+        self, entry: QueuedGroup, framework: FrameworkRunner | None, version: int = 0
+    ) -> None:
         """Run one attempt; every popped member ends in exactly one of bound, queued, deleted.
+
+        ``version`` is that of the profiles.
 
         Raises
         ------
@@ -163,8 +181,7 @@ class GroupCycles:
             AttemptBudget(entry.allowance_s, self._clock.thread_cpu),
         )
         began = perf_counter()
-        self._cache.update_snapshot(self._snapshot)
-        plan = self._planner.plan(task)
+        plan = self._plan(task, version)
         planned_s = perf_counter() - began
         log.debug(
             "group cycle",
@@ -182,6 +199,15 @@ class GroupCycles:
         took_s = perf_counter() - began
         self._metrics.attempt(framework.profile_name, result, took_s)
         self._charge(entry, task, took_s)
+
+    def _plan(self, task: GroupTask, version: int) -> GroupPlan:
+        self._cache.update_snapshot(self._snapshot)
+        if self._journal is None:
+            return self._planner.plan(task)
+        self._journal.begin(self._cycle)
+        plan = self._planner.plan(task)
+        self._journal.planned(task, version, plan, preempts=_may_preempt(task, plan))
+        return plan
 
     def domain_of(self, key: GroupKey) -> MemberDomain | None:
         """Return where one more member of a group that has begun may go; None for anywhere.
@@ -359,8 +385,10 @@ class GroupCycles:
         if plan.verdict is Verdict.NOT_FOUND:
             self._metrics.out_of_time()
         # One for which no place was found in the time given may fit without any victim.
-        if plan.verdict is Verdict.DOES_NOT_FIT and _preempts(task.framework):
+        if _may_preempt(task, plan):
             found = self._preemption.find(task, self._planner)
+            if self._journal is not None:
+                self._journal.found_victims(found)
             if isinstance(found, Status):
                 status = Status(status.code, (f"{status.message}. {found.message}",), status.plugin)
             else:
@@ -415,9 +443,12 @@ def _where(task: GroupTask, plan: GroupPlan) -> str:
     return where
 
 
-def _preempts(framework: FrameworkRunner) -> bool:
-    """Return whether a profile evicts pods at all."""
-    return any(each.name == DEFAULT_PREEMPTION for each in framework.points.get("postFilter", ()))
+def _may_preempt(task: GroupTask, plan: GroupPlan) -> bool:
+    """Return whether victims are looked for: the profile evicts, and the group does not fit."""
+    plugins = task.framework.points.get("postFilter", ())
+    return plan.verdict is Verdict.DOES_NOT_FIT and any(
+        each.name == DEFAULT_PREEMPTION for each in plugins
+    )
 
 
 def _nodes(victims: GroupVictims) -> Iterator[tuple[str, str]]:

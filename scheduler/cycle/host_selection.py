@@ -11,7 +11,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from cache.columns import NodesView
     from plugins.framework.results import IntArray
+    from scheduler.cycle.best_rows import BestRows
 
 
 class HostSelector:
@@ -47,16 +49,26 @@ class HostSelector:
         finally:
             self._random = own
 
-    def select(self, total: IntArray) -> int:
+    def select(self, total: IntArray, view: NodesView) -> int:
         """Return the index of a highest score.
 
         Parameters
         ----------
         total
-            int64, shape (n,), n > 0.
+            int64, shape (n,), n > 0: the scores of the nodes of the view.
         """
         best = np.flatnonzero(total == total.max())
         return int(best[self.pick(len(best))])
+
+    def select_row(self, best: BestRows) -> int:
+        """Return one of the best rows.
+
+        Raises
+        ------
+        LookupError
+            When no row is feasible.
+        """
+        return best.pick(self.pick)
 
     def pick(self, count: int) -> int:
         """Return one of ``count`` equals, counted from 0."""

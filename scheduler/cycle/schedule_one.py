@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cache.snapshot import Snapshot
     from plugins.framework.cycle_state import Mark
     from scheduler.cycle.binding_cycle import BindingCycles
+    from scheduler.cycle.decision_journal import DecisionJournal
     from scheduler.cycle.failure_handler import FailureHandler
     from scheduler.cycle.group_cycle import GroupCycles
     from scheduler.cycle.reports import Reports
@@ -87,12 +88,15 @@ class Deciders:
         Observes decisions; None for no observer.
     groups
         Tries groups of pods; None where no pod is taken for a member of one.
+    journal
+        Records decisions; None for no journal.
     """
 
     profiles: Profiles
     cycle: SchedulingCycle
     observer: DecisionObserver | None = None
     groups: GroupCycles | None = None
+    journal: DecisionJournal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,7 @@ class SchedulingLoop:
         self._profiles_version = deciders.profiles.version
         self._cycle = deciders.cycle
         self._group_cycles = deciders.groups
+        self._journal = deciders.journal
         self._groups = pods.groups
         self._bindings = outcomes.bindings
         self._waiting_pods = pods.waiting
@@ -202,6 +207,8 @@ class SchedulingLoop:
             elif self._queue.is_closed:
                 return
             else:
+                if self._journal is not None:
+                    self._journal.between_cycles(self._cycle)
                 is_left = read_ahead(self._cache, self._cycle, self._profiles, READ_AHEAD_S)
 
     def attempt(self, queued: QueuedPod) -> None:
@@ -213,6 +220,8 @@ class SchedulingLoop:
             When it cannot be taken back. What the cache and the queue hold is in doubt then, and
             the thread ends, and with it the process.
         """
+        if self._journal is not None:
+            self._journal.between_cycles(self._cycle)
         if isinstance(queued, QueuedGroup):
             self._attempt_group(queued)
             return
@@ -231,7 +240,7 @@ class SchedulingLoop:
         self._under_way = _CycleUnderWay(perf_counter(), entry.info)
         try:
             framework = self._profiles.get(entry.info.pod.spec.scheduler_name)
-            self._group_cycles.attempt(entry, framework)
+            self._group_cycles.attempt(entry, framework, self._profiles.version)
         except Exception as error:
             log.exception("group cycle failed", group=str(entry.key))
             self._group_cycles.failed(entry, error)
@@ -276,7 +285,11 @@ class SchedulingLoop:
         marks: list[Mark] = []
         state.marks = marks
         deciding = perf_counter()
+        if self._journal is not None:
+            self._journal.begin(self._cycle)
         decision = self._decide(framework, state, queued)
+        if self._journal is not None:
+            self._journal.decided(queued, framework, self._profiles.version, decision)
         committing = perf_counter()
         self._metrics.decided(decision, update)
         job: BindingJob | None = None

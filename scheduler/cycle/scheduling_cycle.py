@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import structlog
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from cache.columns import NodesView
+    from cache.objects import Pod
     from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
     from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.results import RowArray
     from scheduler.cycle.host_selection import HostSelector
-    from scheduler.cycle.kubelet_rejections import KubeletRejections
     from scheduler.extenders import Consultation
     from scheduler.runtime.filter_outcome import FilterOutcome
     from scheduler.runtime.framework_runner import FrameworkRunner
@@ -51,6 +51,15 @@ _NAMED: Final = 3
 _NOWHERE: Final[Mapping[str, float]] = {}
 
 log = structlog.get_logger(__name__)
+
+
+class Rejections(Protocol):
+    """Returns the nodes that pods should avoid: those whose kubelets rejected their like."""
+
+    def avoided(self, pod: Pod) -> Mapping[str, float]:
+        """Return the nodes that a pod should avoid, each with the seconds of its pause."""
+        ...
+
 
 BROKEN_OFF = "attempt stopped: budget exceeded"
 """How the reason of an attempt begins whose budget ran out."""
@@ -88,13 +97,14 @@ class SchedulingCycle:
         self,
         snapshot: Snapshot,
         selector: HostSelector,
-        rejections: KubeletRejections | None = None,
+        rejections: Rejections | None = None,
     ) -> None:
         self._rejections = rejections
         self.snapshot = snapshot
         self._selector = selector
         self._reuse = SignatureReuse(snapshot, selector)
-        self._next_start = 0
+        self.next_start = 0
+        """Where in the visiting order the next partial search starts."""
         self._cycle = 0
         self._began = 0.0
 
@@ -373,10 +383,10 @@ class SchedulingCycle:
                 return Feasible(nodes, total)
             return Feasible(nodes.subset(np.flatnonzero(mask)), total)
         order = self._visiting_order(nodes)
-        turned = np.roll(order, -(self._next_start % total))
+        turned = np.roll(order, -(self.next_start % total))
         good = np.arange(total) if mask is None else np.flatnonzero(mask[turned])
         evaluated = int(good[wanted - 1]) + 1
-        self._next_start = (self._next_start + evaluated) % len(self.snapshot)
+        self.next_start = (self.next_start + evaluated) % len(self.snapshot)
         return Feasible(nodes.subset(turned[good[:wanted]]), evaluated)
 
     def _visiting_order(self, nodes: NodesView) -> RowArray:
@@ -417,7 +427,7 @@ class SchedulingCycle:
             if consultation is not None:
                 total = total + consultation.prioritize(view)
                 mark(state, EXTENDER_PRIORITIZE, "", Code.SUCCESS)
-            chosen = self._selector.select(total)
+            chosen = self._selector.select(total, view)
             score = int(total[chosen])
         row = chosen if view.rows is None else int(view.rows[chosen])
         return self._placed(framework, info, Placement(row, score, len(view)), feasible.evaluated)

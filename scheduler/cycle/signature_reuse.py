@@ -279,11 +279,11 @@ class SignatureReuse:
         others.run_pre_scores(state, info, view)
         if view is kept.view() and others.scorer_names <= state.skip_score:
             best = kept.best()
-            row = best.pick(self._selector.pick)
+            row = self._selector.select_row(best)
             return Placement(row, int(best.scores[row]), len(view))
         total = kept.scores(view)
         others.add_scores(total, state, info, view)
-        chosen = self._selector.select(total)
+        chosen = self._selector.select(total, view)
         row = chosen if view.rows is None else int(view.rows[chosen])
         return Placement(row, int(total[chosen]), len(view))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from time import perf_counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
 
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from scheduler.queueing import SchedulingQueue
     from scheduler.runtime.framework_runner import FrameworkRunner
     from scheduler.runtime.profile_map import Profiles
+
+
+class ConfigurationJournal(Protocol):
+    """Records which profiles decide."""
+
+    def configured(self, version: int, frameworks: Sequence[FrameworkRunner]) -> None:
+        """Record the profiles that are about to decide, and their version."""
+        ...
+
 
 PATIENCE_S: Final = 60.0
 """Timeout for the I/O loop to run the swap; longer than any swap takes."""
@@ -37,6 +46,8 @@ class ProfileSwap:
     ----------
     pods
         Returns all pods that the watch has reported.
+    journal
+        Records the profiles; None for no journal.
 
     Attributes
     ----------
@@ -60,8 +71,10 @@ class ProfileSwap:
         queue: SchedulingQueue,
         handlers: EventHandlers,
         pods: Callable[[], Iterable[Pod]],
+        journal: ConfigurationJournal | None = None,
     ) -> None:
         self.executor = executor
+        self._journal = journal
         self.profiles = profiles
         self._queue = queue
         self._nominated = NominatedNodes(queue.nominator)
@@ -94,6 +107,8 @@ class ProfileSwap:
         before = {profile.profile_name: profile for profile in profiles}
         for framework in frameworks:
             framework.nominated = self._nominated
+        if self._journal is not None and frameworks:
+            self._journal.configured(profiles.version + 1, frameworks)
         profiles.swap(frameworks)
         served = profiles.names()
         changed = {

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from cache.locks import MakeLock
     from cache.objects import Pod
+    from cache.observer import Observer
     from cache.pod_info import PodInfo
 
 
@@ -49,6 +50,8 @@ class Nominator:
         self._changed: set[str] = set()
         self._priorities: dict[int, int] = {}
         """How many pods of each priority are nominated."""
+        self.observer: Observer | None = None
+        """Gets every change in its order."""
 
     def __len__(self) -> int:
         return len(self._node_of)
@@ -67,6 +70,8 @@ class Nominator:
             self._pods.setdefault(node_name, {})[info.uid] = info
             self._count_locked(info, 1)
             self._changed.add(node_name)
+            if self.observer is not None:
+                self.observer("nominate", info, node_name)
             return True
 
     def update(self, old: Pod | None, info: PodInfo) -> None:
@@ -91,6 +96,8 @@ class Nominator:
                 self._count_locked(info, 1)
                 pods[info.uid] = info
                 self._changed.add(node_name)
+                if self.observer is not None:
+                    self.observer("nominated", info, node_name)
 
     def delete(self, uid: str) -> None:
         """Take a nomination away, if there is one."""
@@ -139,6 +146,8 @@ class Nominator:
         self._changed.add(node_name)
         if not pods:
             del self._pods[node_name]
+        if self.observer is not None:
+            self.observer("not_nominated", None, uid)
 
     def _count_locked(self, info: PodInfo, by: int) -> None:
         count = self._priorities.get(info.priority, 0) + by

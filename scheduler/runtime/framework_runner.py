@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from plugins.framework.handle import WhatIf
     from plugins.framework.node_statuses import NodeStatuses
     from plugins.framework.results import IntArray
+    from scheduler.config import EffectiveProfile
     from scheduler.decision.profile_origin import PolicyOrigin
     from scheduler.extenders import ExtenderChain
     from scheduler.runtime.nominated_nodes import NominatedNodes
@@ -101,6 +102,8 @@ class FrameworkRunner:
         """The pods that are nominated for nodes; None where nobody nominates."""
         self.what_if: WhatIf | None = None
         """Its filters as its own plugins see them; whoever builds the profile puts it here."""
+        self.effective: EffectiveProfile | None = None
+        """What the profile was built from; None where it was put together otherwise."""
 
         def at(point: str, kind: type[P]) -> tuple[P, ...]:
             return tuple(p for p in points.get(point, ()) if isinstance(p, kind))

@@ -63,6 +63,7 @@ def build_framework(
         policy,
         extenders,
     )
+    framework.effective = profile
     framework.what_if = FrameworkWhatIf(framework)
     lent.lend_filters(framework.what_if)
     return framework

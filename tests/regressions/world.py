@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from plugins.framework.status import Status
     from scheduler.event_handlers.other_objects import OtherObjects
     from scheduler.event_handlers.pods_and_nodes import EventHandlers
+    from scheduler.journal import Journal
     from scheduler.runtime.profile_map import Profiles
 
 T = TypeVar("T")
@@ -125,6 +126,10 @@ class World:
         self.cluster = make_cluster(self.wall_clock)
         self._make_parts()
 
+    def make_journal(self) -> Journal | None:
+        """Return the journal of the scheduler, if it has one."""
+        return None
+
     def wall_clock(self) -> float:
         """Return seconds since the epoch."""
         return EPOCH_S + self.clock()
@@ -133,7 +138,12 @@ class World:
         clock = Clock(self.clock, self.wall_clock, self._cpu)
         ports = Ports(self.cluster, WorldExecutor(self), clock, random.Random(1))
         self.metrics = Metrics()
-        setting = Setting(default_config(PROFILE), Options(seed=1, identity="test"), self.metrics)
+        setting = Setting(
+            default_config(PROFILE),
+            Options(seed=1, identity="test"),
+            self.metrics,
+            journal=self.make_journal(),
+        )
         parts = assemble(ports, self._watch, setting)
         self.cache, self.queue = parts.known.pods.cache, parts.known.pods.queue
         # No thread waits for pods here: what budgets earn by is time itself.

@@ -283,7 +283,7 @@ class TestSearch:
         runner = framework(Points(), percentage=34)
         starts = []
         for _ in range(3):
-            starts.append(cycle._next_start)
+            starts.append(cycle.next_start)
             decide(cycle, runner)
         assert starts == [0, 102, 204]
 
