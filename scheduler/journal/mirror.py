@@ -6,6 +6,7 @@ scheduling thread nothing and belongs to one exact place among the entries.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -63,7 +64,8 @@ class Mirror:
         self._members: dict[str, tuple[Pod, Pod]] = {}
         """Members of groups as they came into their group, and as they are now."""
         self._decided: dict[GroupKey, dict[str, None]] = {}
-        self._evicted: dict[GroupKey, None] = {}
+        self._evictions: Counter[GroupKey] = Counter()
+        self._evicted: dict[GroupKey, dict[str, None]] = {}
         self._metrics: dict[str, Entry] = {}
         self._config: Entry | None = None
         self._takers: dict[str, Callable[[Any, str], None]] = {
@@ -192,10 +194,11 @@ class Mirror:
         elif verb == "forget_all":
             for uid in arguments[1]:
                 self._decided.get(key, {}).pop(uid, None)
-        elif arguments[1]:
-            self._evicted[key] = None
+        elif verb == "begin_eviction":
+            self._evictions[key] += 1
         else:
-            self._evicted.pop(key, None)
+            self._evictions[key] -= self._evictions[key] > 0
+            self._evicted.setdefault(key, {}).update(dict.fromkeys(arguments[1]))
 
     def _member(self, old: Pod | None, new: Pod | None) -> None:
         pod = new if new is not None else old
@@ -204,8 +207,8 @@ class Mirror:
         uid = pod.metadata.uid
         first, _ = self._members.pop(uid, (pod, pod))
         if new is None:
-            for decided in self._decided.values():
-                decided.pop(uid, None)
+            for uids in (*self._decided.values(), *self._evicted.values()):
+                uids.pop(uid, None)
             return
         if group_key(first) is None or member_of(new).state in _WAITING:
             first = new
@@ -266,8 +269,17 @@ class Mirror:
                 del self._decided[key_of_group]
                 continue
             yield "group", ("assume", False, key_of_group, list(uids)), ""
-        for key_of_group in self._evicted:
-            yield "group", ("evict", False, key_of_group, True), ""
+        for key_of_group, uids in list(self._evicted.items()):
+            if not uids:
+                del self._evicted[key_of_group]
+                continue
+            yield "group", ("begin_eviction", False, key_of_group), ""
+            yield "group", ("end_eviction", False, key_of_group, list(uids)), ""
+        for key_of_group, count in list(self._evictions.items()):
+            if not count:
+                del self._evictions[key_of_group]
+            for _ in range(count):
+                yield "group", ("begin_eviction", False, key_of_group), ""
 
 
 def _key(known: Any) -> tuple[str, str, str]:

@@ -173,11 +173,7 @@ class ReplayedState:
         if verb == "pod_changed":
             groups.pod_changed(*map(self.decoder.object, arguments))
             return
-        key = group_key_of(arguments[0])
-        if verb == "evict":
-            groups.evict(key, is_evicted=arguments[1])
-        else:
-            getattr(groups, verb)(key, arguments[1])
+        getattr(groups, verb)(group_key_of(arguments[0]), *arguments[1:])
 
     def _metric(self, by_node: dict[str, float] | None, name: str) -> None:
         self._versions += 1

@@ -82,7 +82,8 @@ def _recorded(
 
 def _listen_to_groups(groups: PodGroups, record: Observer, is_own: Callable[[], bool]) -> None:
     pod_changed, assume = groups.pod_changed, groups.assume
-    forget_all, evict = groups.forget_all, groups.evict
+    forget_all = groups.forget_all
+    begin_eviction, end_eviction = groups.begin_eviction, groups.end_eviction
 
     def recorded_pod(old: Pod | None, new: Pod | None) -> None:
         # A pod that was a member once stays one that is recorded: its first group may count.
@@ -103,14 +104,20 @@ def _listen_to_groups(groups: PodGroups, record: Observer, is_own: Callable[[], 
         record("group", ("forget_all", is_own(), key, uids), "")
         forget_all(key, uids)
 
-    def recorded_evict(key: Any, *, is_evicted: bool = True) -> None:
-        record("group", ("evict", is_own(), key, is_evicted), "")
-        evict(key, is_evicted=is_evicted)
+    def recorded_begin(key: Any) -> None:
+        record("group", ("begin_eviction", is_own(), key), "")
+        begin_eviction(key)
+
+    def recorded_end(key: Any, leaving: Any) -> None:
+        leaving = list(leaving)
+        record("group", ("end_eviction", is_own(), key, leaving), "")
+        end_eviction(key, leaving)
 
     _put(groups, "pod_changed", recorded_pod)
     _put(groups, "assume", recorded_assume)
     _put(groups, "forget_all", recorded_forget)
-    _put(groups, "evict", recorded_evict)
+    _put(groups, "begin_eviction", recorded_begin)
+    _put(groups, "end_eviction", recorded_end)
 
 
 class Listened:
