@@ -17,6 +17,7 @@ from cache.objects import Namespace
 from cache.pod_group_objects import GroupKey, UnreadablePodGroup, UnreadableXPodGroup
 from scheduler.journal.forms import decision_form, plan_form, victims_form
 from scheduler.kinds import WATCHED
+from scheduler.user_plugins.plugin_source import SOURCE_ATTRIBUTE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -309,7 +310,7 @@ def _profile(framework: FrameworkRunner) -> dict[str, Any]:
 
 def _source(cls: type) -> list[str] | None:
     """Return kind, name, digest and text of the code of a user's plugin; None for Berth's own."""
-    source = getattr(cls, "source", None)
-    if source is None or not hasattr(source, "digest"):
+    source = getattr(cls, SOURCE_ATTRIBUTE, None)
+    if source is None:
         return None
     return [source.kind, source.name, source.digest, source.text or ""]

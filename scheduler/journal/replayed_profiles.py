@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from scheduler.config import ConfigError, EffectiveProfile
 from scheduler.runtime.nominated_nodes import NominatedNodes
 from scheduler.runtime.profile_builder import build_framework
+from scheduler.user_plugins.plugin_source import SOURCE_ATTRIBUTE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,6 +88,6 @@ class ReplayedProfiles:
         return framework
 
     def _differs(self, name: str, told: Mapping[str, Any]) -> bool:
-        source = getattr(self._plugins[name], "source", None)
+        source = getattr(self._plugins[name], SOURCE_ATTRIBUTE, None)
         digest: str = told["sources"][name][2]
         return source is None or source.digest != digest

@@ -21,6 +21,7 @@ from scheduler.user_plugins.loading import (
     line_of_old_import,
     load_source,
 )
+from scheduler.user_plugins.plugin_source import SOURCE_ATTRIBUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -186,6 +187,7 @@ class PluginCatalogue:
             else:
                 guard = None if self._guard_for is None else self._guard_for(source, cls)
                 made[name] = adapt(cls, guard=guard)
+            setattr(made[name], SOURCE_ATTRIBUTE, source)
         return MappingProxyType(made)
 
     def _installed(self, source: PluginSource) -> Classes:

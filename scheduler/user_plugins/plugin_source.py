@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 SourceKind: TypeAlias = Literal["entry-point", "directory", "config-map"]
+
+SOURCE_ATTRIBUTE: Final = "plugin_source"
+"""The attribute of a user's plugin class that holds its source."""
 
 
 @dataclass(frozen=True, slots=True)
