@@ -142,7 +142,7 @@ rivals: install ## Let berth and kube-scheduler share a pool of devices for SECO
 askers: install ## Let 20 users ask why while 200 pods/s come, 5 000 nodes: answers, and decisions with and without
 	@$(RUN) python -m tests.askers $(ARGS)
 
-gangs: install ## Place gangs on a real API server: KIND=competing, never, faults; or placements, victims (SEED, ARGS)
+gangs: install ## Place gangs on a real API server: KIND=competing, never, faults; or placements, victims (SEED, ARGS, CONTENDERS)
 	@$(RUN) python -m tests.gangs $(or $(KIND),competing) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(ARGS)
 
