@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from cache.objects import Node, Pod
     from scheduler.offline.cluster import Cluster
 
+UID_PREFIX: Final = "what-if-"
+"""How the UIDs of pods begin that a forecast has created."""
+
 HOSTNAME: Final = "kubernetes.io/hostname"
 
 UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -66,7 +69,7 @@ class ChangedCluster:
 
     def create(self, pod: Pod) -> Pod:
         """Create a pending pod with a UID of its own, and its claims; return it."""
-        uid = f"what-if-{next(self._uids)}"
+        uid = f"{UID_PREFIX}{next(self._uids)}"
         pod = replace(
             pod,
             metadata=replace(pod.metadata, uid=uid, resource_version="", deletion_timestamp=None),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from scheduler.what_if.kinds_of_pods import DrainKind, drain_kind
@@ -48,9 +49,19 @@ class Successors:
         Is told which of them run.
     tally
         Counts them at the end.
+    is_one_by_one
+        Whether each is placed as it comes, and not in the order of a queue in which all wait.
     """
 
-    def __init__(self, placer: Placer, ledger: BudgetLedger, tally: Tally) -> None:
+    def __init__(
+        self,
+        placer: Placer,
+        ledger: BudgetLedger,
+        tally: Tally,
+        *,
+        is_one_by_one: bool = False,
+    ) -> None:
+        self._is_one_by_one = is_one_by_one
         self._placer = placer
         self._ledger = ledger
         self._tally = tally
@@ -68,7 +79,9 @@ class Successors:
     def place(self, *, again: bool = False) -> None:
         """Try those that were not tried yet; ``again``: those that were refused as well."""
         waiting = [each.pod for each in self._waiting.values() if again or each.outcome is None]
-        for pod, outcome in place_all(self._placer, waiting):
+        batches = [[pod] for pod in waiting] if self._is_one_by_one else [waiting]
+        placed = chain.from_iterable(place_all(self._placer, batch) for batch in batches)
+        for pod, outcome in placed:
             successor = self._waiting.get(pod.metadata.uid)
             if successor is None:
                 continue  # another member of its group
@@ -100,8 +113,8 @@ class Drain:
     ledger
         Knows whom budgets let go.
     seed
-        Decides in which order the pods of a node are evicted, because kubectl evicts them at one
-        time. 0 stands for the order of their names.
+        Decides in which order the pods of a node are evicted and their successors arrive, because
+        kubectl evicts them at one time. 0 stands for the order of the queue.
 
     Notes
     -----
@@ -118,7 +131,12 @@ class Drain:
     def run(self, names: Sequence[str]) -> tuple[Part, tuple[NodeDrain, ...]]:
         """Drain cordoned nodes; return where their pods go, and what is left on each node."""
         self._tally = Tally(DRAINED, listed(names))
-        self._successors = Successors(self._placer, self._ledger, self._tally)
+        self._successors = Successors(
+            self._placer,
+            self._ledger,
+            self._tally,
+            is_one_by_one=self._random is not None,
+        )
         pods = self._placer.changed.pods_on(frozenset(names))
         drains = tuple(self._drain(name, pods[name]) for name in names)
         self._successors.end()

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from cache.pod_group_objects import GroupKey, GroupSource
 from plugins.registry import PLUGINS
 from scheduler.config import ConfigError, parse_config, running_profiles
@@ -240,13 +242,19 @@ class _Run:
         left_out = len(record.preempted) - MAX_NAMES
         if left_out > 0:
             self._placer.note(f"{left_out} more pods would be preempted.")
-        return Forecast.of(
+        found = Forecast.of(
             tuple(self.parts),
             tuple(self._drains),
             self._ledger.uses(),
             tuple(record.preempted[:MAX_NAMES]),
             tuple(record.notes),
         )
+        # Who was placed and then preempted counts once: as the successor.
+        nodes = dict(found.nodes)
+        for name in record.displaced:
+            nodes[name] = nodes.get(name, 0) - 1
+        nodes = {name: count for name, count in nodes.items() if count > 0}
+        return replace(found, nodes=nodes, placed=sum(nodes.values()))
 
 
 def _key(pod: Pod) -> str:

@@ -26,6 +26,7 @@ from scheduler.offline.offline_framework import OfflineServices
 from scheduler.pod_groups import GroupPlanner
 from scheduler.runtime.nominated_nodes import NominatedNodes
 from scheduler.runtime.profile_builder import build_framework
+from scheduler.what_if.changed_cluster import UID_PREFIX
 from scheduler.what_if.kinds_of_pods import DrainKind, drain_kind
 from scheduler.what_if.recorded_preemption import RecordedPreemption
 from scheduler.what_if.result import Preempted
@@ -77,12 +78,15 @@ class Record:
         The victims of preemption.
     successors
         What their controllers create in their place; not placed yet.
+    displaced
+        The nodes of those victims that were placed in this forecast themselves.
     notes
         Sentences for the user, each once.
     """
 
     preempted: list[Preempted] = field(default_factory=list)
     successors: list[Pod] = field(default_factory=list)
+    displaced: list[str] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
 
 
@@ -262,6 +266,9 @@ class Placer:
             known = self.cluster.pods.get(victim.key)
             pod = victim.pod if known is None else known
             self.record.preempted.append(Preempted(victim.key, pod.spec.node_name, preemptor))
+            of_node = drain_kind(pod) in (DrainKind.DAEMON_SET, DrainKind.MIRROR)
+            if pod.metadata.uid.startswith(UID_PREFIX) and not of_node:
+                self.record.displaced.append(pod.spec.node_name)
             self.changed.delete(pod)
             if drain_kind(pod) is DrainKind.MANAGED:
                 self.record.successors.append(self.changed.create(pod))

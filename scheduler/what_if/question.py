@@ -71,7 +71,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
         Whether the pending pods of the cluster are placed as well, before the other pods.
     seed
         Breaks ties, and decides about the order of evictions that happen at one time; 0 stands for
-        the order of names. The same question with the same seed has the same answer.
+        the order of the queue. The same question with the same seed has the same answer.
     """
 
     objects: tuple[msgspec.Raw, ...] = ()

@@ -160,6 +160,17 @@ def test_a_successor_that_others_kept_out_is_tried_again_when_they_have_left():
     assert moves(found) == {"default/a": ("n1", "n2"), "default/b": ("n3", "n4")}
 
 
+def test_the_seed_decides_in_which_order_successors_arrive():
+    def placed(seed):
+        small = owned(pod("small").request(cpu="3").on("n1").priority(5).never_preempts())
+        nodes = machine("n1", "8"), machine("n2")
+        return ask(cluster_of(*nodes, small, running("large", "n1", "4")), drain=["n1"], seed=seed)
+
+    nodes = {seed: moves(placed(seed)).keys() for seed in range(12)}
+    assert nodes[0] == {"default/small"}
+    assert {"default/large"} in [set(each) for each in nodes.values()]
+
+
 def test_new_pods_find_what_the_drain_has_left():
     cluster = cluster_of(*TWO, running("web", "n1", "3"))
     found = ask(cluster, drain=["n1"], objects=[manifest()], replicas=3)
@@ -180,3 +191,10 @@ def test_time_that_is_used_up_is_no_budget_in_the_way():
     found = ask(cluster_of(*TWO, *web(3), budget(1, app="web")), cpu_s=0.0, drain=["n1"])
     assert found.budgets[0].blocked == 0
     assert found.drains[0].blocked[0].reason == "the time for this question is used up"
+
+
+def test_a_pod_that_is_placed_and_then_preempted_counts_once():
+    low = running("low", "n1", "3")
+    high = manifest("high", "3", priority=5)
+    found = ask(cluster_of(*TWO, low), drain=["n1"], objects=[high])
+    assert (found.placed, found.refused, found.nodes) == (1, 1, {"n2": 1})
