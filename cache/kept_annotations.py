@@ -19,6 +19,9 @@ EMPTY_MAP: Final[Mapping[str, str]] = MappingProxyType({})
 OWN_PREFIX: Final = "scheduling.berth.dev/"
 """Annotations that begin so are always kept."""
 
+MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
+"""The kubelet writes it to the mirror pod of a static pod."""
+
 _prefixes: tuple[str, ...] = (OWN_PREFIX,)
 
 

@@ -222,7 +222,7 @@ class _Group:
     leaving: int = 0
     evictions: int = 0
     """How many are under way; each concerns all members."""
-    evicted: set[str] = field(default_factory=set)
+    evicted: frozenset[str] = frozenset()
     """By UID: members whose deletion was accepted, and that the API does not show to leave yet."""
     scheduler_names: Counter[tuple[str, bool]] = field(default_factory=Counter)
     """With whether the members that name it have ended."""
@@ -239,18 +239,18 @@ class _Group:
         if not _is_waiting(member):
             self.assumed.discard(member.uid)
         if not member.stays:
-            self.evicted.discard(member.uid)
+            self.evicted -= {member.uid}
         return True
 
     def drop(self, uid: str) -> None:
         self._count(self.members.pop(uid, None), -1)
         self.assumed.discard(uid)
-        self.evicted.discard(uid)
+        self.evicted -= {uid}
 
     def end_eviction(self, leaving: Iterable[str]) -> None:
         self.evictions = max(self.evictions - 1, 0)
         members = self.members
-        self.evicted.update(uid for uid in leaving if uid in members and members[uid].stays)
+        self.evicted |= {uid for uid in leaving if uid in members and members[uid].stays}
 
     @property
     def is_evicted(self) -> bool:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cache.kept_annotations import keep_annotations
+from cache.kept_annotations import MIRROR_ANNOTATION, keep_annotations
 from scheduler.app import App, StartError
 from scheduler.client.errors import ClientConfigError
 from scheduler.config import ConfigError, load_config, render_effective
@@ -24,8 +24,6 @@ from scheduler.explain import (
     add_dump_flag,
     run_explain,
 )
-from scheduler.insight.command import add_why_command
-from scheduler.journal.command import add_journal_commands
 from scheduler.journal.frames import JournalError
 from scheduler.process.log_setup import configure_logging, errors_to_stderr
 from scheduler.process.process_memory import calm_collector
@@ -34,7 +32,6 @@ from scheduler.profiles.config_reload import ConfigSource
 from scheduler.profiles.operator.commands import ProfileError, add_profile_commands
 from scheduler.run_flags import add_run_flags, plugin_supply, run_config, run_options
 from scheduler.shadow.command import add_shadow_command
-from scheduler.ui import add_ui_command
 from scheduler.user_plugins.for_commands import (
     add_kept_annotations,
     add_plugin_dir,
@@ -43,8 +40,6 @@ from scheduler.user_plugins.for_commands import (
 )
 from scheduler.user_plugins.new_plugin import add_new_command
 from scheduler.user_plugins.plugin_trial.command import add_trial_commands
-from scheduler.what_if.command import add_what_if_command
-from scheduler.what_if.kinds_of_pods import MIRROR_ANNOTATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +64,8 @@ _EXPECTED = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 0, 1 when it failed, 2 for wrong usage."""
-    options = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    options = _parser(only_run=words[:1] == ["run"]).parse_args(words)
     try:
         with nullcontext() if options.command is _run else errors_to_stderr():
             status: int = options.command(options)
@@ -81,13 +77,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(*, only_run: bool = False) -> argparse.ArgumentParser:
+    """Return the parser; with ``only_run`` of that command alone, which pods wait for."""
     parser = argparse.ArgumentParser(
         prog="berth", description="A Kubernetes scheduler that scores every node and says why."
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     _add_run(commands)
+    if not only_run:
+        _add_others(commands)
+    return parser
+
+
+def _add_others(commands: Commands) -> None:
+    # What these import takes a twentieth of the time to the first binding.
+    from scheduler.insight.command import add_why_command  # noqa: PLC0415
+    from scheduler.journal.command import add_journal_commands  # noqa: PLC0415
+    from scheduler.ui import add_ui_command  # noqa: PLC0415
+    from scheduler.what_if.command import add_what_if_command  # noqa: PLC0415
+
     _add_check_config(commands)
     _add_explain(commands)
     add_why_command(commands)
@@ -104,7 +113,6 @@ def _parser() -> argparse.ArgumentParser:
 
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(command=_version)
-    return parser
 
 
 def _add_run(commands: Commands) -> None:

@@ -12,11 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cache.kept_annotations import keep_annotations
+from cache.kept_annotations import MIRROR_ANNOTATION, keep_annotations
 from scheduler.config import default_config, load_config, running_profiles
 from scheduler.explain import ExplainError, add_dump_flag, read_objects
 from scheduler.user_plugins.for_commands import add_kept_annotations, add_plugin_dir, known_plugins
-from scheduler.what_if.kinds_of_pods import MIRROR_ANNOTATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable

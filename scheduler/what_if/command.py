@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from cache.kept_annotations import keep_annotations
+from cache.kept_annotations import MIRROR_ANNOTATION, keep_annotations
 from scheduler.config import ConfigError, default_config, load_config, running_profiles
 from scheduler.config.document import read_text
 from scheduler.explain import ExplainError, add_dump_flag, read_objects, warn_left_out
@@ -22,7 +22,6 @@ from scheduler.user_plugins.for_commands import (
 )
 from scheduler.user_plugins.profile_of_directory import with_plugins
 from scheduler.what_if.forecast import forecast
-from scheduler.what_if.kinds_of_pods import MIRROR_ANNOTATION
 from scheduler.what_if.objects_of_text import objects_of_text
 from scheduler.what_if.placer import DEFAULT_CPU_S
 from scheduler.what_if.question import MAX_BYTES, QuestionError, decode_question

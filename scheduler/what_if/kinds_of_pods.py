@@ -7,15 +7,13 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from cache.kept_annotations import MIRROR_ANNOTATION
 from cache.pod_info import is_terminal
 
 if TYPE_CHECKING:
     from cache.objects import OwnerReference, Pod
-
-MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
-"""The kubelet writes it to the mirror pod of a static pod."""
 
 
 class DrainKind(Enum):

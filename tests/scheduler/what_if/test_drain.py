@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from cache import kept_annotations
-from scheduler.what_if.kinds_of_pods import MIRROR_ANNOTATION
+from cache.kept_annotations import MIRROR_ANNOTATION
 from tests.builders import pod
 from tests.scheduler.what_if.clusters import (
     ask,
