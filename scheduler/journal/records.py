@@ -138,12 +138,16 @@ class Objects:
 def packed(known: msgspec.Struct) -> bytes:
     """Return an object as it stands in a file: without what no decision reads."""
     if isinstance(known, Namespace):
-        metadata = msgspec.structs.replace(known.metadata, annotations={})
-        known = msgspec.structs.replace(known, metadata=metadata)
-    elif _DROPPED_ANNOTATION in (annotations := known.metadata.annotations):  # type: ignore[attr-defined]
-        kept = {key: text for key, text in annotations.items() if key != _DROPPED_ANNOTATION}
-        metadata = msgspec.structs.replace(known.metadata, annotations=kept)  # type: ignore[attr-defined]
-        known = msgspec.structs.replace(known, metadata=metadata)
+        bare = msgspec.structs.replace(known.metadata, annotations={})
+        known = msgspec.structs.replace(known, metadata=bare)
+    else:
+        subject: Any = known
+        # Not every kind keeps annotations.
+        annotations = getattr(subject.metadata, "annotations", {})
+        if _DROPPED_ANNOTATION in annotations:
+            kept = {key: text for key, text in annotations.items() if key != _DROPPED_ANNOTATION}
+            metadata = msgspec.structs.replace(subject.metadata, annotations=kept)
+            known = msgspec.structs.replace(subject, metadata=metadata)
     return _encode(known)
 
 
