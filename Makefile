@@ -22,7 +22,7 @@ demo: install ## Run berth against a real etcd and kube-apiserver and watch it p
 test: install ## Run all tests, including those against a real control plane
 	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler oracle hints cel \
 	  kubectl helm >/dev/null
-	@$(RUN) pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(RUN) pytest --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 parity: install ## Compare N (20000) verdicts, volumes, preemption or devices (KIND) with kube-scheduler's plugins
 	@$(RUN) python -m tests.controlplane.binaries oracle >/dev/null

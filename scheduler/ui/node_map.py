@@ -138,7 +138,7 @@ def _column(values: Iterable[int]) -> npt.NDArray[np.int64]:
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:
     """Return a sort key with which ``node-2`` comes before ``node-10``."""
     return tuple(
-        (0, int(part[:18]), part) if part.isdigit() else (1, 0, part)
+        (0, int(part[:18]), part) if part.isdecimal() else (1, 0, part)
         for part in _DIGITS.split(name[:253])
         if part
     )

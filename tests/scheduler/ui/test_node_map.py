@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduler.ui.node_map import (
@@ -85,5 +85,6 @@ def test_names_are_in_natural_order() -> None:
 
 @settings(max_examples=20)
 @given(st.lists(st.text(max_size=8), max_size=8))
+@example(["²", "1"])
 def test_any_names_can_be_ordered(names: list[str]) -> None:
     assert sorted(names, key=natural) == sorted(names, key=natural)
