@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # Measurements use the content of the image: no development dependencies, compiled bytecode.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: askers help install demo devices rivals gangs test relaxations parity cel hints schedules device-schedules lint types imports house worlds bench bench-quick bench-report bench-devices bench-gpu release site tutorial hostile waking soak e2e conformance failovers image manifests operators pins test-trixie ui-test code-map what-if
+.PHONY: neighbours askers help install demo devices rivals gangs test relaxations parity cel hints schedules device-schedules lint types imports house worlds storm faults bench bench-quick bench-report bench-devices bench-gpu release site tutorial hostile waking soak e2e conformance failovers image journal bench-journal manifests operators pins test-trixie ui-test code-map what-if
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,13 @@ device-schedules: install ## Compare N schedules (3000) of 10 pods with device c
 worlds: install ## Compare all writes and Events of 500 generated worlds with their record (ARGS=0-99)
 	@$(RUN) python -m tests.worlds check $(ARGS)
 
+storm: install ## Play simulated worlds with faults: SEED (1), SEEDS (10), STEPS (5000), ARGS=--help
+	@$(RUN) python -m tests.storm --seed $(or $(SEED),1) --seeds $(or $(SEEDS),$(if $(SEED),1,10)) \
+	  --steps $(or $(STEPS),5000) $(ARGS)
+
+faults: install ## Prove that the test of each fault fails where its mechanism is gone: ROWS="F9 R3"
+	@$(RUN) python -m tests.faults $(ROWS)
+
 lint: install ## Check style and format
 	@$(RUN) ruff check . && $(RUN) ruff format --check .
 
@@ -91,6 +98,11 @@ BENCH_OPTIONS = $(if $(WORKLOADS),--workloads $(WORKLOADS)) $(if $(NODES),--node
 bench-gpu: install ## Measure the allocated share of GPUs by policy: TRACE=folder (SEEDS=42-51, ARGS=...)
 	@test -n "$(TRACE)" || { echo "make bench-gpu TRACE=folder with openb_*.csv" >&2; exit 2; }
 	@$(RUN) python -m tests.bench gpu $(TRACE) $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
+
+bench-journal: $(UV) ## Measure pods/s and cycles with --journal and without, in turn (NODES, WORKLOADS, ROUNDS, PODS)
+	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null
+	@$(BENCH_RUN) python -m tests.bench journal $(if $(WORKLOADS),--workloads $(WORKLOADS)) \
+	  $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(ARGS)
 
 HOSTILE_OPTIONS = $(if $(NODES),--nodes $(NODES)) $(if $(CONTENDERS),--contenders $(CONTENDERS)) \
   $(if $(JSON),--json $(JSON))
@@ -142,9 +154,18 @@ rivals: install ## Let berth and kube-scheduler share a pool of devices for SECO
 askers: install ## Let 20 users ask why while 200 pods/s come, 5 000 nodes: answers, and decisions with and without
 	@$(RUN) python -m tests.askers $(ARGS)
 
+neighbours: install ## Let kube-scheduler and a second scheduler fill a cluster at once (SEEDS=1-10, JSON, ARGS=--help)
+	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler >/dev/null
+	@$(RUN) python -m tests.neighbours $(if $(SEEDS),--seeds $(SEEDS)) $(if $(JSON),--json $(JSON)) $(ARGS)
+
 gangs: install ## Place gangs on a real API server: KIND=competing, never, faults; or placements, victims (SEED, ARGS, CONTENDERS)
 	@$(RUN) python -m tests.gangs $(or $(KIND),competing) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(ARGS)
+
+journal: install ## Replay MINUTES (60) of mixed load on a real API server, and the journals of KILLS (50) writers (SEED)
+	@$(RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-controller-manager >/dev/null
+	@$(RUN) python -m tests.journal_hours --minutes $(or $(MINUTES),60) --kills $(or $(KILLS),50) \
+	  $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 what-if: install ## Compare N (100) forecasts with what happens then on a real API server (SEED=1)
 	@$(RUN) python -m tests.what_if --count $(or $(N),100) $(if $(SEED),--seed $(SEED)) $(ARGS)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from cache.label_columns import LabelColumn
     from cache.node_info import NodeInfo
     from cache.objects import Node, Taint
+    from cache.pod_info import PodInfo
 
 NONZERO_CPU: Final = 0
 NONZERO_MEMORY: Final = 1
@@ -174,6 +175,27 @@ class Columns:
         self._changes.record(row)
         self._write_row(row, info)
         return row
+
+    def add_amounts(self, rows: npt.NDArray[np.intp], info: PodInfo) -> None:
+        """Count one pod like ``info`` more on each of some nodes, in the amounts alone.
+
+        The NodeInfos and what is derived from their pods stay as they are until the nodes are put
+        again, pods included. So this is for pods of which nothing but amounts matters.
+
+        Parameters
+        ----------
+        rows
+            intp, without duplicates.
+        """
+        self._resources.add_requested(rows, info)
+        for line, amount in (
+            (NONZERO_CPU, info.nonzero_milli_cpu),
+            (NONZERO_MEMORY, info.nonzero_memory_bytes),
+        ):
+            now = self._nonzero[line, rows]
+            self._nonzero[line, rows] = now + np.minimum(amount, INT64_MAX - now)
+        for row in rows.tolist():
+            self._changes.record(row)
 
     def remove(self, name: str) -> None:
         """Remove a node. The last node moves into its row.

@@ -59,7 +59,8 @@ class DisruptionBudgets:
     """All budgets of the cluster that protect anything.
 
     A budget without a selector, with an empty one, or with one that cannot be read protects
-    nothing.
+    nothing from preemption. :meth:`objects` has it nevertheless: an eviction by the API counts an
+    empty selector as one of all pods.
 
     Notes
     -----
@@ -69,6 +70,7 @@ class DisruptionBudgets:
     def __init__(self, make_lock: MakeLock = threading.Lock) -> None:
         self._lock = make_lock()
         self._by_namespace: dict[str, tuple[DisruptionBudget, ...]] = {}
+        self._objects: dict[str, dict[str, PodDisruptionBudget]] = {}
         self.version = 0
         """Grows with every change: whatever was worked out from an older one may be wrong."""
 
@@ -82,6 +84,7 @@ class DisruptionBudgets:
             return
         namespace, name = one.metadata.namespace, one.metadata.name
         with self._lock:
+            self._store(namespace, name, new)
             held = self._by_namespace.get(namespace, ())
             others = tuple(each for each in held if each.name != name)
             now = others if budget is None else (*others, budget)
@@ -93,6 +96,15 @@ class DisruptionBudgets:
                 del self._by_namespace[namespace]
             self.version += 1
 
+    def _store(self, namespace: str, name: str, new: PodDisruptionBudget | None) -> None:
+        objects = self._objects.setdefault(namespace, {})
+        if new is not None:
+            objects[name] = new
+            return
+        objects.pop(name, None)
+        if not objects:
+            del self._objects[namespace]
+
     @property
     def has_any(self) -> bool:
         """Whether there is any budget."""
@@ -101,6 +113,11 @@ class DisruptionBudgets:
     def in_namespace(self, namespace: str) -> tuple[DisruptionBudget, ...]:
         """Return the budgets of a namespace, in no particular order."""
         return self._by_namespace.get(namespace, ())
+
+    def objects(self, namespace: str) -> tuple[PodDisruptionBudget, ...]:
+        """Return the budgets of a namespace as the API has them, in no particular order."""
+        with self._lock:
+            return tuple(self._objects.get(namespace, {}).values())
 
 
 def _same(held: tuple[DisruptionBudget, ...], now: tuple[DisruptionBudget, ...]) -> bool:

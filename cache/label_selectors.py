@@ -281,7 +281,7 @@ def compile_label_selector(
     for key, value in selector.match_labels.items():
         if not _is_label_key(key):
             raise _wrong_key(key, f"{path}.matchLabels")
-        if not _is_label_value(value):
+        if not is_label_value(value):
             raise _wrong_value(value, f"{path}.matchLabels[{key}]")
         requirements.append(_requirement_of_label(key, value))
     for index, expression in _checked(selector.match_expressions, check):
@@ -468,7 +468,7 @@ def _compile_requirement(
         and _is_label_key(expression.key)
         and operator not in (GT, LT)
         and bool(values) == (operator in (IN, NOT_IN))
-        and all(map(_is_label_value, values))
+        and all(map(is_label_value, values))
     ):
         return Requirement(expression.key, operator, frozenset(values))
     path = f"{path}.matchExpressions[{index}]"
@@ -491,10 +491,10 @@ def _compile_requirement(
                 f"{path}.values[0]", f"{operator} needs an integer, not {values[0][:64]!r}"
             )
         # The bound, too, must be able to be a label's value, so it has no sign.
-        if not _is_label_value(values[0]):
+        if not is_label_value(values[0]):
             raise _wrong_value(values[0], f"{path}.values[0]")
         return Requirement(expression.key, operator, frozenset((str(bound),)))
-    at = next(at for at, value in enumerate(values) if not _is_label_value(value))
+    at = next(at for at, value in enumerate(values) if not is_label_value(value))
     raise _wrong_value(values[at], f"{path}.values[{at}]")
 
 
@@ -512,7 +512,8 @@ def _wrong_value(value: str, path: str) -> MalformedObjectError:
     return MalformedObjectError(path, f"{value[:64]!r} cannot be the value of a label")
 
 
-def _is_label_value(value: str) -> bool:
+def is_label_value(value: str) -> bool:
+    """Return whether a text can be the value of a label."""
     return len(value) <= _MAX_LABEL_VALUE and _LABEL_VALUE.fullmatch(value) is not None
 
 

@@ -61,6 +61,18 @@ class PodInfo:
         self.requests, self.nonzero_milli_cpu, self.nonzero_memory_bytes = pod_amounts(pod)
         self.host_ports: tuple[HostPort, ...] = host_ports(pod)
 
+    def twin(self, pod: Pod) -> PodInfo:
+        """Return the data of a pod with the same containers, without reading its amounts anew."""
+        made = object.__new__(PodInfo)
+        made.pod = pod
+        made.uid = pod.metadata.uid
+        made.key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        made.requests = self.requests
+        made.nonzero_milli_cpu = self.nonzero_milli_cpu
+        made.nonzero_memory_bytes = self.nonzero_memory_bytes
+        made.host_ports = self.host_ports
+        return made
+
     @property
     def namespace(self) -> str:
         """The pod's namespace."""

@@ -53,6 +53,9 @@ _UNREAD_CONDITIONS: Final = frozenset(
 )
 """The kubelet's, with a timestamp each. Others are read: DisruptionTarget, PodResizePending."""
 
+_READY: Final = "Ready"
+"""It is kept where it is not true, which forecasts of evictions read."""
+
 
 class PodTemplates:
     """The last bound pod of each owner, until that pod is gone.
@@ -123,6 +126,9 @@ def _share(mine: ApiStruct, other: ApiStruct, fields: tuple[str, ...]) -> None:
 def _drop_unread_conditions(status: PodStatus) -> None:
     if status.conditions:
         conditions = tuple(
-            condition for condition in status.conditions if condition.type not in _UNREAD_CONDITIONS
+            condition
+            for condition in status.conditions
+            if condition.type not in _UNREAD_CONDITIONS
+            or (condition.type == _READY and condition.status != "True")
         )
         force_setattr(status, "conditions", conditions)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cache.node_info import NodeInfo
+    from cache.pod_info import PodInfo
 
 FIXED_RESOURCES: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
 """The resources that always have a line, in this order; extended resources follow."""
@@ -86,6 +87,14 @@ class ResourceTable:
             if line is not None:
                 requested[line, row] = min(amount, INT64_MAX)
         requested[_PODS_LINE, row] = len(info.pods)
+
+    def add_requested(self, rows: npt.NDArray[np.intp], info: PodInfo) -> None:
+        """Add the requests of one pod to each of some nodes, which are given once."""
+        for name, amount in {**info.requests, PODS: 1}.items():
+            line = self.line_of.get(name)
+            if line is not None:
+                now = self._requested[line, rows]
+                self._requested[line, rows] = now + np.minimum(amount, INT64_MAX - now)
 
     def write_allocatable(
         self, row: int, amounts: Mapping[str, int], by_row: Sequence[NodeInfo]

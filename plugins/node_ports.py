@@ -13,7 +13,7 @@ from cache.columns import ColumnSpec
 from cache.host_ports import ALL_ADDRESSES, HostPort, UsedHostPorts, host_ports
 from plugins import names
 from plugins.framework.cluster_events import Action, EventRegistration, Hint, Resource
-from plugins.framework.interfaces import FilterPlugin, PreFilterPlugin
+from plugins.framework.interfaces import FilterPlugin, GuardPlugin, PreFilterPlugin
 from plugins.framework.queueing_hints import for_pods_by
 from plugins.framework.results import (
     ALL_PASS,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
+    from cache.node_usage import NodeUsage
     from cache.objects import Pod
     from cache.pod_info import PodInfo
     from plugins.framework.attempt_budget import AttemptBudget
@@ -76,7 +77,7 @@ class _Block(NamedTuple):
         return bits
 
 
-class NodePorts(PreFilterPlugin, FilterPlugin):
+class NodePorts(PreFilterPlugin, FilterPlugin, GuardPlugin):
     """Rejects nodes on which one of the pod's host ports is in use."""
 
     name = names.NODE_PORTS
@@ -110,6 +111,11 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         """Judge one node."""
         conflicts = node_info.used_ports.conflicts
         return REJECTED if any(conflicts(port) for port in info.host_ports) else SUCCESS
+
+    def still_fits(self, info: PodInfo, usage: NodeUsage) -> Status:
+        """Return a rejection if another pod has one of the pod's host ports by now."""
+        ports = info.host_ports
+        return REJECTED if ports and usage.used_ports.conflicts_beside(ports) else SUCCESS
 
     def count(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
         """Return 1 for each node: two pods with the same ports have no room on one."""

@@ -11,7 +11,7 @@ from cache.objects import Taint
 from cache.taints import NO_SCHEDULE, TAINT_NODE_UNSCHEDULABLE, tolerates
 from plugins import names
 from plugins.framework.cluster_events import Action, EventRegistration, Resource
-from plugins.framework.interfaces import FilterPlugin
+from plugins.framework.interfaces import FilterPlugin, GuardPlugin
 from plugins.framework.queueing_hints import for_everybody, for_the_pod_itself
 from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import SUCCESS, Status, unresolvable
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
+    from cache.node_usage import NodeUsage
     from cache.objects import Node, Pod, Toleration
     from cache.pod_info import PodInfo
     from plugins.framework.cycle_state import CycleState
@@ -31,7 +32,7 @@ _CORDON: Final = Taint(key=TAINT_NODE_UNSCHEDULABLE, effect=NO_SCHEDULE)
 """``spec.unschedulable`` counts as this taint, also before the node controller has set it."""
 
 
-class NodeUnschedulable(FilterPlugin):
+class NodeUnschedulable(FilterPlugin, GuardPlugin):
     """Rejects a node with ``spec.unschedulable`` unless the pod tolerates the cordon's taint."""
 
     name = names.NODE_UNSCHEDULABLE
@@ -48,6 +49,13 @@ class NodeUnschedulable(FilterPlugin):
     def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
         """Judge one node."""
         node = node_info.node
+        if node is None or not node.spec.unschedulable:
+            return SUCCESS
+        return SUCCESS if _tolerates_cordon(info.pod.spec.tolerations) else REJECTED
+
+    def still_fits(self, info: PodInfo, usage: NodeUsage) -> Status:
+        """Return a rejection if the node was cordoned meanwhile."""
+        node = usage.node
         if node is None or not node.spec.unschedulable:
             return SUCCESS
         return SUCCESS if _tolerates_cordon(info.pod.spec.tolerations) else REJECTED

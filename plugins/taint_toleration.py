@@ -11,7 +11,7 @@ from cache.taints import PREFER_NO_SCHEDULE, is_tolerated
 from plugins import names
 from plugins.framework.cluster_events import Action, EventRegistration, Hint, Resource
 from plugins.framework.cycle_state import StateKey
-from plugins.framework.interfaces import FilterPlugin, PreScorePlugin, ScorePlugin
+from plugins.framework.interfaces import FilterPlugin, GuardPlugin, PreScorePlugin, ScorePlugin
 from plugins.framework.normalize import default_normalize
 from plugins.framework.queueing_hints import AFTER_OWN_CHANGE, for_pods_by
 from plugins.framework.results import ALL_PASS, NodeVerdicts
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
+    from cache.node_usage import NodeUsage
     from cache.objects import Node, Pod
     from cache.pod_info import PodInfo
     from plugins.framework.cycle_state import CycleState
@@ -48,7 +49,7 @@ _PREPARED: Final = StateKey[Tolerated]("TaintToleration.prepared")
 """The taints that very many tolerations tolerate."""
 
 
-class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
+class TaintToleration(FilterPlugin, GuardPlugin, PreScorePlugin, ScorePlugin):
     """Rejects nodes with an untolerated NoSchedule or NoExecute taint.
 
     Among the others, the fewer untolerated PreferNoSchedule taints a node has, the better.
@@ -78,6 +79,16 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
                 state.write(_PREPARED, prepared)
             tolerations = prepared
         return REJECTED if rejects(_taints(node_info), tolerations) else SUCCESS
+
+    def still_fits(self, info: PodInfo, usage: NodeUsage) -> Status:
+        """Return a rejection if the node was tainted meanwhile."""
+        node = usage.node
+        if node is None or not node.spec.taints:
+            return SUCCESS
+        tolerations: Tolerated = info.pod.spec.tolerations
+        if len(info.pod.spec.tolerations) > MANY:
+            tolerations = prepared_tolerations(info.pod.spec.tolerations)
+        return REJECTED if rejects(node.spec.taints, tolerations) else SUCCESS
 
     def pre_score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> Status:
         """Store the tolerations that apply to soft taints. Never skips."""

@@ -21,6 +21,7 @@ from scheduler.client.connections import (
 from scheduler.client.credential_search import load_credentials
 from scheduler.config import ignored_fields, shares_attempts
 from scheduler.event_handlers.available_kinds import kinds_to_watch
+from scheduler.event_handlers.catching_up import catch_up
 from scheduler.event_handlers.late_watches import LateWatches
 from scheduler.event_handlers.watches import Watches
 from scheduler.informers import InformerFactory
@@ -202,7 +203,9 @@ class App:
             self.metrics.watch_leadership("", lambda: self.ready)
             return None
         identity, writes = self.options.identity, self._writes_in_flight
-        leadership = leadership_of(self.config, identity, transport, writes, rng)
+        leadership = leadership_of(
+            self.config, identity, transport, writes, rng, lambda: self.server.certificate
+        )
         name = lease_of(self.config).name
         self.metrics.watch_leadership(name, lambda: leadership.is_leading)
         return leadership
@@ -383,6 +386,7 @@ class App:
             self.server.answer()
             if not await self.leadership.win(stop):
                 return 0
+            await self._catch_up(self.leadership.version_to_know, stop)
         counts = self.known.cluster.cache.counts()
         log.info(
             "scheduling",
@@ -458,6 +462,12 @@ class App:
         await self.whole_objects.wait_synced()
         if self.operator is not None:
             await self.operator.wait_first_list()
+
+    async def _catch_up(self, lease_version: str, stop: asyncio.Event) -> None:
+        """Wait until all that the leader before us has bound is known, or told to stop."""
+        sleep = self.deciding.swap.executor.sleep
+        waiting = asyncio.ensure_future(catch_up(self.watches.of_decisions, lease_version, sleep))
+        await done_before(stop, waiting, cancel=True)
 
     async def _schedule_until(self, stop: asyncio.Event) -> int:
         """Let the threads run until told to stop, or until the leadership is lost."""

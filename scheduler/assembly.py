@@ -29,9 +29,11 @@ from scheduler.api_writes.member_conditions import MemberConditions
 from scheduler.api_writes.pod_group_status_writer import PodGroupStatusWriter
 from scheduler.api_writes.pod_status_writer import PodStatusApi, PodStatusWriter
 from scheduler.api_writes.volume_writer import StorageWriter
+from scheduler.cycle.bind_guard import BindGuard
 from scheduler.cycle.binding_cycle import MAX_BINDING, BindingCycles
 from scheduler.cycle.device_reports import BindingDeviceReports
 from scheduler.cycle.failure_handler import FailureHandler
+from scheduler.cycle.foreign_binds import ForeignBinds
 from scheduler.cycle.group_cycle import GroupCycles, GroupDeciders, GroupOutcomes
 from scheduler.cycle.group_reports import GroupReports
 from scheduler.cycle.group_rounds import GroupRounds
@@ -47,7 +49,7 @@ from scheduler.cycle.scheduling_cycle import SchedulingCycle
 from scheduler.decision.recent_decisions import RecentDecisions
 from scheduler.event_handlers.other_objects import OtherObjects
 from scheduler.event_handlers.pods_and_nodes import EventHandlers
-from scheduler.informers.watched import Watched
+from scheduler.informers.watched import Watched, WatchedObjects
 from scheduler.kinds import ResourceKind
 from scheduler.pod_groups.planner import GroupPlanner
 from scheduler.pod_groups.preemption import GroupPreemption
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
     from cache.pod_group_objects import GroupSource
     from cache.pod_groups import PodGroups
     from cache.pod_info import PodInfo
+    from cache.scheduler_cache import SchedulerCache
     from plugins.framework.node_metrics import NodeMetrics
     from scheduler.config import SchedulerConfig
     from scheduler.journal import Journal
@@ -117,6 +120,8 @@ class Knowing(Generic[WatchedT_co]):
         Where every pod is.
     rejections
         Which nodes pods should avoid, for their kubelets rejected them.
+    foreign
+        What other schedulers bind.
     handlers
         What keeps nodes and pods up to date.
     watched
@@ -126,6 +131,7 @@ class Knowing(Generic[WatchedT_co]):
     cluster: Known
     pods: KnownPods
     rejections: KubeletRejections
+    foreign: ForeignBinds
     handlers: EventHandlers
     watched: WatchedT_co
 
@@ -282,13 +288,16 @@ def _know(
         capacity=EVENTS_WAITING,
         pressure=lambda: len(slots) > BINDS_BEFORE_EVENTS,
     )
-    statuses = PodStatusWriter(ports, cluster.cache.is_placed_pod)
+    rejections = KubeletRejections(events, metrics, clock)
+    foreign = ForeignBinds(cluster.cache, metrics, clock, reserves=setting.options.reserves)
+    handlers = EventHandlers(
+        pods, cluster.pod_groups, profiles, metrics, rejections.see, foreign.arrived
+    )
+    watched = watch(handlers, OtherObjects(cluster, pods.queue, metrics))
+    statuses = PodStatusWriter(ports, partial(_has_node, cluster.cache, watched.pods))
     recent = RecentDecisions(ports.clock.wall)
     reports = Reports(events, statuses, metrics, recent, setting.traces)
-    rejections = KubeletRejections(events, metrics, clock)
-    handlers = EventHandlers(pods, cluster.pod_groups, profiles, metrics, rejections.see)
-    watched = watch(handlers, OtherObjects(cluster, pods.queue, metrics))
-    return reports, Knowing(cluster, pods, rejections, handlers, watched)
+    return reports, Knowing(cluster, pods, rejections, foreign, handlers, watched)
 
 
 def _group_kind(watched: Watched, source: GroupSource) -> ResourceKind[Any] | None:
@@ -337,15 +346,16 @@ def _act(
 ) -> Acting:
     executor, clock = ports.executor, ports.clock
     pods, live_pod, metrics = known.pods, known.watched.pods.get, setting.metrics
-    binder = Binder(ports, slots, metrics.binding_abandoned)
+    guard = BindGuard(pods.cache, profiles, known.foreign, enabled=setting.options.bind_guard)
+    binder = Binder(ports, slots, metrics.binding_abandoned, guard.check)
     storage_writer = StorageWriter(ports)
     claims = known.cluster.devices.claims
     claim_writer = ClaimWriter(
         ports, claims.stored, metrics.device_bindings.claim_created, claims.get, slots.release
     )
     failures = FailureHandler(pods.queue, live_pod, reports, clock.monotonic)
-    bindings = BindingCycles(executor, clock.monotonic, pods, failures, reports, slots)
-    evictor = Evictor(ports, live_pod, bindings.turn_back)
+    bindings = BindingCycles(ports, pods, failures, reports, slots, guard)
+    evictor = Evictor(ports, live_pod, bindings.turn_back, pods.cache.is_placed_pod)
     groups = _look_after_groups(ports, known, reports, slots, profiles, evictor, setting)
     preemptions = PreemptionExecutor(
         executor.loop,
@@ -360,7 +370,6 @@ def _act(
         clock.monotonic,
         pods,
         partial(_get_pod, ports),
-        lambda: known.watched.pods.staleness_s(clock.monotonic()) > setting.options.stale_watch_s,
         metrics,
     )
     return Acting(
@@ -410,6 +419,14 @@ def _look_after_groups(
     return ActingOnGroups(statuses, told, partial, GroupRounds(ports.executor, held, partial))
 
 
+def _has_node(cache: SchedulerCache, pods: WatchedObjects[Pod], uid: str) -> bool:
+    """Return whether a pod has a node, or had one: one that has ended has left the cache."""
+    if cache.is_placed_pod(uid):
+        return True
+    pod = pods.get_by_uid(uid)
+    return pod is not None and bool(pod.spec.node_name)
+
+
 def _get_pod(ports: Ports[BindingApi], namespace: str, name: str) -> Pod | None:
     return ports.executor.wait_on_loop(ports.api.get_pod(namespace, name), GET_POD_S)
 
@@ -440,10 +457,13 @@ def _decide(
     )
     shadows = Shadows(known.cluster.storage, ports.executor.lock)
     if journal is None:
-        cycle = SchedulingCycle(Snapshot(), HostSelector(seed), known.rejections)
+        selector = HostSelector(seed)
+        selector.others = known.foreign
+        cycle = SchedulingCycle(Snapshot(), selector, known.rejections)
         preemption = GroupPreemption(cycle.snapshot, services)
     else:
         journal.listen_to(services)
+        journal.break_ties_by(known.foreign)
         cycle = SchedulingCycle(Snapshot(), journal.ties, journal.told_by(known.rejections))
         preemption = GroupPreemption(cycle.snapshot, services, journal.wall)
     outcomes = Outcomes(acting.bindings, acting.failures)

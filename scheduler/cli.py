@@ -93,9 +93,10 @@ def _parser(*, only_run: bool = False) -> argparse.ArgumentParser:
 def _add_others(commands: Commands) -> None:
     # What these import takes a twentieth of the time to the first binding.
     from scheduler.insight.command import add_why_command  # noqa: PLC0415
+    from scheduler.insight.what_if_command import add_what_if_command  # noqa: PLC0415
     from scheduler.journal.command import add_journal_commands  # noqa: PLC0415
+    from scheduler.policy_replay import add_policy_flags  # noqa: PLC0415
     from scheduler.ui import add_ui_command  # noqa: PLC0415
-    from scheduler.what_if.command import add_what_if_command  # noqa: PLC0415
 
     _add_check_config(commands)
     _add_explain(commands)
@@ -104,7 +105,7 @@ def _add_others(commands: Commands) -> None:
     add_shadow_command(commands)
     add_ui_command(commands)
     add_what_if_command(commands)
-    add_journal_commands(commands)
+    add_policy_flags(add_journal_commands(commands))
 
     plugin = commands.add_parser("plugin", help="begin, check and measure plugins of your own")
     verbs = plugin.add_subparsers(metavar="COMMAND", required=True)

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from scheduler.profiles.available_plugins import PluginSupply
     from scheduler.profiles.config_reload import ConfigSource
 
-STALE_WATCH_S = 75.0
-"""The read timeout of a watch: a server that lives sends a bookmark about every minute."""
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -37,13 +34,17 @@ class Options:
     slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S
     attempt_budget_s: float = DEFAULT_ATTEMPT_BUDGET_S
     """CPU seconds of the scheduling thread that an attempt may use; 0 for no limit."""
+    bind_guard: bool = True
+    """Whether the newest state of a node is looked at before a pod is bound to it."""
+    bind_reserve: bool | None = None
+    """Whether nodes with room for pods of other schedulers are preferred while these bind; None for
+    what ``bind_guard`` says."""
     pod_group_status: bool = True
     """Whether statuses of PodGroups of ``scheduling.x-k8s.io`` are written here."""
     max_pod_group_members: int = MAX_MEMBERS
     """A group with more members is refused."""
     comparison_period_s: float = DEFAULT_PERIOD_S
     api_comparison_period_s: float = lost_events.DEFAULT_PERIOD_S
-    stale_watch_s: float = STALE_WATCH_S
     operator: OperatorOptions = field(default_factory=OperatorOptions)
     node_metrics: NodeMetricsConfig = field(default_factory=NodeMetricsConfig)
     tracing: TracingOptions = field(default_factory=TracingOptions)
@@ -54,3 +55,8 @@ class Options:
     source: ConfigSource | None = None
     """Where the configuration is read again; None for never."""
     identity: str = field(default_factory=own_identity)
+
+    @property
+    def reserves(self) -> bool:
+        """Whether nodes with room for pods of other schedulers are preferred."""
+        return self.bind_guard if self.bind_reserve is None else self.bind_reserve

@@ -80,6 +80,22 @@ def add_run_flags(run: argparse.ArgumentParser) -> None:
     for flag, default, text in _DURATIONS:
         run.add_argument(flag, metavar="SECONDS", type=float, default=default, help=text)
     run.add_argument(
+        "--bind-guard",
+        metavar="BOOL",
+        type=_bool,
+        default=_DEFAULTS.bind_guard,
+        help="whether a pod goes back to the queue when others have taken its node since the "
+        "decision; false binds it all the same (true)",
+    )
+    run.add_argument(
+        "--bind-reserve",
+        metavar="BOOL",
+        type=_bool,
+        default=_DEFAULTS.bind_reserve,
+        help="whether nodes with room for the pods of other schedulers are preferred while these "
+        "bind pods, to nodes with a slightly higher score (the same as --bind-guard)",
+    )
+    run.add_argument(
         "--pod-group-status",
         metavar="BOOL",
         type=_bool,
@@ -152,6 +168,8 @@ def run_options(
         ttl_s=flags.assumed_pod_ttl,
         slow_cycle_s=flags.slow_cycle_threshold,
         attempt_budget_s=flags.attempt_budget,
+        bind_guard=flags.bind_guard,
+        bind_reserve=flags.bind_reserve,
         pod_group_status=flags.pod_group_status,
         max_pod_group_members=flags.max_pod_group_members,
         comparison_period_s=flags.cache_comparison_period,

@@ -1,5 +1,6 @@
 """DefaultPreemption: makes a pod schedulable by evicting less important pods."""
 
+from plugins.default_preemption.candidates import EVERYTHING, Extent
 from plugins.default_preemption.choice import Candidate, Harm, decisive_rung, pick_node
 from plugins.default_preemption.dry_run import DryRunError, split_by_budgets
 from plugins.default_preemption.eligibility import NEVER, is_stuck
@@ -10,12 +11,14 @@ from plugins.default_preemption.importance import start_time_s
 from plugins.default_preemption.plugin import DefaultPreemption, DefaultPreemptionArgs, Survey
 
 __all__ = [
+    "EVERYTHING",
     "LOWEST_PRIORITY",
     "NEVER",
     "Candidate",
     "DefaultPreemption",
     "DefaultPreemptionArgs",
     "DryRunError",
+    "Extent",
     "Gang",
     "Gangs",
     "Harm",

@@ -10,8 +10,9 @@ DryRunPreemption).
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from plugins.default_preemption.importance import own_priority
 from plugins.framework.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from cache.columns import Columns, NodesView
     from cache.node_info import NodeInfo
@@ -48,14 +49,63 @@ _MAX_PRIORITIES: Final = 4
 node, without most of its pods."""
 
 
+class Extent(NamedTuple):
+    """What a search takes from those before it: with the same extent, it finds the same.
+
+    Attributes
+    ----------
+    start
+        The row that is the first among equals.
+    passed_over
+        The rows that were not examined, because enough candidates were known: a bit for each row
+        (``numpy.packbits``), empty if there are none.
+    """
+
+    start: int = 0
+    passed_over: bytes = b""
+
+    @classmethod
+    def of(cls, start: int, passed_over: RowArray, num_rows: int) -> Extent:
+        """Return the extent of a search over a number of rows."""
+        if not len(passed_over):
+            return cls(start)
+        mask = np.zeros(num_rows, dtype=np.bool_)
+        mask[passed_over] = True
+        return cls(start, np.packbits(mask).tobytes())
+
+    def in_order(self, rows: RowArray) -> RowArray:
+        """Return ascending rows, those from ``start`` on first."""
+        return np.roll(rows, -int(np.searchsorted(rows, self.start))) if self.start else rows
+
+    def split(self, rows: RowArray) -> tuple[RowArray, RowArray]:
+        """Return the rows that were examined, and those that were passed over."""
+        if not self.passed_over:
+            return rows, rows[:0]
+        mask = np.unpackbits(np.frombuffer(self.passed_over, dtype=np.uint8)).astype(np.bool_)
+        passed = np.zeros(len(rows), dtype=np.bool_)
+        known = rows < len(mask)
+        passed[known] = mask[rows[known]]
+        return rows[~passed], rows[passed]
+
+
+EVERYTHING: Final = Extent()
+"""All rows, the first one first."""
+
+
 class Findings:
     """The result of a search for candidates; valid until the nodes change.
 
     Stored candidates are only read when a caller requests all candidates.
+
+    Parameters
+    ----------
+    start
+        The row that is the first among equals. Which of them were stored does not matter.
     """
 
-    def __init__(self, nodes: NodesView) -> None:
+    def __init__(self, nodes: NodesView, start: int = 0) -> None:
         self._nodes = nodes
+        self._start = start
         self._tried: dict[str, Candidate] = {}
         self._recalled: RowArray = np.empty(0, dtype=np.intp)
         self._outcomes: Outcomes | None = None
@@ -75,9 +125,11 @@ class Findings:
     def recall(self, outcomes: Outcomes, rows: RowArray) -> None:
         """Add the stored results of earlier dry runs, for known rows."""
         self._outcomes = outcomes
-        self._recalled = outcomes.candidates(rows)
-        self._refused = np.setdiff1d(rows, self._recalled, assume_unique=True)
-        self._has_harmless = outcomes.any_harmless(self._recalled)
+        recalled = outcomes.candidates(rows)
+        refused = np.setdiff1d(rows, recalled, assume_unique=True)
+        self._recalled = np.concatenate((self._recalled, recalled))
+        self._refused = np.concatenate((self._refused, refused))
+        self._has_harmless = self._has_harmless or outcomes.any_harmless(recalled)
 
     def refuse(self, status: Status, nodes: int) -> None:
         """Record that preemption does not help on some nodes."""
@@ -105,10 +157,15 @@ class Findings:
         if self._tried:
             name = pick_node(self._tried)
             best.append((name, self._tried[name]))
-        return min(best, key=lambda found: found[1].harm)
+        return min(best, key=lambda found: (found[1].harm, self._place(found[0])))
+
+    def _place(self, name: str) -> int:
+        """Return the place of a node in the order of the search."""
+        columns = self._nodes.columns
+        return (columns.row_of[name] - self._start) % len(columns)
 
     def candidates(self) -> dict[str, Candidate]:
-        """Return all candidates by node name.
+        """Return all candidates by node name, in the order of the search.
 
         *Cost*: up to a microsecond for each.
         """
@@ -116,7 +173,11 @@ class Findings:
         if outcomes is None:
             return self._tried
         rows = self._recalled.tolist()
-        return dict(self._recall_one(outcomes, row) for row in rows) | self._tried
+        found = dict(self._recall_one(outcomes, row) for row in rows)
+        if not self._tried:
+            return found
+        found |= self._tried
+        return {name: found[name] for name in sorted(found, key=self._place)}
 
     def _recall_one(self, outcomes: Outcomes, row: int) -> tuple[str, Candidate]:
         outcome = outcomes.outcome(row)
@@ -137,6 +198,36 @@ class Findings:
         return refusals
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Trials:
+    """The dry runs of one search.
+
+    Parameters
+    ----------
+    crowds
+        The other nominated pods, by row.
+    settled, lone_state, outcomes
+        See :meth:`CandidateSearch._settle`.
+    """
+
+    state: CycleState
+    info: PodInfo
+    nodes: NodesView
+    crowds: Mapping[int, Crowd]
+    settled: BoolArray
+    lone_state: CycleState
+    outcomes: Outcomes | None
+    found: Findings
+
+    def recall(self, rows: RowArray, gangs: Gangs) -> RowArray:
+        """Recall the stored results of some rows; return the other rows."""
+        if self.outcomes is None:
+            return rows
+        known = self.settled[rows] & self.outcomes.known(rows, self.crowds, gangs)
+        self.found.recall(self.outcomes, rows[known])
+        return rows[~known]
+
+
 class CandidateSearch:
     """Finds candidates, and stores results that speed up the next search.
 
@@ -144,6 +235,13 @@ class CandidateSearch:
     ----------
     handle
         Gives access to the filters, the budgets and the nominations.
+
+    Attributes
+    ----------
+    extent
+        Returns the extent of the next search; None to choose it. A replay puts its own here.
+    on_extent
+        Receives the extent of each search for a number of candidates; a journal puts its own here.
 
     Notes
     -----
@@ -155,6 +253,9 @@ class CandidateSearch:
         self._memory = DryRunMemory()
         self._emptied: OrderedDict[int, EmptiedNodes] = OrderedDict()
         self._start = 0
+        """The first row that the last search passed over."""
+        self.extent: Callable[[], Extent | None] = lambda: None
+        self.on_extent: Callable[[Extent], object] = lambda _: None
         self.gangs = Gangs(lambda: handle.pod_groups, lambda: handle.preemption)
 
     def find(
@@ -183,42 +284,68 @@ class CandidateSearch:
         changed since the last search for a pod of this priority, and a dry run for each that
         could be a candidate and has no stored result.
         """
-        found = Findings(nodes)
         columns = nodes.columns
         self.gangs.begin(columns)
+        repeated = None if wanted is None else self.extent()
+        extent = repeated or Extent(0 if wanted is None else self._start)
+        found = Findings(nodes, extent.start)
         has_lower = columns.derived(LOWEST_PRIORITY)[rows] < info.priority
         found.refuse(NO_VICTIMS, len(rows) - int(np.count_nonzero(has_lower)))
         rows = rows[has_lower]
         if not len(rows):
             return found
+        rows = extent.in_order(rows)
         # Nominations change without a change of the node.
         crowds = self._crowds(info, nodes)
-        settled, lone_state, outcomes = self._settle(state, info, nodes, rows, crowds)
-        if outcomes is not None:
-            known = settled[rows] & outcomes.known(rows, crowds, self.gangs)
-            found.recall(outcomes, rows[known])
-            rows = rows[~known]
-        if not len(rows):
-            return found
-        start = 0 if wanted is None else self._start % len(rows)
-        rows = np.roll(rows, -start)
+        settlement = self._settle(state, info, nodes, rows, crowds)
+        trials = _Trials(state, info, nodes, crowds, *settlement, found)
+        if repeated is None:
+            self._choose_extent(trials, rows, wanted, extent.start)
+        else:
+            self._repeat_extent(trials, rows, wanted, repeated)
+        return found
+
+    def _choose_extent(
+        self, trials: _Trials, rows: RowArray, wanted: int | None, start: int
+    ) -> None:
+        """Examine rows until enough candidates are known."""
+        rows = trials.recall(rows, self.gangs)
+        passed_over = self._examine(trials, rows, wanted) if len(rows) else rows
+        if len(passed_over):
+            self._start = int(passed_over[0])
+        if wanted is not None:
+            self.on_extent(Extent.of(start, passed_over, len(trials.nodes)))
+
+    def _repeat_extent(
+        self, trials: _Trials, rows: RowArray, wanted: int | None, extent: Extent
+    ) -> None:
+        """Examine the rows of an extent, and the others if there are too few candidates."""
+        for some in extent.split(rows):
+            if len(some) and not trials.found.is_enough(wanted or 0):
+                left = trials.recall(some, self.gangs)
+                if len(left):
+                    self._examine(trials, left, None)
+
+    def _examine(self, trials: _Trials, rows: RowArray, wanted: int | None) -> RowArray:
+        """Make dry runs on rows until enough candidates are known; return the rows that are left.
+
+        None of ``wanted`` stands for all candidates.
+        """
+        state, info, found, outcomes = trials.state, trials.info, trials.found, trials.outcomes
+        columns = trials.nodes.columns
         runs = 0
         for at, emptied in self._fitting_when_emptied(state, info, columns, rows, found):
             if wanted is not None and runs >= MAX_FILTER_RUNS and found.is_enough(wanted):
-                self._start += at
-                break
+                return rows[at:]
             state.budget.check()
             row = int(rows[at])
-            node_info, crowd = columns.node_infos[row], crowds.get(row, NOBODY)
-            is_settled = bool(settled[row])
-            outcome, stakes = self._try(
-                lone_state if is_settled else state, info, nodes, row, emptied, crowd, is_settled
-            )
+            node_info, crowd = columns.node_infos[row], trials.crowds.get(row, NOBODY)
+            outcome, stakes = self._try(trials, row, emptied, crowd)
             found.add(node_info.name, outcome)
-            if outcomes is not None and is_settled:
+            if outcomes is not None and trials.settled[row]:
                 outcomes.put(row, crowd, outcome, stakes)
             runs += 1 + len(node_info.pods) - len(emptied.pods)
-        return found
+        return rows[:0]
 
     def _fitting_when_emptied(
         self,
@@ -287,22 +414,17 @@ class CandidateSearch:
         return crowds
 
     def _try(
-        self,
-        state: CycleState,
-        info: PodInfo,
-        nodes: NodesView,
-        row: int,
-        emptied: NodeInfo,
-        crowd: Crowd,
-        is_settled: bool,
+        self, trials: _Trials, row: int, emptied: NodeInfo, crowd: Crowd
     ) -> tuple[Outcome, Stakes]:
         """Return the result of a dry run, and the groups that it depends on."""
         what_if, budgets = self._handle.what_if, self._handle.disruption_budgets
-        node_info = nodes.columns.node_infos[row]
+        columns, info, is_settled = trials.nodes.columns, trials.info, bool(trials.settled[row])
+        state = trials.lone_state if is_settled else trials.state
+        node_info = columns.node_infos[row]
         stakes = self.gangs.stakes(node_info.pods.values(), info.priority)
         displaced = sum(each.priority < info.priority for each in crowd)
         if any(gang is not None for _, gang in stakes):
-            node_of = None if is_settled else partial(_node_of, nodes.columns)
+            node_of = None if is_settled else partial(_node_of, columns)
             dry_run = GangDryRun(what_if, budgets, self.gangs, node_of)
             victims = dry_run.select_victims(state, info, node_info)
             priority_of = self.gangs.priority_of

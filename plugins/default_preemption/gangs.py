@@ -283,9 +283,10 @@ def _gang(
     # The members of a group with a minimum of 1 are independent of each other.
     if rules is None or (rules.minimum <= 1 and not rules.is_evicted_whole):
         return None
+    # In the order of their UIDs: which of them came first on nodes must not decide between equals.
     members = {
         uid: info
-        for uid, info in on_nodes.items()
+        for uid, info in sorted(on_nodes.items())
         if not info.is_terminating and uid not in leaving
     }
     spare = 0 if rules.is_evicted_whole else len(members) + succeeded - rules.minimum

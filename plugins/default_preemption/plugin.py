@@ -264,9 +264,9 @@ def no_candidates(found: Findings, num_nodes: int) -> str:
 
 
 def _errors_of(found: Findings) -> str:
-    """Return the errors of dry runs, each error once; empty without errors."""
+    """Return the errors of dry runs, each error once, sorted; empty without errors."""
     errors = (status.reasons for status in found.refusals() if status.code is Code.ERROR)
-    distinct = list(dict.fromkeys(chain.from_iterable(errors)))
+    distinct = sorted(set(chain.from_iterable(errors)))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]" if distinct else ""
 
 

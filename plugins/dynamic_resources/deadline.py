@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from plugins.dynamic_resources.errors import SearchCancelledError, SearchTimeoutError
@@ -13,6 +15,26 @@ if TYPE_CHECKING:
     from plugins.framework.attempt_budget import AttemptBudget
 
 _NEVER_S: Final = float("inf")
+
+
+@dataclass(slots=True, eq=False)
+class SearchTimes:
+    """The time that searches take. A journal and a replay put functions of their own here.
+
+    Attributes
+    ----------
+    clock
+        Monotonic seconds.
+    on_timeout
+        Receives the UID of a pod and the name of a node when a search takes too long.
+    has_timed_out
+        Returns whether a search for the pod with this UID on the node with this name took too long
+        in the decision that is replayed.
+    """
+
+    clock: Callable[[], float] = perf_counter
+    on_timeout: Callable[[str, str], object] = lambda *_: None
+    has_timed_out: Callable[[str, str], bool] = lambda *_: False
 
 
 class Deadline:

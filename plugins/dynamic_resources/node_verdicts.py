@@ -6,7 +6,6 @@ extendeddynamicresources.go, filterExtendedResources (1.36).
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -25,7 +24,7 @@ from plugins.dynamic_resources.binding_conditions import (
     is_timed_out,
 )
 from plugins.dynamic_resources.cycle_claims import NodeAllocation, Variant
-from plugins.dynamic_resources.deadline import Deadline
+from plugins.dynamic_resources.deadline import Deadline, SearchTimes
 from plugins.dynamic_resources.device_report import device_reports
 from plugins.dynamic_resources.errors import (
     AllocationError,
@@ -95,6 +94,7 @@ class NodeVerdictMaker:
         self._handle = handle
         self._filter_timeout_s = filter_timeout_s
         self._binding_timeout_s = binding_timeout_s
+        self.times = SearchTimes()
         self._free: FreeDevices | None = None
 
     def begin_cycle(self, columns: Columns) -> None:
@@ -312,9 +312,12 @@ class NodeVerdictMaker:
         if node is None:
             return NO_DEVICES
         try:
-            deadline = Deadline(self._filter_timeout_s, perf_counter, budget)
+            if self.times.has_timed_out(pod.metadata.uid, node_info.name):
+                raise SearchTimeoutError
+            deadline = Deadline(self._filter_timeout_s, self.times.clock, budget)
             results = variant.allocator.allocate(node, deadline)
         except SearchTimeoutError as error:
+            self.times.on_timeout(pod.metadata.uid, node_info.name)
             why = f"node {node_info.name}: timed out trying to allocate devices"
             raise NodeVerdictError(why) from error
         except InvalidPoolsError as error:

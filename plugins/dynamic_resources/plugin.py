@@ -118,6 +118,7 @@ class DynamicResources(
         self._verdicts = NodeVerdictMaker(
             handle, checked.filter_timeout.seconds, self._binding_timeout_s
         )
+        self.search_times = self._verdicts.times
 
     def read_ahead(self, nodes: NodesView, budget: AttemptBudget) -> None:
         """Read the devices of all nodes, and which of them belong to classes."""

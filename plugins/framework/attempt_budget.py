@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 
 _NEVER_S: Final = float("inf")
@@ -34,6 +34,24 @@ class AttemptBudgetExceededError(BaseException):
     def __init__(self, limit_s: float) -> None:
         super().__init__(f"the attempt exceeded its budget of {limit_s:g} s")
         self.limit_s = limit_s
+
+
+class Spent(NamedTuple):
+    """What was decided by the time that an attempt had used, for a replay to decide the same.
+
+    Attributes
+    ----------
+    limit_s
+        The limit of the budget.
+    ran_out_at
+        From which call of :meth:`AttemptBudget.check` on it was used up; None if it was not.
+    late_at
+        From which call of :meth:`AttemptBudget.has_used` on some seconds were used up, by these.
+    """
+
+    limit_s: float
+    ran_out_at: int | None
+    late_at: Mapping[float, int]
 
 
 class AttemptBudget:
@@ -54,6 +72,13 @@ class AttemptBudget:
     checks
         How often :meth:`check` was called: where a budget ran out is known by it, and a replay
         with :class:`ReplayedBudget` runs out at the same place.
+    ran_out_at
+        The number of the first check that found the budget used up; None if none has.
+    questions
+        How often :meth:`has_used` was called.
+    was_short
+        Whether an answer was given because so much time was used: what was decided then depends on
+        the time that it took.
 
     Notes
     -----
@@ -63,7 +88,19 @@ class AttemptBudget:
     clock, 1.3 us, which is read seldom after that.
     """
 
-    __slots__ = ("_began_s", "_ceiling", "_clock", "_deadline_s", "_nearest_s", "checks", "limit_s")
+    __slots__ = (
+        "_began_s",
+        "_ceiling",
+        "_clock",
+        "_deadline_s",
+        "_late_at",
+        "_nearest_s",
+        "checks",
+        "limit_s",
+        "questions",
+        "ran_out_at",
+        "was_short",
+    )
 
     def __init__(
         self,
@@ -74,7 +111,10 @@ class AttemptBudget:
         if ceiling is None:
             ceiling = perf_counter if clock is thread_time else clock
         self.limit_s = limit_s
-        self.checks = 0
+        self.checks = self.questions = 0
+        self.ran_out_at: int | None = None
+        self.was_short = False
+        self._late_at: dict[float, int] = {}
         self._clock = clock
         unlimited = limit_s == _NEVER_S
         # Without a limit it is always 0.0, and no clock is read.
@@ -95,6 +135,8 @@ class AttemptBudget:
         if self._ceiling() >= self._nearest_s:
             left_s = self._deadline_s - self._clock()
             if left_s <= 0:
+                self.was_short = True
+                self.ran_out_at = self.ran_out_at or self.checks
                 raise AttemptBudgetExceededError(self.limit_s)
             self._nearest_s = self._ceiling() + left_s
 
@@ -133,7 +175,18 @@ class AttemptBudget:
 
         *Cost*: 0.1 us while less time has passed.
         """
-        return self._ceiling() - self._began_s > seconds and self.used_s() > seconds
+        self.questions += 1
+        has_used = self._ceiling() - self._began_s > seconds and self.used_s() > seconds
+        if has_used:
+            self.was_short = True
+            self._late_at.setdefault(seconds, self.questions)
+        return has_used
+
+    def spent(self, checks: int = 0, questions: int = 0) -> Spent:
+        """Return what was decided by time, after a number of checks and of questions."""
+        ran_out_at = None if self.ran_out_at is None else max(self.ran_out_at - checks, 1)
+        late_at = {each: max(at - questions, 1) for each, at in self._late_at.items()}
+        return Spent(self.limit_s, ran_out_at, late_at)
 
     def used_s(self) -> float:
         """Return the CPU seconds since creation, without exempt code; 0 without a limit."""
@@ -150,20 +203,32 @@ class ReplayedBudget(AttemptBudget):
     limit_s
         What the attempt might use.
     ran_out_at
-        At which call of :meth:`check` it ran out; None when it did not.
+        From which call of :meth:`check` on it was used up; None when it was not.
+    late_at
+        From which call of :meth:`has_used` on some seconds were used up, by these.
     """
 
-    __slots__ = ("_ran_out_at",)
+    __slots__ = ("_runs_out_at",)
 
-    def __init__(self, limit_s: float, ran_out_at: int | None) -> None:
+    def __init__(
+        self, limit_s: float, ran_out_at: int | None, late_at: Mapping[float, int] | None = None
+    ) -> None:
         super().__init__(limit_s, lambda: 0.0)
-        self._ran_out_at = ran_out_at
+        self._runs_out_at = ran_out_at
+        self._late_at = dict(late_at or {})
 
     def check(self) -> None:
         """Return if the replayed attempt went on here."""
         self.checks += 1
-        if self.checks == self._ran_out_at:
+        if self._runs_out_at is not None and self.checks >= self._runs_out_at:
+            self.ran_out_at = self.ran_out_at or self.checks
             raise AttemptBudgetExceededError(self.limit_s)
+
+    def has_used(self, seconds: float) -> bool:
+        """Return what was returned then."""
+        self.questions += 1
+        late_at = self._late_at.get(seconds)
+        return late_at is not None and self.questions >= late_at
 
     def glance(self) -> None:
         """Return: nothing runs out here."""
@@ -177,6 +242,9 @@ class _Unlimited(AttemptBudget):
 
     def glance(self) -> None:
         pass
+
+    def has_used(self, seconds: float) -> bool:
+        return False
 
 
 UNLIMITED: Final[AttemptBudget] = _Unlimited(float("inf"))

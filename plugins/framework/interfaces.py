@@ -4,7 +4,7 @@ A pod passes through them in this order::
 
     PreEnqueue -> (queue, ordered by QueueSort) -> PreFilter -> Filter -> [PostFilter]
     -> PreScore -> Score -> NormalizeScore -> Reserve -> Permit
-    -> (binding cycle) -> PreBindPreFlight, PreBind -> Bind -> PostBind
+    -> (binding cycle) -> PreBindPreFlight, PreBind -> [guard] -> Bind -> PostBind
     a failure after Reserve -> Unreserve, in reverse order
 
 A filter and a score each exist in two forms: the vector form over all nodes at once, and a
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from cache.node_info import NodeInfo
+    from cache.node_usage import NodeUsage
     from cache.objects import Pod
     from cache.pod_info import PodInfo
     from plugins.framework.cycle_state import CycleState
@@ -264,6 +265,9 @@ class ScorePlugin(Plugin):
     """Whether every node gets the score 0 for a pod that the plugin's PreFilter skipped: it is
     passed over then, which has the same result."""
 
+    prefers_full_nodes: bool = False
+    """Whether it is there to fill nodes: then no room is left on them for other schedulers."""
+
     def score(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
         """Return raw scores, int64 of shape (len(nodes),)."""
         infos = nodes.node_infos()
@@ -320,6 +324,27 @@ class PreBindPlugin(Plugin):
         """Prepare the binding; any status but Success undoes the cycle.
 
         Cancelled when a plugin that runs at the same time has failed.
+        """
+
+
+class GuardPlugin(Plugin):
+    """Checks, right before a pod is bound, that its node has not been taken by others meanwhile.
+
+    Only filters are asked: what a profile does not filter by, it does not check here either.
+    """
+
+    @abstractmethod
+    def still_fits(self, info: PodInfo, usage: NodeUsage) -> Status:
+        """Return Success while a pod that counts on its node already has its place there.
+
+        Otherwise a rejection: the binding is not sent, and the pod is tried again. Called on the
+        I/O loop for every pod: it takes a microsecond, and reads nothing but its arguments and the
+        plugin's own.
+
+        Parameters
+        ----------
+        usage
+            The newest known usage of the node, which is newer than the cycle's snapshot.
         """
 
 

@@ -11,12 +11,13 @@ import numpy as np
 
 from cache.columns import NodesView
 from cache.device_classes import may_be_devices
-from cache.resources import PODS
+from cache.resources import PODS, is_extended_resource_name
 from plugins.bit_patterns import distinct_patterns
 from plugins.dynamic_resources.device_totals import DeviceTotals
 from plugins.framework.cycle_state import CycleState, StateKey
 from plugins.framework.interfaces import (
     FilterPlugin,
+    GuardPlugin,
     PreFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
@@ -35,7 +36,7 @@ from plugins.node_resources_fit.needs import (
     reason_for,
     scored_amounts,
 )
-from plugins.node_resources_fit.scoring_strategies import strategy_of
+from plugins.node_resources_fit.scoring_strategies import prefers_full_nodes, strategy_of
 from plugins.resource_scorer import ResourceScorer, defaulted_resources, widened
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cache.node_info import NodeInfo
+    from cache.node_usage import NodeUsage
     from cache.pod_info import PodInfo
     from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.handle import Handle
@@ -63,7 +65,7 @@ _DEVICES: StateKey[Mapping[str, DeviceTotals]] = StateKey("NodeResourcesFit.devi
 _REQUESTS: StateKey[tuple[int, ...]] = StateKey("PreScoreNodeResourcesFit")
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, GuardPlugin, PreScorePlugin, ScorePlugin):
     """Rejects nodes without the requested resources, and scores the others by a strategy.
 
     The status of a rejected node is Unschedulable, or UnschedulableAndUnresolvable when the pod
@@ -90,6 +92,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         )
         strategy = self.args.scoring_strategy or DEFAULT_STRATEGY
         self._strategy = strategy_of(strategy)
+        self.prefers_full_nodes = prefers_full_nodes(strategy)
         resources = defaulted_resources(strategy.resources)
         self._scored = frozenset(each.name for each in resources)
         self._totals: dict[str, DeviceTotals] = {}
@@ -156,6 +159,28 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return SUCCESS
         refuse = unresolvable if any(lack.is_unresolvable for lack in lacks) else unschedulable
         return refuse(*(lack.reason for lack in lacks))
+
+    def still_fits(self, info: PodInfo, usage: NodeUsage) -> Status:
+        """Return a rejection if the pods on the node exceed what the pod requests a part of.
+
+        *Source*: pkg/kubelet/lifecycle/predicate.go, Admit and removeMissingExtendedResources
+        (1.36): a kubelet does not check an extended resource that its node does not report.
+        """
+        allocatable = usage.allocatable
+        lacks = [PODS] if usage.num_pods > allocatable.get(PODS, 0) else []
+        for name, used in usage.requested.items():
+            if used > allocatable.get(name, 0) and self._is_kept_free(name, allocatable):
+                lacks.append(name)
+        return unschedulable(*map(reason_for, lacks)) if lacks else SUCCESS
+
+    def _is_kept_free(self, resource: str, allocatable: Mapping[str, int]) -> bool:
+        """Return whether the filter compares a resource with what the node has of it."""
+        if resource == PODS or resource in self._ignored:
+            return False
+        if allocatable.get(resource):
+            return True
+        is_absent = resource not in allocatable and is_extended_resource_name(resource)
+        return not is_absent and self.limits(resource)
 
     def count(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray | None:
         """Return how often the requests fit into what is free; None if devices may provide some."""

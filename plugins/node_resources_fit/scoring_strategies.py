@@ -32,6 +32,7 @@ from plugins.node_resources_fit.args import (
     MAX_SHAPE_SCORE,
     MAX_UTILIZATION,
     MOST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
     ScoringStrategy,
     UtilizationShapePoint,
 )
@@ -157,6 +158,14 @@ def strategy_of(config: ScoringStrategy) -> Strategy:
         return MostAllocated()
     ratio = config.requested_to_capacity_ratio
     return RequestedToCapacityRatio((ratio.shape if ratio is not None else None) or ())
+
+
+def prefers_full_nodes(config: ScoringStrategy) -> bool:
+    """Return whether a full node gets a higher score than an empty one."""
+    ratio = config.requested_to_capacity_ratio
+    if config.type == REQUESTED_TO_CAPACITY_RATIO and ratio is not None and ratio.shape:
+        return ratio.shape[-1].score > ratio.shape[0].score
+    return config.type == MOST_ALLOCATED
 
 
 def broken_linear(shape: Sequence[UtilizationShapePoint], percent: int) -> int:

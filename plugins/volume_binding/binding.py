@@ -233,7 +233,8 @@ class PodVolumes:
     def _live_claim(self, claim: PersistentVolumeClaim, doing: str) -> PersistentVolumeClaim:
         namespace, name = namespaced_name(claim)
         found = self._storage.claim(namespace, name)
-        if found is None:
+        if found is None or found.metadata.uid != claim.metadata.uid:
+            # Nobody binds the claim that the volume was written for; the new one may get another.
             why = f'persistentvolumeclaims "{namespace}/{name}" not found'
             raise _failed(f"{doing}: {why}")
         return found

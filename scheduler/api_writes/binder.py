@@ -97,9 +97,25 @@ class PodReaderApi(Protocol):
 class BindingApi(PodReaderApi, Protocol):
     """The two calls that binding needs."""
 
-    async def bind_pod(self, namespace: str, name: str, uid: str, node_name: str) -> None:
-        """POST the binding; raise ApiError unless it was accepted."""
+    async def bind_pod(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        node_name: str,
+        *,
+        may_send: Callable[[], bool] | None = None,
+    ) -> None:
+        """POST the binding; raise ApiError unless it was accepted.
+
+        ``may_send`` is asked right before the request is written, and nothing is sent if it says
+        no.
+        """
         ...
+
+
+def _sends(_: PodInfo) -> Status:
+    return SUCCESS
 
 
 class Binder:
@@ -111,6 +127,10 @@ class Binder:
         The outside; ``rng`` is for the delays between attempts.
     slots
         Where a binding that waits gives its slot back.
+    check
+        The guard: returns whether a binding is still worth sending. It is asked right before each
+        request is written, which may have waited for the limiter and for a connection, and before a
+        binding that failed stands in line again. :class:`BindingCycles` asks before all of that.
     on_abandoned
         Receives the reason of each binding that is abandoned while its pod is still there:
         ``retries``, ``throttled``, ``crowded``, ``conflict``, ``not_found``, ``forbidden`` or
@@ -122,8 +142,13 @@ class Binder:
     """
 
     def __init__(
-        self, ports: Ports[BindingApi], slots: BindingSlots, on_abandoned: Callable[[str], None]
+        self,
+        ports: Ports[BindingApi],
+        slots: BindingSlots,
+        on_abandoned: Callable[[str], None],
+        check: Callable[[PodInfo], Status] = _sends,
     ) -> None:
+        self._check = check
         self._api = ports.api
         self._rng = ports.rng
         self._sleep = ports.executor.sleep
@@ -141,14 +166,16 @@ class Binder:
         -------
         Success when the API server holds the binding to ``node_name``. Else an Error status,
         whose ``error`` is a :class:`PodGoneError`, a :class:`BoundElsewhereError`, or the
-        ApiError of the last attempt: then the pod is still there and has no node.
+        ApiError of the last attempt: then the pod is still there and has no node. Or what the
+        guard says, when it is asked again.
         """
         namespace, began_s = info.namespace, self._clock()
         if namespace in self._failing and self._under_way.get(namespace, 0) >= MAX_FAILING:
             hang = ApiError(None, "NotSent", "bindings of this namespace fail or hang")
             return self._abandon(info, node_name, hang, "crowded", 0)
+        tries = count()
         end = await settle(
-            lambda: self._send(info, node_name),
+            lambda: self._send(info, node_name, is_again=next(tries) > 0),
             lambda failure: self._why_abandoned(info, failure, began_s),
             lambda seconds: self._pause(info, min(seconds, MAX_PAUSE_S)),
             self._rng,
@@ -158,12 +185,21 @@ class Binder:
             return self._abandon(info, node_name, end.error, end.why, end.tries)
         return end
 
-    async def _send(self, info: PodInfo, node_name: str) -> Status:
+    async def _send(self, info: PodInfo, node_name: str, *, is_again: bool) -> Status:
+        if is_again:
+            status = self._check(info)
+            if not status.is_success:
+                return status
         namespace, under_way, sent_s = info.namespace, self._under_way, self._clock()
         under_way[namespace] = under_way.get(namespace, 0) + 1
+        last_look = LastLook(self._check, info)
         try:
-            await self._api.bind_pod(namespace, info.name, info.uid, node_name)
+            await self._api.bind_pod(
+                namespace, info.name, info.uid, node_name, may_send=last_look.may_send
+            )
         except ApiError:
+            if not last_look.status.is_success:
+                return last_look.status
             if self._clock() - sent_s > SLOW_S:
                 self._failing.timed_out(namespace)
             raise
@@ -246,6 +282,28 @@ class Binder:
             await self._sleep(seconds)
         finally:
             self._pausing -= 1
+
+
+class LastLook:
+    """A look of the guard when the request of a binding is about to be written.
+
+    Attributes
+    ----------
+    status
+        What the guard said; Success before it was asked.
+    """
+
+    __slots__ = ("_check", "_info", "status")
+
+    def __init__(self, check: Callable[[PodInfo], Status], info: PodInfo) -> None:
+        self._check = check
+        self._info = info
+        self.status = SUCCESS
+
+    def may_send(self) -> bool:
+        """Return whether the binding is still worth sending."""
+        self.status = self._check(self._info)
+        return self.status.is_success
 
 
 _TERMINATING: Final = "namespace_terminating"

@@ -60,6 +60,8 @@ class Evicted(Enum):
     """It was not bound yet, and goes back to the queue."""
     GONE = "gone"
     """It was gone, or on its way out, before we came."""
+    UNPLACED = "unplaced"
+    """It has no node: its binding has failed since it was chosen, and it is in nobody's way."""
     SPARED = "spared"
     """Nobody needs its room any more."""
 
@@ -76,6 +78,8 @@ class Evictor:
     turn_back
         Lets go of a pod, by its UID and in a plugin's name, that is not bound yet; returns False
         for any other.
+    is_placed
+        Tells whether a pod, by its UID, counts on a node, assumed or bound.
 
     Notes
     -----
@@ -87,6 +91,7 @@ class Evictor:
         ports: Ports[EvictionApi],
         live_pod: Callable[[str, str], Pod | None],
         turn_back: Callable[[str, str], bool],
+        is_placed: Callable[[str], bool],
     ) -> None:
         self._api = ports.api
         self._rng = ports.rng
@@ -94,6 +99,7 @@ class Evictor:
         self._sleep = ports.executor.sleep
         self._live_pod = live_pod
         self._turn_back = turn_back
+        self._is_placed = is_placed
         self._under_way: dict[str, asyncio.Task[Evicted]] = {}
         self._deleted: dict[str, tuple[str, str]] = {}
         """Namespace and name, by UID, of pods whose DELETE was accepted and that the watch has not
@@ -137,10 +143,21 @@ class Evictor:
             # Whom the other one has spared may be in the way here all the same.
             if await asyncio.shield(task) is not Evicted.SPARED:
                 return Evicted.GONE
-        task = asyncio.ensure_future(self._evict(victim, plugin, message, is_wanted))
+        task = asyncio.ensure_future(self._evict_alone(victim, plugin, message, is_wanted))
         self._under_way[victim.uid] = task
-        task.add_done_callback(lambda _: self._under_way.pop(victim.uid, None))
+        # Nobody waits for it any more if the preemption is cancelled, as it is at a shutdown.
+        task.add_done_callback(_ignore_failure)
         return await asyncio.shield(task)
+
+    async def _evict_alone(
+        self, victim: PodInfo, plugin: str, message: str, is_wanted: Callable[[], bool]
+    ) -> Evicted:
+        try:
+            return await self._evict(victim, plugin, message, is_wanted)
+        finally:
+            # Not in a callback: whoever comes before it would wait for ever, in one turn of the
+            # loop, for what has ended.
+            del self._under_way[victim.uid]
 
     async def _evict(
         self, victim: PodInfo, plugin: str, message: str, is_wanted: Callable[[], bool]
@@ -152,6 +169,8 @@ class Evictor:
         self._forget_those_that_left()
         if self.is_leaving(victim):
             return Evicted.GONE
+        if not self._is_placed(victim.uid):
+            return Evicted.UNPLACED
         try:
             end = await self._mark_and_delete(victim, message, is_wanted)
         except ApiError as error:
@@ -286,6 +305,12 @@ class Evictor:
         if pod is None or pod.metadata.uid != victim.uid:
             return False
         return pod.metadata.deletion_timestamp is None
+
+
+def _ignore_failure(task: asyncio.Task[Evicted]) -> None:
+    """Mark the exception of a task as retrieved; whoever waits for it gets it all the same."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _is_marked(pod: Pod, message: str) -> bool:

@@ -22,7 +22,7 @@ from scheduler.client.errors import ApiError, ClientConfigError
 from scheduler.client.paths import segment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from scheduler.client.transport import Transport
     from scheduler.kinds import ResourceKind
@@ -86,9 +86,18 @@ class Api:
         return self._transport.writes_in_flight
 
     async def bind_pod(
-        self, namespace: str, name: str, uid: str, node_name: str, *, timeout_s: float = 30.0
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        node_name: str,
+        *,
+        timeout_s: float = 30.0,
+        may_send: Callable[[], bool] | None = None,
     ) -> None:
         """Bind a pod to a node, if it is still the pod with this `uid` and not bound yet.
+
+        ``may_send`` is asked right before the request is written.
 
         Raises
         ------
@@ -111,6 +120,7 @@ class Api:
             body=body,
             timeout_s=timeout_s,
             discard_body=True,
+            may_send=may_send,
         )
 
     async def get_pod(self, namespace: str, name: str) -> Pod | None:

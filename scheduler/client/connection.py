@@ -54,8 +54,8 @@ class ExchangeError(Exception):
     Attributes
     ----------
     reason
-        ``"Unreachable"``, ``"Disconnected"``, ``"Timeout"``, ``"ResponseTooLarge"``,
-        ``"BadResponse"`` or ``"Fenced"``.
+        ``"Unreachable"``, ``"Disconnected"``, ``"Timeout"``, ``"ResponseTooLarge"`` or
+        ``"BadResponse"``.
     sent
         Whether the request may have reached the server.
     status

@@ -86,7 +86,7 @@ class ConnectionPool:
         max_body_bytes: int,
         keep_body: bool = True,
         may_resend: bool = False,
-        may_send: Callable[[], bool] | None = None,
+        before_send: Callable[[], None] | None = None,
     ) -> RawResponse:
         """Send `request` on some connection and return the answer.
 
@@ -97,9 +97,9 @@ class ConnectionPool:
         may_resend
             The request does no harm if it is carried out twice: should a kept connection turn
             out to be dead, it is sent once more on a new one.
-        may_send
-            Asked right before the request is written: it may have waited for a connection, and the
-            process may have stood still. False refuses it with reason ``"Fenced"``.
+        before_send
+            Called right before the request is written: it may have waited for a connection, and the
+            process may have stood still. What it raises refuses the request.
 
         Raises
         ------
@@ -118,9 +118,12 @@ class ConnectionPool:
             while True:
                 if connection is None:
                     connection = await self._connect(deadline - loop.time())
-                if may_send is not None and not may_send():
-                    self._give_back(connection, loop)
-                    raise ExchangeError("Fenced", "it is too late for writes", sent=False)
+                if before_send is not None:
+                    try:
+                        before_send()
+                    except BaseException:
+                        self._give_back(connection, loop)
+                        raise
                 parser = ResponseParser(max_body_bytes, keep_body=keep_body)
                 self._lent[connection] = timeout_s
                 connection.deadline_s = deadline

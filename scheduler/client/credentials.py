@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import ssl
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -21,7 +22,6 @@ from scheduler.client.errors import ClientConfigError
 from scheduler.client.tls import TlsFiles
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable
 
     from scheduler.client.tls import CertificatePair
@@ -88,18 +88,37 @@ class Credentials:
         """
         return self._context
 
-    def unverified_context(self) -> ssl.SSLContext:
-        """Return a context that shows our certificate to a server whose own is not verified.
+    def context_for(self, *, certificate: str = "", ca_file: str = "") -> ssl.SSLContext:
+        """Return a context for a server other than the API server, which shows our certificate.
 
-        For a server that is reached through the API server, which has been verified.
+        Parameters
+        ----------
+        certificate
+            The only certificate that the server may have, as PEM, whatever names are in it.
+        ca_file
+            In its place: the authorities that may have signed the server's certificate, as PEM.
 
         Raises
         ------
         ClientConfigError
-            The certificate cannot be used.
+            A certificate cannot be used.
         """
+        if not certificate and not ca_file:  # the system's authorities would be trusted
+            raise ValueError("a server is verified by its certificate or by an authority")
         tls = TlsFiles("the kubeconfig") if self._tls is None else self._tls
-        return replace(tls, ca_file=None, ca_data=None, verify=False).context(self._pair)
+        trusting = replace(
+            tls,
+            where="the leader",
+            ca_file=ca_file or None,
+            ca_data=certificate or None,
+            verify=True,
+        )
+        context = trusting.context(self._pair)
+        if certificate:
+            context.check_hostname = False
+            # It is trusted by itself, whoever has signed it. The default since Python 3.13.
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        return context
 
     async def auth_header(self) -> str | None:
         """Return the value of ``Authorization``, or None.

@@ -1,8 +1,9 @@
 """Read, create and update the Lease by which replicas elect a leader.
 
 What a Lease contains besides the record of the election (labels, annotations, fields of newer
-versions) is sent back as it came. Every update names the resourceVersion that it was made from, so
-that of two replicas one is refused.
+versions) is sent back as it came, except for one annotation: the certificate of the leader's HTTPS
+server, by which users who ask the leader know it. Every update names the resourceVersion that it
+was made from, so that of two replicas one is refused.
 
 *Source*: Kubernetes API 1.36, coordination.k8s.io/v1 leases; client-go tools/leaderelection
 resourcelock, leaselock.go (0.36).
@@ -19,12 +20,15 @@ from scheduler.client.errors import ApiError
 from scheduler.client.paths import segment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from scheduler.client.transport import Transport
 
 LEASES: Final = "leases"
 GROUP: Final = "coordination.k8s.io"
+
+CERTIFICATE: Final = "scheduling.berth.dev/certificate"
+"""The annotation with the certificate that the leader serves with, as PEM."""
 
 _MAX_INT32: Final = 2**31 - 1
 
@@ -69,6 +73,19 @@ class Lease:
     record: LeaseRecord
     document: Mapping[str, Any]
 
+    @property
+    def certificate(self) -> str:
+        """The certificate of the leader's HTTPS server as PEM; empty if it has published none."""
+        annotations = (self.document.get("metadata") or {}).get("annotations") or {}
+        found = annotations.get(CERTIFICATE)
+        return found if isinstance(found, str) else ""
+
+    @property
+    def resource_version(self) -> str:
+        """The version of the object; empty where the API server sends none."""
+        found = (self.document.get("metadata") or {}).get("resourceVersion")
+        return found if isinstance(found, str) else ""
+
 
 class Leases:
     """Reads and writes one Lease.
@@ -79,14 +96,24 @@ class Leases:
         Best one of its own: what waits for binds, or is refused with them, cannot keep a lease.
     namespace, name
         The Lease.
+    certificate
+        Returns the certificate that is published with each record that has a holder, as PEM; empty
+        for none.
 
     Notes
     -----
     *Concurrency*: loop-confined.
     """
 
-    def __init__(self, transport: Transport, namespace: str, name: str) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        namespace: str,
+        name: str,
+        certificate: Callable[[], str] = str,
+    ) -> None:
         self._transport = transport
+        self._certificate = certificate
         self._namespace = namespace
         self._name = name
         self._collection = f"/apis/{GROUP}/v1/namespaces/{segment(namespace)}/leases"
@@ -117,7 +144,7 @@ class Leases:
         document = {
             "apiVersion": f"{GROUP}/v1",
             "kind": "Lease",
-            "metadata": {"name": self._name, "namespace": self._namespace},
+            "metadata": self._published({"name": self._name, "namespace": self._namespace}, record),
             "spec": _spec(record),
         }
         answer = await self._transport.request(
@@ -137,13 +164,22 @@ class Leases:
             409: it has another version. 404: there is none any more.
         """
         spec = {**(lease.document.get("spec") or {}), **_spec(record)}
+        metadata = self._published(lease.document.get("metadata") or {}, record)
         answer = await self._transport.request(
             "PUT",
             self._path,
-            body=msgspec.json.encode({**lease.document, "spec": spec}),
+            body=msgspec.json.encode({**lease.document, "metadata": metadata, "spec": spec}),
             timeout_s=timeout_s,
         )
         return _read(answer.body)
+
+    def _published(self, metadata: Mapping[str, Any], record: LeaseRecord) -> dict[str, Any]:
+        """Return metadata with the holder's certificate, and with nobody else's."""
+        annotations = dict(metadata.get("annotations") or {})
+        annotations.pop(CERTIFICATE, None)
+        if record.holder and (certificate := self._certificate()):
+            annotations[CERTIFICATE] = certificate
+        return {**metadata, "annotations": annotations}
 
 
 def released(record: LeaseRecord, now: str) -> LeaseRecord:

@@ -274,8 +274,10 @@ class Holds:
         return left_s
 
 
-def limiter_of(qps: float | None, burst: int | None) -> Limiter:
+def limiter_of(
+    qps: float | None, burst: int | None, *, clock: Callable[[], float] = time.monotonic
+) -> Limiter:
     """Return the limiter that a configuration asks for: a rate, or by default a bound in flight."""
     if qps is None:
-        return InFlightLimiter(MAX_REQUESTS_IN_FLIGHT)
-    return TokenBucketLimiter(qps, burst or int(qps))
+        return InFlightLimiter(MAX_REQUESTS_IN_FLIGHT, clock=clock)
+    return TokenBucketLimiter(qps, burst or int(qps), clock=clock)

@@ -181,6 +181,7 @@ class Transport:
         accept: str = _JSON,
         timeout_s: float = 30.0,
         discard_body: bool = False,
+        may_send: Callable[[], bool] | None = None,
     ) -> RawResponse:
         """Send one request and return the whole answer.
 
@@ -200,6 +201,9 @@ class Transport:
         discard_body
             The status is all that counts: the answer comes with an empty body, and a write that
             was accepted stays accepted even if the rest of the answer does not arrive.
+        may_send
+            Asked right before a request that is not a read is written, after the waits for the
+            limiter and for a connection. False refuses it with reason ``"Withheld"``.
 
         Raises
         ------
@@ -208,8 +212,7 @@ class Transport:
             Retry-After about such requests is not over yet.
         """
         limiter, measure, waited_s = self._limiter, self.measure, 0.0
-        if self._holds:
-            self._refuse_held(method, path)
+        self._refuse_held(method, path)
         if limiter is not None and not limiter.try_acquire():
             since_s = self._clock()
             await limiter.acquire()
@@ -217,12 +220,15 @@ class Transport:
         if measure is not None and limiter is not None:
             measure.waited(self._host_header, method, waited_s)
         try:
+            self._refuse_held(method, path)  # what others were told while this one was in line
             request = await self._encode(method, path, query, body, content_type, accept)
-            answer = await self._exchange(method, path, request, timeout_s, discard_body)
+            answer = await self._exchange(method, path, request, timeout_s, discard_body, may_send)
             if answer.status == 401:
                 await self._proof(self._credentials.refresh, method, path)
                 request = await self._encode(method, path, query, body, content_type, accept)
-                answer = await self._exchange(method, path, request, timeout_s, discard_body)
+                answer = await self._exchange(
+                    method, path, request, timeout_s, discard_body, may_send
+                )
         finally:
             if limiter is not None:
                 limiter.release()
@@ -262,6 +268,8 @@ class Transport:
             limiter.hold_until(deadline)
 
     def _refuse_held(self, method: str, path: str) -> None:
+        if not self._holds:
+            return
         left_s = self._holds.left_s(_scope_of(method, path))
         if left_s > 0.0:
             raise ApiError(
@@ -356,11 +364,13 @@ class Transport:
         request: bytes,
         timeout_s: float,
         discard_body: bool,
+        may_send: Callable[[], bool] | None,
     ) -> RawResponse:
-        is_read = method in READS
-        may_send: Callable[[], bool] | None = None
-        if not is_read and self._write_fence is not None and not stores_nothing(path):
-            timeout_s, may_send = self._write_fence(timeout_s), self._may_write
+        is_read, fence = method in READS, self._write_fence
+        if is_read or stores_nothing(path):
+            fence = None
+        if fence is not None:
+            timeout_s = fence(timeout_s)
             if timeout_s <= 0.0:
                 raise ApiError(None, "Fenced", _FENCED).about(method, path)
             self._writes_in_flight += 1
@@ -374,7 +384,9 @@ class Transport:
                 max_body_bytes=self._max_body_bytes,
                 keep_body=not discard_body,
                 may_resend=is_read,
-                may_send=may_send,
+                before_send=None
+                if is_read
+                else lambda: self._refuse_late(method, path, fence, may_send),
             )
             status = answer.status
             if not discard_body:
@@ -387,15 +399,33 @@ class Transport:
             failure = ApiError(None, error.reason, error.message, ambiguous=in_doubt)
             raise failure.about(method, path) from error
         except asyncio.CancelledError:
-            if may_send is not None:
+            if fence is not None:
                 self._unsure_until_s = max(self._unsure_until_s, started + timeout_s)
             raise
         finally:
-            if may_send is not None:
+            if fence is not None:
                 self._writes_in_flight -= 1
             sent = len(request) - request.find(_END_OF_HEAD) - len(_END_OF_HEAD)
             self._count(method, status, started, sent, received)
         return answer
+
+    def _refuse_late(
+        self,
+        method: str,
+        path: str,
+        fence: Callable[[float], float] | None,
+        may_send: Callable[[], bool] | None,
+    ) -> None:
+        """Refuse a write that has waited for a connection and may not go out any more."""
+        # The timeout was granted before and the lease can only have been renewed since: what is
+        # asked is whether it is still held.
+        if fence is not None and fence(1.0) <= 0.0:
+            raise ApiError(None, "Fenced", _FENCED).about(method, path)
+        self._refuse_held(method, path)
+        if may_send is not None and not may_send():
+            raise ApiError(None, "Withheld", "not sent: it is not wanted any more").about(
+                method, path
+            )
 
     def _count(
         self, method: str, status: int | None, started_s: float, sent: int, received: int | None
@@ -403,11 +433,6 @@ class Transport:
         if self.measure is not None:
             duration_s = self._clock() - started_s
             self.measure.requested(self._host_header, method, status, duration_s, sent, received)
-
-    def _may_write(self) -> bool:
-        # The timeout was granted before and the lease can only have been renewed since: what is
-        # asked is whether it is still held.
-        return self._write_fence is None or self._write_fence(1.0) > 0.0
 
     # --- streams ------------------------------------------------------------------------------
 

@@ -6,12 +6,15 @@ ExtenderTLSConfig; the default time-out is that of kube-scheduler 1.36, pkg/sche
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from plugins.framework.go_duration import GoDuration, duration_of_seconds
 from scheduler.config.file_profile import FileStruct, Int64
+
+if TYPE_CHECKING:
+    from cache.objects import Pod
 
 DEFAULT_TIMEOUT: Final = duration_of_seconds(5)
 
@@ -65,3 +68,17 @@ class Extender(FileStruct, frozen=True):
     node_cache_capable: bool = False
     managed_resources: tuple[ManagedResource, ...] = ()
     ignorable: bool = False
+
+
+def is_interested(managed: frozenset[str], pod: Pod) -> bool:
+    """Return whether an extender that manages these resources is asked about a pod.
+
+    It is if it manages none, or one that the pod requests.
+    """
+    if not managed:
+        return True
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        resources = container.resources
+        if not managed.isdisjoint(resources.requests) or not managed.isdisjoint(resources.limits):
+            return True
+    return False

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 INFEASIBLE: Final = -1
 """The score of a row that is out of the question. Real scores are not negative."""
 
+MAX_SEARCHED: Final = 500
+"""Rows that are searched for the second best one: numpy keeps the GIL for so many elements. To have
+it back beside a busy I/O thread costs more than a whole decision."""
+
 _TRIES: Final = 4
 """Picks in vain after which all listed rows are looked through."""
 
@@ -97,6 +101,26 @@ class BestRows:
                 self._rows[index] = last
             self._listed[row] = 0
 
+    def second(self, row: int) -> tuple[int, int] | None:
+        """Return the best row but one that was picked, and its score; None if it is not at hand.
+
+        It is at hand where another row has the same score, or there are few rows.
+
+        *Cost*: 0.3 us; 3 us with few rows.
+        """
+        scores = self.scores
+        for other in self._rows[-2:]:
+            if other != row and scores[other] == self._best:
+                return other, self._best
+        if not 1 < len(scores) <= MAX_SEARCHED:
+            return None
+        score, scores[row] = scores[row], INFEASIBLE
+        best = scores.max()
+        # argmax lets go of the GIL however few the elements are.
+        other = (scores == best).tobytes().index(1)
+        scores[row] = score
+        return None if best == INFEASIBLE else (other, int(best))
+
     def settle(self) -> None:
         """Make :meth:`is_best` and :meth:`all` true of the scores as they are now.
 
@@ -116,6 +140,11 @@ class BestRows:
         self._look()
         if not self._rows:
             raise LookupError("no row is feasible")
+
+    @property
+    def only(self) -> int | None:
+        """The only row with the highest score, after :meth:`settle`; None if there may be more."""
+        return self._rows[0] if len(self._rows) == 1 else None
 
     def is_best(self, row: int) -> bool:
         """Return whether a row has the highest score."""

@@ -1,6 +1,6 @@
 """The binding cycle: from an assumed pod to a bound one, or back to the queue.
 
-    pre-flights -> wait on permit -> pre-bind -> bind -> finish_binding -> post-bind
+    pre-flights -> wait on permit -> pre-bind -> guard -> bind -> finish_binding -> post-bind
     any failure -> undo: unreserve, forget, wake waiting pods, failure handler
     shutdown -> a pod that waits on permit or is in pre-bind is undone without a report
 
@@ -22,20 +22,20 @@ from plugins.framework.cluster_events import ASSIGNED_POD_DELETE
 from plugins.framework.status import SUCCESS, Code, Status, failure
 from scheduler.api_writes.binder import BoundElsewhereError, PodGoneError
 from scheduler.client.errors import ApiError, may_pass
+from scheduler.cycle.bind_guard import BindingWithheldError
 from scheduler.cycle.failure_handler import Failure
 from scheduler.cycle.pre_bindings import PreBindings
 from scheduler.process.loop_inbox import LoopInbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from plugins.framework.cycle_state import CycleState, Mark
     from scheduler.api_writes.binding_slots import BindingSlots
+    from scheduler.cycle.bind_guard import BindGuard
     from scheduler.cycle.failure_handler import FailureHandler
     from scheduler.cycle.gang import Gang
     from scheduler.cycle.reports import Reports
     from scheduler.decision.decision import Decision
-    from scheduler.process.ports import Executor
+    from scheduler.process.ports import Ports
     from scheduler.queueing import QueuedPod
     from scheduler.runtime.framework_runner import FrameworkRunner
     from scheduler.runtime.known_pods import KnownPods
@@ -82,8 +82,6 @@ class BindingCycles:
 
     Parameters
     ----------
-    clock
-        Seconds of a monotonic clock.
     failures
         Handles the pods whose binding failed.
     reports
@@ -91,6 +89,8 @@ class BindingCycles:
     slots
         The binding slots: each binding holds one, except while it waits for something other than
         its request.
+    guard
+        Is asked before each binding whether it is still worth sending.
 
     Notes
     -----
@@ -100,14 +100,16 @@ class BindingCycles:
 
     def __init__(
         self,
-        executor: Executor,
-        clock: Callable[[], float],
+        ports: Ports[object],
         pods: KnownPods,
         failures: FailureHandler,
         reports: Reports,
         slots: BindingSlots,
+        guard: BindGuard,
     ) -> None:
+        executor = ports.executor
         loop = executor.loop
+        self._guard = guard
         self._statuses = reports.statuses
         self._pre_bindings = PreBindings(loop, executor.lock)
         self._cache = pods.cache
@@ -119,7 +121,7 @@ class BindingCycles:
         self._metrics = reports.metrics
         self._recent = reports.recent
         self._traces = reports.traces
-        self._clock = clock
+        self._clock = ports.clock.monotonic
         self._slots = slots
         self._inbox: LoopInbox[BindingJob] = LoopInbox(loop, self._receive)
         self._loop = loop
@@ -245,12 +247,19 @@ class BindingCycles:
         if ahead.is_success:
             if self._pre_binds_no_more:
                 return _STOPPED
+            # Volumes that are bound for a node bind their pod to it.
+            status = self._guarded(job, sends=False)
+            if not status.is_success:
+                return status
             pre_bind = framework.run_pre_bind(job.state, info, node_name)
             status = await self._pre_bindings.run(info.uid, pre_bind)
             if not status.is_success:
                 return status
         # What was written about the pod before it was assumed must not come after its binding.
         await self._statuses.quiet(info.uid)
+        status = self._guarded(job)
+        if not status.is_success:
+            return status
         if framework.extenders is not None:
             bound = await framework.extenders.bind(info, node_name)
             if bound is not None:
@@ -260,7 +269,17 @@ class BindingCycles:
             # A gang that is partial is worse than a room that is held a little longer.
             self._slots.release(info.uid)
             await self._sleep(GANG_PAUSE_S)
-            status = await framework.run_bind(job.state, info, node_name)
+            status = self._guarded(job)
+            if status.is_success:
+                status = await framework.run_bind(job.state, info, node_name)
+        return status
+
+    def _guarded(self, job: BindingJob, *, sends: bool = True) -> Status:
+        """Ask the guard, about all members of a gang whose first binding this is."""
+        info, check = job.decision.info, self._guard.check
+        status = check(info) if job.gang is None else job.gang.may_bind(info, check, sends=sends)
+        if sends and status.is_success:
+            self._guard.sends(job.decision.node_name)
         return status
 
     def _is_worth_waiting(self, status: Status, until_s: float) -> bool:
@@ -295,6 +314,7 @@ class BindingCycles:
             decision.profile,
             node=decision.node_name,
             score=decision.score,
+            runner_up=decision.runner_up,
             duration_s=None if popped_s is None else now_s - popped_s,
             attempts=job.queued.attempts,
         )
@@ -324,6 +344,7 @@ class BindingCycles:
         info = job.decision.info
         key = group_key(info.pod)
         if key is not None:
+            self._queue.group_undone(key)
             self._groups.forget(key, info.uid)
         for failed in job.framework.run_unreserve(job.state, info, job.decision.node_name):
             log.error("unreserve failed", pod=info.key, error=failed.message)
@@ -343,6 +364,9 @@ class BindingCycles:
                 # No event would bring such a pod back: it is tried again after its backoff.
                 nobody: frozenset[str] = frozenset()
                 failure = replace(failure, unschedulable_plugins=nobody, pending_plugins=nobody)
+            if isinstance(error, BindingWithheldError):
+                self._metrics.binding_withheld(error.cause)
+                failure = replace(failure, is_node_taken=True)
             self._failures.handle(job.queued, failure)
         if freed:
             left = on_node(info.pod, job.decision.node_name)

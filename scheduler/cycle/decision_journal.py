@@ -28,19 +28,14 @@ class DecisionJournal(Protocol):
         """Begin a decision: the snapshot is up to date."""
         ...
 
-    def decided(
-        self, queued: QueuedPod, framework: FrameworkRunner, version: int, decision: Decision
-    ) -> None:
-        """Record a decision, before anything is done about it.
-
-        ``version`` is that of the profiles.
-        """
+    def decided(self, queued: QueuedPod, framework: FrameworkRunner, decision: Decision) -> None:
+        """Record a decision, before anything is done about it."""
         ...
 
-    def planned(self, task: GroupTask, version: int, plan: GroupPlan, *, preempts: bool) -> None:
+    def planned(self, task: GroupTask, plan: GroupPlan, *, preempts: bool) -> None:
         """Record what was found for a group; ``preempts`` tells whether victims follow."""
         ...
 
-    def found_victims(self, found: GroupVictims | Status) -> None:
+    def found_victims(self, task: GroupTask, found: GroupVictims | Status) -> None:
         """Record the victims for the group that was planned last."""
         ...

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -30,6 +30,11 @@ REASON_UNSCHEDULABLE = "Unschedulable"
 
 REASON_SCHEDULER_ERROR = "SchedulerError"
 
+TRIES_AT_ONCE: Final = 3
+"""So often in a row a pod is tried again without a pause after others took its node. Its next
+attempt sees what they did, and goes elsewhere; a pod that loses one race after another pauses, so
+that it does not use the time of the others."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -48,6 +53,8 @@ class Failure:
     """What decided."""
     is_over_budget: bool = False
     """Whether the attempt was stopped because its budget was exceeded."""
+    is_node_taken: bool = False
+    """Whether others took the node between the decision and the binding."""
 
     @property
     def condition_reason(self) -> str:
@@ -133,7 +140,11 @@ class FailureHandler:
         changes nothing of what becomes of the pod.
         """
         tried, popped_s, attempts = queued.info, queued.popped_s, queued.attempts
+        at_once = failure.is_node_taken and queued.consecutive_errors < TRIES_AT_ONCE
+        at_once = at_once and queued.group is None
         live = self._requeue(queued, failure)
+        if live is not None and at_once:
+            self._queue.activate((tried.uid,))
         took_s = None if popped_s is None else self._clock() - popped_s
         try:
             self._report(tried, live, took_s, failure)
@@ -175,11 +186,13 @@ class FailureHandler:
         self, info: PodInfo, live: Pod | None, took_s: float | None, failure: Failure
     ) -> None:
         rejected = failure.status.is_rejection
-        result = "unschedulable" if rejected else "error"
+        result = "unschedulable" if rejected or failure.is_node_taken else "error"
         self._metrics.attempt(failure.profile, result, took_s)
         about = {"pod": info.key, "policy": failure.policy.text}
         if rejected:
             log.debug("pod is unschedulable", reason=failure.message, **about)
+        elif failure.is_node_taken:
+            log.info("binding withheld", reason=failure.message, **about)
         elif failure.is_over_budget:
             log.warning("attempt stopped: budget exceeded", error=failure.message, **about)
         else:

@@ -150,12 +150,8 @@ class GroupCycles:
         self._assumed: Sequence[PlacedMember] = ()
         self._to_start: list[BindingJob] = []
 
-    def attempt(
-        self, entry: QueuedGroup, framework: FrameworkRunner | None, version: int = 0
-    ) -> None:
+    def attempt(self, entry: QueuedGroup, framework: FrameworkRunner | None) -> None:
         """Run one attempt; every popped member ends in exactly one of bound, queued, deleted.
-
-        ``version`` is that of the profiles.
 
         Raises
         ------
@@ -181,7 +177,7 @@ class GroupCycles:
             AttemptBudget(entry.allowance_s, self._clock.thread_cpu),
         )
         began = perf_counter()
-        plan = self._plan(task, version)
+        plan = self._plan(task)
         planned_s = perf_counter() - began
         log.debug(
             "group cycle",
@@ -200,13 +196,13 @@ class GroupCycles:
         self._metrics.attempt(framework.profile_name, result, took_s)
         self._charge(entry, task, took_s)
 
-    def _plan(self, task: GroupTask, version: int) -> GroupPlan:
+    def _plan(self, task: GroupTask) -> GroupPlan:
         self._cache.update_snapshot(self._snapshot)
         if self._journal is None:
             return self._planner.plan(task)
         self._journal.begin(self._cycle)
         plan = self._planner.plan(task)
-        self._journal.planned(task, version, plan, preempts=_may_preempt(task, plan))
+        self._journal.planned(task, plan, preempts=may_preempt(task, plan))
         return plan
 
     def domain_of(self, key: GroupKey) -> MemberDomain | None:
@@ -366,10 +362,11 @@ class GroupCycles:
             self._failures.handle(queued, left)
 
     def _start(self, task: GroupTask, jobs: list[BindingJob]) -> None:
-        uids = [job.decision.info.uid for job in jobs]
+        members = [job.decision.info for job in jobs]
         held = [job.decision.info.uid for job in jobs if job.waiting is not None]
         until_s = self._clock.monotonic() + task.rules.timeout_s
-        gang = Gang(task.rules.key, uids, held, until_s, self._groups)
+        spare = max(len(members) - task.needed, 0)
+        gang = Gang(task.rules.key, members, held, until_s, self._groups, spare)
         for job in jobs:
             job.gang = gang
         jobs.reverse()
@@ -385,10 +382,10 @@ class GroupCycles:
         if plan.verdict is Verdict.NOT_FOUND:
             self._metrics.out_of_time()
         # One for which no place was found in the time given may fit without any victim.
-        if _may_preempt(task, plan):
+        if may_preempt(task, plan):
             found = self._preemption.find(task, self._planner)
             if self._journal is not None:
-                self._journal.found_victims(found)
+                self._journal.found_victims(task, found)
             if isinstance(found, Status):
                 status = Status(status.code, (f"{status.message}. {found.message}",), status.plugin)
             else:
@@ -401,7 +398,7 @@ class GroupCycles:
                 self._preemptions.start_group(entry.key, task.rules.uid, victims)
                 self._metrics.victims(len(victims.pods))
         is_error = plan.verdict is not Verdict.DOES_NOT_FIT
-        self._queue.group_refused(entry, _refusers(task, plan), is_error=is_error)
+        self._queue.group_refused(entry, refusers_of(task, plan), is_error=is_error)
         self._nominate_members(task, {} if victims is None else dict(_nodes(victims)))
         self._report_refusal(entry, status, task.framework.policy)
         if victims is not None:
@@ -443,7 +440,7 @@ def _where(task: GroupTask, plan: GroupPlan) -> str:
     return where
 
 
-def _may_preempt(task: GroupTask, plan: GroupPlan) -> bool:
+def may_preempt(task: GroupTask, plan: GroupPlan) -> bool:
     """Return whether victims are looked for: the profile evicts, and the group does not fit."""
     plugins = task.framework.points.get("postFilter", ())
     return plan.verdict is Verdict.DOES_NOT_FIT and any(
@@ -455,7 +452,7 @@ def _nodes(victims: GroupVictims) -> Iterator[tuple[str, str]]:
     return ((info.uid, node_name) for info, node_name in victims.members)
 
 
-def _refusers(task: GroupTask, plan: GroupPlan) -> Mapping[str, Refusers]:
+def refusers_of(task: GroupTask, plan: GroupPlan) -> Mapping[str, Refusers]:
     """Return who rejected members, by the UID of the member.
 
     No plugin knows what would help where a topology is asked for, or where the group was refused

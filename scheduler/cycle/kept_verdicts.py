@@ -162,10 +162,16 @@ class KeptVerdicts:
 
     # --- following the cluster ----------------------------------------------------------------
 
-    def follow(self, budget: AttemptBudget = UNLIMITED) -> bool:
+    def follow(self, budget: AttemptBudget = UNLIMITED, *, by_columns: bool = False) -> bool:
         """Update the rows that changed; return False when all rows must be computed again.
 
         What is asked until the next call is paid from ``budget``.
+
+        Parameters
+        ----------
+        by_columns
+            Whether only the vector forms are asked, even about a single row: see
+            :meth:`cache.columns.Columns.add_amounts`.
 
         Raises
         ------
@@ -187,10 +193,10 @@ class KeptVerdicts:
         changed = [row for row in rows if row < len(columns)]
         if len(changed) * 4 > len(columns) + MAX_ONE_BY_ONE:
             return False
-        if len(changed) <= MAX_ONE_BY_ONE:
+        if len(changed) <= MAX_ONE_BY_ONE and not by_columns:
             for row in changed:
                 self._judge_row(row, same_nodes)
-        else:
+        elif changed:
             self._judge_rows(np.fromiter(sorted(changed), np.intp, len(changed)), same_nodes)
         # Only now: a plugin that fails on the way must not leave rows that count as judged.
         self._cursor, self._node_cursor = cursor, columns.node_cursor
@@ -252,7 +258,7 @@ class KeptVerdicts:
     def _changed(self, row: int, base: int) -> None:
         if self._best is None:
             return
-        if self._is_relative:
+        if self.is_relative:
             self._best = None
         else:
             bonus = 0 if base == INFEASIBLE else self._uniform_bonus()
@@ -279,7 +285,7 @@ class KeptVerdicts:
         if rows is None:
             self._best = None
         elif self._best is not None:
-            if self._is_relative:
+            if self.is_relative:
                 self._best = None
             else:
                 scores = self.base[rows] + self._uniform_bonus()
@@ -330,7 +336,7 @@ class KeptVerdicts:
     def scores(self, view: NodesView) -> IntArray:
         """Return the weighted scores of feasible nodes, normalised among them: a new array."""
         total = self.base.copy() if view.rows is None else np.take(self.base, view.rows)
-        if not self._is_relative:
+        if not self.is_relative:
             total += self._uniform_bonus()
             return total
         for each in self.normalized.values():
@@ -339,7 +345,8 @@ class KeptVerdicts:
         return total
 
     @property
-    def _is_relative(self) -> bool:
+    def is_relative(self) -> bool:
+        """Whether the score of a node depends on which other nodes are feasible."""
         return any(each.uniform is None for each in self.normalized.values())
 
     def _uniform_bonus(self) -> int:

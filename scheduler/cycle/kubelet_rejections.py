@@ -3,16 +3,19 @@
 A kubelet checks a pod again before it runs it, and knows more than the API: allocated devices, the
 NUMA nodes of its CPUs, its static pods. A pod that it rejects has failed for good. Its controller
 creates another one, which would be placed on the same node and rejected again, as fast as the
-controller, the scheduler and the kubelet work.
+controller, the scheduler and the kubelet work. Pods without a controller are successors of those
+of their namespace that have the same containers: workflow engines create such pods.
 
 *Source*: pkg/kubelet/lifecycle/predicate.go and handlers.go, pkg/kubelet/cm (1.36).
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import structlog
 
 if TYPE_CHECKING:
@@ -32,8 +35,8 @@ MAX_PAUSE_S: Final = 60.0
 """The same for a successor that has no other node: so long it waits before it goes there."""
 
 MAX_REMEMBERED: Final = 4096
-"""Pairs of an owner and a node. Beyond it those that are over are forgotten, and if that does not
-help all of them."""
+"""Pairs of a family of pods and a node. Beyond it those that are over are forgotten, and if that
+does not help all of them."""
 
 _OUT_OF: Final = frozenset({"OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "OutOfpods"})
 _REASONS: Final = _OUT_OF | {
@@ -56,6 +59,9 @@ _REASONS: Final = _OUT_OF | {
     "UnexpectedPredicateFailureType",
     "UnknownReason",
 }
+
+_TEMPLATE: Final = "template:"
+"""No UID begins like this."""
 
 _NOWHERE: Final[Mapping[str, float]] = {}
 
@@ -91,8 +97,9 @@ class KubeletRejections:
         self._recorder = recorder
         self._metrics = metrics
         self._clock = clock
-        # Owner's UID to nodes; what is in it is replaced, never changed.
-        self._by_owner: dict[str, Mapping[str, _Rejection]] = {}
+        # Family of pods to nodes; what is in it is replaced, never changed.
+        self._by_family: dict[str, Mapping[str, _Rejection]] = {}
+        self._has_templates = False
         self._size = 0
 
     def see(self, pod: Pod) -> None:
@@ -110,19 +117,24 @@ class KubeletRejections:
         )
         note = f"Node {node_name} rejected the pod ({pod.status.reason})"
         self._recorder.event(pod, "Warning", "RejectedByNode", "Scheduling", note)
-        owner = _controller(pod)
-        if owner:
-            self._remember(owner, node_name)
+        family = _controller(pod)
+        if not family:
+            family, self._has_templates = _template(pod), True
+        self._remember(family, node_name)
 
     def avoided(self, pod: Pod) -> Mapping[str, float]:
         """Return the nodes that a pod should avoid, each with the seconds of its pause.
 
         It is to wait for so long where no other node will do; 0 when the pause is over. *Cost*: a
-        comparison, as long as no pod was rejected.
+        comparison, as long as no pod was rejected. While one without a controller is remembered,
+        proportional to the containers of another one.
         """
-        if not self._by_owner:
+        if not self._by_family:
             return _NOWHERE
-        rejections = self._by_owner.get(_controller(pod))
+        family = _controller(pod)
+        if not family and self._has_templates:
+            family = _template(pod)
+        rejections = self._by_family.get(family)
         if rejections is None:
             return _NOWHERE
         now_s = self._clock()
@@ -132,11 +144,11 @@ class KubeletRejections:
             if now_s < each.avoided_until_s
         }
 
-    def _remember(self, owner: str, node_name: str) -> None:
+    def _remember(self, family: str, node_name: str) -> None:
         now_s = self._clock()
         if self._size >= MAX_REMEMBERED:
             self._forget(now_s)
-        before = self._by_owner.get(owner, {})
+        before = self._by_family.get(family, {})
         count = before[node_name].count + 1 if node_name in before else 1
         growth = 2.0 ** min(count - 1, 16)
         avoided_s = min(AVOID_S * growth, MAX_AVOID_S)
@@ -148,18 +160,19 @@ class KubeletRejections:
             now_s + avoided_s + MAX_AVOID_S,
         )
         self._size += node_name not in before
-        self._by_owner[owner] = {**before, node_name: rejection}
+        self._by_family[family] = {**before, node_name: rejection}
 
     def _forget(self, now_s: float) -> None:
         kept: dict[str, Mapping[str, _Rejection]] = {}
-        for owner, rejections in self._by_owner.items():
+        for family, rejections in self._by_family.items():
             left = {name: each for name, each in rejections.items() if now_s < each.forgotten_s}
             if left:
-                kept[owner] = left
+                kept[family] = left
         self._size = sum(len(each) for each in kept.values())
         if self._size >= MAX_REMEMBERED:
             kept, self._size = {}, 0
-        self._by_owner = kept
+        self._by_family = kept
+        self._has_templates = any(family.startswith(_TEMPLATE) for family in kept)
 
 
 def _rejection(pod: Pod) -> str:
@@ -178,3 +191,13 @@ def _controller(pod: Pod) -> str:
         if owner.controller:
             return owner.uid
     return ""
+
+
+def _template(pod: Pod) -> str:
+    """Return what stands for the pods of a namespace with the same containers.
+
+    Other fields differ from pod to pod, such as the volume with its token.
+    """
+    spec = pod.spec
+    told = msgspec.json.encode((pod.metadata.namespace, spec.init_containers, spec.containers))
+    return _TEMPLATE + hashlib.blake2b(told, digest_size=16).hexdigest()

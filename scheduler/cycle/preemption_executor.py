@@ -168,6 +168,7 @@ class PreemptionExecutor:
         self._live_pod = live_pod
         self._queue = pods.queue
         self._groups = pods.groups
+        self._is_placed = pods.cache.is_placed_pod
         self._status_writer = reports.pods.statuses
         self._recorder = reports.pods.events
         self._metrics = reports.pods.metrics
@@ -300,7 +301,7 @@ class PreemptionExecutor:
     async def _run(self, preemption: Preemption) -> None:
         started_s = self._clock()
         failure: BaseException | None = None
-        last = Evicted.GONE
+        last, is_told = Evicted.GONE, False
         try:
             await self._announce(preemption)
             others = preemption.victims[:-1]
@@ -315,7 +316,12 @@ class PreemptionExecutor:
             failure = next((each for each in outcomes if isinstance(each, BaseException)), None)
             if failure is None:
                 preemption.last = preemption.victims[-1]
+                had_node = self._has_node(preemption.last)
                 last = await self._evict(preemption, preemption.last)
+                is_here = self._live(preemption.last) is not None
+                # Its binding may have failed meanwhile.
+                has_node = self._has_node(preemption.last) if is_here else had_node
+                is_told = last is Evicted.DELETED and has_node
         except Exception as error:  # noqa: BLE001 - whatever it is, the preemptor must not wait
             failure = error
         finally:
@@ -329,10 +335,17 @@ class PreemptionExecutor:
         self._metrics.preempted(result, self._clock() - started_s)
         if failure is not None:
             self._give_up(preemption, failure)
-        elif last is not Evicted.DELETED:
-            # No event of a pod that we deleted is left to come: what there was may have come while
-            # the pod was kept out.
+        elif not is_told and not any(
+            map(self._is_awaited, preemption.victims, [*outcomes[: len(others)], last])
+        ):
+            # No event of a pod with a node that we deleted is left to come: what there was may
+            # have come while the pod was kept out.
             self._queue.activate([info.uid for info in preemption.waiting])
+
+    def _has_node(self, victim: PodInfo) -> bool:
+        """Return whether the end of a pod will be that of one with a node, which wakes others."""
+        live = self._live(victim)
+        return self._is_placed(victim.uid) or (live is not None and bool(live.spec.node_name))
 
     async def _announce(self, preemption: Preemption) -> None:
         """Report on the objects of gangs that they are evicted, before their members go."""
@@ -370,7 +383,7 @@ class PreemptionExecutor:
         if gang is not None and outcome is not Evicted.SPARED:
             preemption.leaving.add(gang)
         who = {kind: preemption.name}
-        if outcome in (Evicted.GONE, Evicted.SPARED):
+        if outcome in (Evicted.GONE, Evicted.UNPLACED, Evicted.SPARED):
             log.debug("victim was not evicted", **who, victim=victim.key, why=outcome.value)
             return outcome
         if gang is not None:
@@ -412,6 +425,14 @@ class PreemptionExecutor:
             return False
         return live.metadata.deletion_timestamp is None
 
+    def _is_awaited(self, victim: PodInfo, end: Evicted | BaseException) -> bool:
+        """Return whether the API server says that a pod is gone, and the watch still shows it.
+
+        Until it does no longer, the preemptor would choose the same victim again, at once and
+        without end if the watch has lost the event.
+        """
+        return end is Evicted.GONE and not self._evictor.is_leaving(victim)
+
     def _give_up(self, preemption: Preemption, failure: BaseException) -> None:
         """Try the preemptor again: no event may come that would bring it back.
 
@@ -428,4 +449,5 @@ class PreemptionExecutor:
             live = self._live(info)
             if live is not None and not live.spec.node_name:
                 self._status_writer.nominate(live, "")
-        self._queue.activate([info.uid for info in preemption.waiting])
+        # After its pause: what has been refused once may be refused each time.
+        self._queue.activate([info.uid for info in preemption.waiting], after_backoff=True)

@@ -240,7 +240,7 @@ class SchedulingLoop:
         self._under_way = _CycleUnderWay(perf_counter(), entry.info)
         try:
             framework = self._profiles.get(entry.info.pod.spec.scheduler_name)
-            self._group_cycles.attempt(entry, framework, self._profiles.version)
+            self._group_cycles.attempt(entry, framework)
         except Exception as error:
             log.exception("group cycle failed", group=str(entry.key))
             self._group_cycles.failed(entry, error)
@@ -268,6 +268,8 @@ class SchedulingLoop:
     def schedule_one(self, queued: QueuedPod) -> None:
         """Run one cycle: the pod ends in exactly one of bound, queued, deleted."""
         info = queued.info
+        # First of all: the profile that decides was in force at some time of the cycle.
+        began = perf_counter()
         self._assumed, self._is_handed_over = None, False
         framework = self._profiles.get(info.pod.spec.scheduler_name)
         if framework is None or self._skip(queued):
@@ -277,7 +279,6 @@ class SchedulingLoop:
                 self._queue.add(info)
             return
         self._drop_unused_profiles()
-        began = perf_counter()
         self._under_way = _CycleUnderWay(began, info)
         update = self._cache.update_snapshot(self._cycle.snapshot)
         budget = AttemptBudget(queued.allowance_s, self._clock.thread_cpu)
@@ -289,7 +290,7 @@ class SchedulingLoop:
             self._journal.begin(self._cycle)
         decision = self._decide(framework, state, queued)
         if self._journal is not None:
-            self._journal.decided(queued, framework, self._profiles.version, decision)
+            self._journal.decided(queued, framework, decision)
         committing = perf_counter()
         self._metrics.decided(decision, update)
         job: BindingJob | None = None

@@ -19,6 +19,7 @@ import structlog
 
 from plugins.framework.attempt_budget import AttemptBudgetExceededError
 from plugins.framework.status import Code, Status, unschedulable
+from scheduler.cycle.host_selection import second_best
 from scheduler.cycle.signature_reuse import Placement, SignatureReuse
 from scheduler.decision.decision import NO_NODES_AVAILABLE, Decision, Diagnosis
 from scheduler.extenders import Exclusions, ExtenderError
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.results import RowArray
+    from scheduler.cycle.best_rows import BestRows
     from scheduler.cycle.host_selection import HostSelector
     from scheduler.extenders import Consultation
     from scheduler.runtime.filter_outcome import FilterOutcome
@@ -246,7 +248,8 @@ class SchedulingCycle:
     def _placed(
         self, framework: FrameworkRunner, info: PodInfo, placement: Placement, evaluated: int
     ) -> Decision:
-        node = self.snapshot.columns.node_infos[placement.row]
+        infos, second = self.snapshot.columns.node_infos, placement.second
+        node = infos[placement.row]
         return Decision(
             cycle=self._cycle,
             profile=framework.profile_name,
@@ -256,9 +259,20 @@ class SchedulingCycle:
             evaluated_nodes=evaluated,
             feasible_nodes=placement.feasible_nodes,
             score=placement.score,
+            runner_up=None if second is None else (infos[second[0]].name, second[1]),
             duration_s=perf_counter() - self._began,
             policy=framework.policy,
         )
+
+    def best_rows(
+        self, framework: FrameworkRunner, info: PodInfo, like: LikePods, budget: AttemptBudget
+    ) -> BestRows | None:
+        """Return the best rows for one more of some pods that are alike, by the columns alone.
+
+        None where a decision needs more than that: see
+        :meth:`scheduler.cycle.signature_reuse.SignatureReuse.best_rows`.
+        """
+        return self._reuse.best_rows(framework, info, like, budget)
 
     def place_on(
         self, framework: FrameworkRunner, info: PodInfo, row: int, feasible_nodes: int
@@ -395,6 +409,11 @@ class SchedulingCycle:
             return self.snapshot.order()
         return np.arange(len(nodes), dtype=np.intp)
 
+    def searches_all(self, framework: FrameworkRunner) -> bool:
+        """Return whether a decision scores all feasible nodes, however many there are."""
+        total = len(self.snapshot)
+        return self._nodes_to_find(framework, total) == total
+
     def _nodes_to_find(self, framework: FrameworkRunner, total: int) -> int:
         """Return after how many feasible nodes to stop.
 
@@ -420,6 +439,7 @@ class SchedulingCycle:
     ) -> Decision:
         view = feasible.view
         score: int | None = None
+        second: tuple[int, int] | None = None
         if len(view) == 1:
             chosen = 0
         else:
@@ -427,10 +447,14 @@ class SchedulingCycle:
             if consultation is not None:
                 total = total + consultation.prioritize(view)
                 mark(state, EXTENDER_PRIORITIZE, "", Code.SUCCESS)
-            chosen = self._selector.select(total, view)
+            leaving = None if framework.prefers_full_nodes else info
+            chosen = self._selector.select(total, view, leaving)
             score = int(total[chosen])
+            other, other_score = second_best(total, chosen)
+            second = other if view.rows is None else int(view.rows[other]), other_score
         row = chosen if view.rows is None else int(view.rows[chosen])
-        return self._placed(framework, info, Placement(row, score, len(view)), feasible.evaluated)
+        placement = Placement(row, score, len(view), second)
+        return self._placed(framework, info, placement, feasible.evaluated)
 
 
 def _ask(

@@ -29,6 +29,7 @@ from plugins.framework.interfaces import (
     ReservePlugin,
 )
 from plugins.framework.status import Code
+from scheduler.cycle.host_selection import second_best
 from scheduler.cycle.kept_verdicts import KeptVerdicts, NotShareableError, Signers
 from scheduler.metrics.cycle_metrics import REUSE
 from scheduler.runtime.filter_outcome import PluginError
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from cache.snapshot import Snapshot
     from plugins.framework.attempt_budget import AttemptBudget
     from plugins.framework.results import BoolArray
+    from scheduler.cycle.best_rows import BestRows
     from scheduler.cycle.host_selection import HostSelector
     from scheduler.runtime.framework_runner import FrameworkRunner
     from scheduler.runtime.judgement import Candidates, LikePods
@@ -78,6 +80,8 @@ class Placement:
     score: int | None
     """None when a single feasible node needed none."""
     feasible_nodes: int
+    second: tuple[int, int] | None = None
+    """Row and score of the second best node; None where that was not at hand."""
 
 
 class _Division:
@@ -192,6 +196,33 @@ class SignatureReuse:
         mark(state, REUSE, outcome, Code.SUCCESS)
         return placement
 
+    def best_rows(
+        self, framework: FrameworkRunner, info: PodInfo, like: LikePods, budget: AttemptBudget
+    ) -> BestRows | None:
+        """Return the best rows for one more of some pods that are alike, by the columns alone.
+
+        None where none is feasible, and where more than the columns of a node decide about it: a
+        plugin that did not sign, a score relative to those of others, pods that are nominated. A
+        member of ``like`` was placed before.
+
+        *Cost*: that of the vector forms for the changed rows.
+        """
+        idle = like.memo
+        if not isinstance(idle, _Idle):
+            return None
+        nominated = framework.nominated
+        try:
+            if nominated is not None and nominated.crowded(info, self._snapshot.all_nodes()):
+                return None
+            kept = self._kept_verdicts(
+                idle.key, idle.division.signers, info, budget, by_columns=True
+            )
+            if kept is None or kept.is_relative or not kept.count:
+                return None
+            return kept.best()
+        except Exception:  # noqa: BLE001 - the usual way meets it again and says whose fault it is
+            return None
+
     def forget_best(self) -> None:
         """Let the next choices among equals depend on the rows, not on what was chosen before.
 
@@ -238,7 +269,8 @@ class SignatureReuse:
                 view = kept.view()
             else:
                 view = _restricted(self._snapshot.all_nodes(), feasible)
-            placement: Placement | None = self._choose(state, info, others, kept, view)
+            leaving = None if framework.prefers_full_nodes else info
+            placement: Placement | None = self._choose(state, info, others, kept, view, leaving)
             if like is not None and idle is None:
                 like.memo = _idle(state, division, key)
         else:
@@ -274,18 +306,20 @@ class SignatureReuse:
         others: PluginSet,
         kept: KeptVerdicts,
         view: NodesView,
+        leaving: PodInfo | None,
     ) -> Placement:
         """Return the best of several nodes that all plugins accept."""
         others.run_pre_scores(state, info, view)
         if view is kept.view() and others.scorer_names <= state.skip_score:
             best = kept.best()
-            row = self._selector.select_row(best)
-            return Placement(row, int(best.scores[row]), len(view))
+            row = self._selector.select_row(best, view.columns, leaving)
+            return Placement(row, int(best.scores[row]), len(view), best.second(row))
         total = kept.scores(view)
         others.add_scores(total, state, info, view)
-        chosen = self._selector.select(total, view)
-        row = chosen if view.rows is None else int(view.rows[chosen])
-        return Placement(row, int(total[chosen]), len(view))
+        chosen = self._selector.select(total, view, leaving)
+        second, score = second_best(total, chosen)
+        rows = (chosen, second) if view.rows is None else view.rows[[chosen, second]].tolist()
+        return Placement(rows[0], int(total[chosen]), len(view), (rows[1], score))
 
     def _signed(self, framework: FrameworkRunner, info: PodInfo) -> tuple[_Division, _Key]:
         """Return the plugins that sign a pod, the others, and the key of the kept verdicts."""
@@ -309,13 +343,15 @@ class SignatureReuse:
         signers: Signers,
         info: PodInfo,
         budget: AttemptBudget = UNLIMITED,
+        *,
+        by_columns: bool = False,
     ) -> KeptVerdicts | None:
         """Return the verdicts of a signature, up to date; None when they cannot be shared."""
         columns = self._snapshot.columns
         if key in self._kept:
             # Out while it follows: whatever a plugin raises there, nothing half followed is kept.
             kept = self._kept.pop(key)
-            if kept is None or kept.follow(budget):
+            if kept is None or kept.follow(budget, by_columns=by_columns):
                 self._kept[key] = kept
                 self._had_verdicts = kept is not None
                 return kept

@@ -171,6 +171,9 @@ class Decision:
     feasible_nodes: int = 0
     score: int | None = None
     """The total score of the chosen node; None when a single feasible node needed none."""
+    runner_up: tuple[str, int] | None = None
+    """Name and total score of the second best node; None where it was not at hand. The score is
+    higher than that of the chosen node where room was left to other schedulers."""
     diagnosis: Diagnosis = NO_DIAGNOSIS
     nominated_node_name: str | None = None
     """The node to nominate the pod for; the empty string clears a nomination."""

@@ -58,8 +58,10 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
         The plugins that rejected it.
     score
         The total score of the node; None when a single feasible node needed none.
-    runner_up
-        The second best node; None where the decision did not look for it.
+    runner_up, runner_up_score
+        The second best node and its total score; None where the decision did not look for it. A
+        node with a higher score than ``node`` was passed over for the sake of other schedulers:
+        see :mod:`scheduler.cycle.soft_reserve`.
     duration_ms
         From the queue to the outcome; None where that was not measured.
     attempts
@@ -78,6 +80,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     plugins: tuple[str, ...] = ()
     score: int | None = None
     runner_up: str | None = None
+    runner_up_score: int | None = None
     duration_ms: float | None = None
     attempts: int = 0
     group: str = ""
@@ -93,14 +96,29 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
         return _RECORD_BYTES + len(self.message)
 
 
+_RunnerUp: TypeAlias = tuple[str, int] | None
 _New: TypeAlias = tuple[
-    float, str, str, str, str, str, Collection[str], int | None, float | None, int, str
+    float, str, str, str, str, str, Collection[str], int | None, _RunnerUp, float | None, int, str
 ]
-"""What was added: an :class:`Outcome` from ``time`` on, with the duration in seconds."""
+"""What was added: an :class:`Outcome` from ``time`` on, with the duration in seconds, and the
+runner-up as name and score."""
 
 
 def _outcome(seq: int, new: _New) -> Outcome:
-    time_s, pod, uid, profile, node, message, plugins, score, duration_s, attempts, group = new
+    (
+        time_s,
+        pod,
+        uid,
+        profile,
+        node,
+        message,
+        plugins,
+        score,
+        second,
+        duration_s,
+        attempts,
+        group,
+    ) = new
     if len(message) > MESSAGE_LENGTH:
         message = message[: MESSAGE_LENGTH - 1] + "…"
     return Outcome(
@@ -113,7 +131,8 @@ def _outcome(seq: int, new: _New) -> Outcome:
         message,
         tuple(sorted(plugins)),
         score,
-        None,
+        None if second is None else second[0],
+        None if second is None else second[1],
         None if duration_s is None else round(duration_s * 1000, 3),
         attempts,
         group,
@@ -156,11 +175,15 @@ class RecentDecisions:
         message: str = "",
         plugins: Collection[str] = (),
         score: int | None = None,
+        runner_up: tuple[str, int] | None = None,
         duration_s: float | None = None,
         attempts: int = 0,
         group: str = "",
     ) -> None:
-        """Add the outcome of an attempt; the parameters are those of :class:`Outcome`."""
+        """Add the outcome of an attempt; the parameters are those of :class:`Outcome`.
+
+        ``runner_up`` is a node with its score.
+        """
         # As plain as can be: this runs on the scheduling thread.
         self._new.append(
             (
@@ -172,6 +195,7 @@ class RecentDecisions:
                 message,
                 plugins,
                 score,
+                runner_up,
                 duration_s,
                 attempts,
                 group,

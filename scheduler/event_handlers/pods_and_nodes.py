@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from enum import Enum
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 import structlog
@@ -47,6 +47,14 @@ _RESIZE_CONDITIONS = frozenset({"PodResizePending", "PodResizeInProgress"})
 log = structlog.get_logger(__name__)
 
 
+class OnForeign(Protocol):
+    """Receives pods that others placed."""
+
+    def __call__(self, info: PodInfo, *, is_choice: bool) -> None:
+        """Take note of a pod."""
+        ...
+
+
 class Land(Enum):
     """Where a pod belongs."""
 
@@ -73,6 +81,9 @@ class EventHandlers:
         queued depends on the other members of its group.
     on_ended
         Receives each pod of ours that ends.
+    on_foreign
+        Receives each pod that has a node now which we did not place there, and whether another
+        scheduler has just chosen it, as far as is known. The cache counts the pod already.
 
     Notes
     -----
@@ -88,7 +99,9 @@ class EventHandlers:
         profiles: Profiles,
         metrics: Metrics,
         on_ended: Callable[[Pod], object] = is_terminal,
+        on_foreign: OnForeign | None = None,
     ) -> None:
+        self._on_foreign = on_foreign
         self._on_ended = on_ended
         self._pod_groups = pod_groups
         self._cache = pods.cache
@@ -220,7 +233,7 @@ class EventHandlers:
             if not self._given_up(old) and nominated:
                 self._left_nomination(old, nominated)
         if now is Land.ASSIGNED:
-            self._assigned(self._read(new))
+            self._bound_by_others(old, self._read(new))
         elif now is Land.OURS:
             self._queue.add(PodInfo(new))
         return _ARRIVED.get(now) or _LEFT.get(was, "")
@@ -265,6 +278,14 @@ class EventHandlers:
         self._cache.add_pod(info)
         self._queue.move_all(ASSIGNED_POD_ADD, None, info.pod)
 
+    def _bound_by_others(self, old: Pod | None, info: PodInfo) -> None:
+        """Take in an assigned pod that did not wait for us, as all are when a watch begins."""
+        is_news = self._on_foreign is not None and not self._cache.is_placed_pod(info.uid)
+        self._assigned(info)
+        if is_news and self._on_foreign is not None:
+            is_pending = old is not None and not old.spec.node_name
+            self._on_foreign(info, is_choice=is_pending and not self._profiles.is_ours(info.pod))
+
     def _bound(self, old: Pod, info: PodInfo, nominated: str) -> None:
         """Take in that a pod which waited for us is bound, by us or behind our back.
 
@@ -272,7 +293,10 @@ class EventHandlers:
         (kubernetes/kubernetes#134859), and lets a Permit plugin hold the pod until its time is up.
         """
         assumed = self._cache.assumed_node(info.uid)
+        is_ours = assumed == info.node_name or self._cache.is_placed_pod(info.uid)
         self._assigned(info)
+        if self._on_foreign is not None and (not is_ours or assumed not in (None, info.node_name)):
+            self._on_foreign(info, is_choice=False)
         if assumed is not None and assumed != info.node_name:
             waiting = self._waiting_pods.get(info.uid)
             if waiting is not None:
@@ -294,7 +318,23 @@ class EventHandlers:
         if left is None:
             return False
         self._queue.move_all(ASSIGNED_POD_DELETE, on_node(left.info.pod, left.node_name), None)
+        self._wake_nominated(left.node_name)
         return True
+
+    def _wake_nominated(self, node_name: str) -> None:
+        """Try the pods again that are nominated for a node on which a pod has ended.
+
+        Their hints would not wake them if the node has no room for them any more, and until their
+        next attempt their nominations keep others out.
+        """
+        nominated = self._queue.nominator.nominated_pods_for_node(node_name)
+        refused = [
+            info.uid
+            for info in nominated
+            if self._queue.state_of(info.uid) is QueueState.UNSCHEDULABLE
+        ]
+        if refused:
+            self._queue.activate(refused, after_backoff=True)
 
     def _waiting_updated(self, old: Pod, info: PodInfo) -> None:
         """Take in an update of a pod that waits for us, by all that the watch has shown."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from scheduler.event_handlers.other_objects import OtherObjects
     from scheduler.event_handlers.pods_and_nodes import EventHandlers
     from scheduler.informers import Informer
+    from scheduler.informers.reflector_options import ReflectorOptions
     from scheduler.kinds import WatchedKind
     from scheduler.process.vital import OnDeath
 
@@ -43,11 +44,15 @@ class Watches(InformerFactory):
         What receives the changes of pods and nodes, and of all other kinds.
     on_death
         Called with the name of an informer that ends without being stopped.
+    options
+        How the informers read the API server.
 
     Attributes
     ----------
     pods, nodes
         Theirs.
+    of_decisions
+        Those of what the decisions of a leader change: pods, claims and volumes.
 
     Notes
     -----
@@ -62,8 +67,9 @@ class Watches(InformerFactory):
         others: OtherObjects,
         *,
         on_death: OnDeath,
+        options: ReflectorOptions | None = None,
     ) -> None:
-        super().__init__(transport, on_death=on_death)
+        super().__init__(transport, options, on_death)
         templates = PodTemplates()
         self.pods = self.informer(PODS, transform=templates.share)
         self.pods.add_handler(handlers.on_pods)
@@ -73,9 +79,13 @@ class Watches(InformerFactory):
         self._others = others
         self._late: dict[str, Informer[Any]] = {}
         self._late_kinds: dict[str, WatchedKind[Any]] = {}
+        self.of_decisions: list[Informer[Any]] = [self.pods]
         for kind in kinds:
             if kind.goes_to is not None:
-                self.informer(kind).add_delta_handler(others.handler(kind))
+                informer = self.informer(kind)
+                informer.add_delta_handler(others.handler(kind))
+                if kind.is_assumed:
+                    self.of_decisions.append(informer)
 
     def begin(self, kind: WatchedKind[Any]) -> None:
         """Watch a kind that is served from now on."""

@@ -13,8 +13,9 @@ from scheduler.explain.command import (
     run_explain,
     warn_left_out,
 )
-from scheduler.explain.explanation import Explanation, NodeScores, Rejection, explain
+from scheduler.explain.explanation import Explanation, Rejection, explain
 from scheduler.explain.json_form import as_json
+from scheduler.explain.ranking import NodeScores, Ranking
 from scheduler.explain.text_form import as_text
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "ExplainOptions",
     "Explanation",
     "NodeScores",
+    "Ranking",
     "Rejection",
     "add_dump_flag",
     "as_json",

@@ -182,8 +182,15 @@ def add_dump_flag(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_objects(dumps: Sequence[str], kubeconfig: str | None) -> Iterable[tuple[msgspec.Raw, str]]:
+def read_objects(
+    dumps: Sequence[str], kubeconfig: str | None, *, limits: bool = False
+) -> Iterable[tuple[msgspec.Raw, str]]:
     """Return the objects of files (``-`` for standard input), or of a cluster if no file is given.
+
+    Parameters
+    ----------
+    limits
+        Whether ResourceQuotas and LimitRanges of a cluster are listed as well.
 
     Raises
     ------
@@ -192,7 +199,7 @@ def read_objects(dumps: Sequence[str], kubeconfig: str | None) -> Iterable[tuple
     """
     if not dumps:
         try:
-            return asyncio.run(list_cluster(kubeconfig))
+            return asyncio.run(list_cluster(kubeconfig, limits=limits))
         except ApiError as error:
             raise ExplainError(f"the cluster cannot be read: {error}") from error
     objects: list[tuple[msgspec.Raw, str]] = []

@@ -10,9 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from plugins.default_preemption import DefaultPreemption, DryRunError, decisive_rung, pick_node
 from plugins.dynamic_resources import DynamicResources
 from plugins.framework.cycle_state import CycleState
+from scheduler.explain.ranking import NOBODY, Ranking
 from scheduler.runtime.filter_outcome import PluginError
 from scheduler.runtime.judgement import judge
 from scheduler.runtime.node_statuses import SearchStatuses
@@ -20,7 +23,6 @@ from scheduler.runtime.node_statuses import SearchStatuses
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cache.device_objects import AllocationResult, ResourceClaim
     from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
     from plugins.default_preemption import Candidate
@@ -53,22 +55,6 @@ class Rejection:
     def of(cls, status: Status) -> Rejection:
         """Return the rejection in a status, without the fields that only the runner needs."""
         return cls(status.plugin, status.code, status.reasons)
-
-
-@dataclass(frozen=True, slots=True)
-class NodeScores:
-    """The weighted score of each scoring plugin that did not skip the pod, and their sum.
-
-    Parameters
-    ----------
-    allocations
-        The pod's claims that have no allocation yet, with what they would get on the node. For
-        extended resources that are devices there, this includes a claim that does not exist yet.
-    """
-
-    scores: Mapping[str, int]
-    total: int
-    allocations: tuple[tuple[ResourceClaim, AllocationResult], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +101,7 @@ class Explanation:
     pre_filter: Rejection | None
     rejected: Mapping[str, Rejection]
     """The rejections by node name, in no order."""
-    ranked: Mapping[str, NodeScores]
+    ranked: Ranking
     """The scores by node name, in descending order; nodes with equal scores by name."""
     room_to_make: RoomToMake | None = None
     """None if a node is feasible, and in a profile without DefaultPreemption."""
@@ -138,7 +124,7 @@ def explain(framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo) -> Ex
     run of preemption for each node on which it could help.
     """
     if not len(snapshot):
-        return Explanation(info.key, 0, None, {}, {})  # a cycle ends here, before any plugin
+        return Explanation(info.key, 0, None, {}, NOBODY)  # a cycle ends here, before any plugin
     state = CycleState()
     judged = judge(framework, snapshot, info, state)
     search, diagnosis = judged.search, judged.search.diagnosis(len(snapshot))
@@ -147,7 +133,7 @@ def explain(framework: FrameworkRunner, snapshot: Snapshot, info: PodInfo) -> Ex
         deallocation = _deallocation(framework, snapshot, state, info, search)
         room = _room_to_make(framework, snapshot, state, info, search)
         return Explanation(
-            info.key, len(snapshot), pre_filter, {}, {}, room, deallocation=deallocation
+            info.key, len(snapshot), pre_filter, {}, NOBODY, room, deallocation=deallocation
         )
     failure = None if judged.count else diagnosis.failure()
     if failure is not None:
@@ -168,29 +154,15 @@ def _dynamic_resources(framework: FrameworkRunner) -> DynamicResources | None:
 
 def _ranked(
     framework: FrameworkRunner, judged: Judgement, state: CycleState, info: PodInfo
-) -> dict[str, NodeScores]:
-    """Return the scores of the feasible nodes by name, best first; equal scores by name."""
-    found, scores = list(judged.view.node_infos()), judged.scores
-    order = sorted(range(len(found)), key=lambda row: found[row].name)
+) -> Ranking:
+    names, scores = [node.name for node in judged.view.node_infos()], judged.scores
     plugin = _dynamic_resources(framework)
-    allocations = {
-        node.name: () if plugin is None else plugin.allocations(state, info, node.name)
-        for node in found
-    }
+    allocations = {}
+    if plugin is not None and plugin.has_claims(state):
+        allocations = {name: plugin.allocations(state, info, name) for name in names}
     if scores is None:
-        return {found[row].name: NodeScores({}, 0, allocations[found[row].name]) for row in order}
-    total = scores.total.tolist()
-    # The sort is stable: equals stay in the order of their names.
-    order.sort(key=lambda row: -total[row])
-    columns = {plugin: column.tolist() for plugin, column in scores.weighted.items()}
-    return {
-        found[row].name: NodeScores(
-            {name: column[row] for name, column in columns.items()},
-            total[row],
-            allocations[found[row].name],
-        )
-        for row in order
-    }
+        return Ranking(names, {}, np.zeros(len(names), dtype=np.int64), allocations)
+    return Ranking(names, scores.weighted, scores.total, allocations)
 
 
 def _room_to_make(
@@ -257,9 +229,7 @@ def _devices(
     return plugin.explain_devices(state, info, nodes)
 
 
-def _rejected(
-    snapshot: Snapshot, diagnosis: Diagnosis, ranked: Mapping[str, NodeScores]
-) -> dict[str, Rejection]:
+def _rejected(snapshot: Snapshot, diagnosis: Diagnosis, ranked: Ranking) -> dict[str, Rejection]:
     rejected: dict[str, Rejection] = {}
     for group in diagnosis.rejected:
         rejection = Rejection.of(group.status)

@@ -35,7 +35,7 @@ from plugins.dynamic_resources import is_in_memory
 
 if TYPE_CHECKING:
     from cache.device_objects import AllocationResult, ResourceClaim
-    from scheduler.explain.explanation import Explanation, NodeScores, Rejection, RoomToMake
+    from scheduler.explain.explanation import Explanation, Rejection, RoomToMake
     from scheduler.relaxations import Relaxations
 
 
@@ -47,7 +47,11 @@ def as_json(explanation: Explanation, relaxations: Relaxations | None = None) ->
     relaxations
         What would help, or what decided; None to leave that out.
     """
-    nodes: dict[str, Any] = {name: _ranking(its) for name, its in explanation.ranked.items()}
+    nodes: dict[str, Any] = {}
+    for name, scores, total, allocations in explanation.ranked.rows():
+        nodes[name] = {"scores": scores, "total": total}
+        if allocations:
+            nodes[name]["allocations"] = [_allocation(*each) for each in allocations]
     for name in sorted(explanation.rejected):
         nodes[name] = _rejection(explanation.rejected[name])
     pre_filter = explanation.pre_filter
@@ -68,13 +72,6 @@ def as_json(explanation: Explanation, relaxations: Relaxations | None = None) ->
 
         answer["relaxations"] = relaxations_data(relaxations)
     return msgspec.json.encode(answer)
-
-
-def _ranking(ranking: NodeScores) -> dict[str, Any]:
-    answer: dict[str, Any] = {"scores": ranking.scores, "total": ranking.total}
-    if ranking.allocations:
-        answer["allocations"] = [_allocation(*each) for each in ranking.allocations]
-    return answer
 
 
 def _allocation(claim: ResourceClaim, allocation: AllocationResult) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Lists are short: of 5 000 nodes the text contains their number and some examples
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from plugins.node_resources_fit import Shortfall
-    from scheduler.explain.explanation import Explanation, NodeScores, Rejection
+    from scheduler.explain.explanation import Explanation, Rejection
+    from scheduler.explain.ranking import NodeScores
 
 MAX_GROUPS: Final = 20
 MAX_NAMES: Final = 8
@@ -98,18 +100,16 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _ranking(explanation: Explanation) -> Iterable[str]:
-    ranked = list(explanation.ranked.items())
-    best = ranked[0][1].total
-    equals = sum(scores.total == best for _, scores in ranked)
+    totals = explanation.ranked.totals
+    equals = int((totals == totals[0]).sum())
     yield "Ranking:" if equals == 1 else f"Ranking ({equals} nodes share the first place):"
-    shown = ranked[:MAX_RANKED]
+    shown = list(islice(explanation.ranked.items(), MAX_RANKED))
     width = max(len(name) for name, _ in shown)
     for name, scores in shown:
         yield f"{scores.total:7}  {name:{width}}  {_breakdown(scores)}"
-    left = len(ranked) - len(shown)
+    left = len(totals) - len(shown)
     if left:
-        worst = ranked[-1][1].total
-        yield f"{'':9}and {left} more, down to {worst}"
+        yield f"{'':9}and {left} more, down to {totals[-1]}"
 
 
 def _breakdown(scores: NodeScores) -> str:

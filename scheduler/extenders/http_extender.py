@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from plugins.framework.status import unresolvable, unschedulable
 from plugins.framework.victims import Victims
+from scheduler.config.extender import is_interested
 from scheduler.extenders.extender_client import ExtenderClient, ExtenderError
 from scheduler.extenders.wire import (
     MalformedAnswerError,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from cache.node_info import NodeInfo
-    from cache.objects import Container, Pod
+    from cache.objects import Pod
     from cache.pod_info import PodInfo
     from plugins.framework.status import Status
     from scheduler.config import Extender
@@ -85,16 +86,7 @@ class HttpExtender:
 
     def is_interested(self, pod: Pod) -> bool:
         """Return whether the extender manages no resources, or one that the pod requests."""
-        if not self._managed:
-            return True
-        return any(map(self._manages, (*pod.spec.containers, *pod.spec.init_containers)))
-
-    def _manages(self, container: Container) -> bool:
-        resources = container.resources
-        return not (
-            self._managed.isdisjoint(resources.requests)
-            and self._managed.isdisjoint(resources.limits)
-        )
+        return is_interested(self._managed, pod)
 
     async def filter(self, pod: msgspec.Raw, names: Sequence[str]) -> Verdict:
         """Let the extender filter the named nodes.

@@ -191,6 +191,9 @@ class Reflector(ABC, Generic[T]):
     async def reread(self, namespace: str, name: str, uid: str) -> list[DeltaKind]:
         """Ask for one object, and take in what the watch should have told of it.
 
+        The watch goes on meanwhile: what it reports as gone, or newer, is not undone by an answer
+        that comes later and is older.
+
         Returns
         -------
         What has changed in the store, and has been delivered; nothing when it was right, or when
@@ -199,11 +202,13 @@ class Reflector(ABC, Generic[T]):
         Raises
         ------
         ApiError
-            There is no answer.
+            There is no answer, or one from before what the watch had shown when it was asked for.
         """
+        seen = self._seen
         path = in_namespace(self.kind.path, namespace)
         query = [("fieldSelector", f"metadata.name={name}")]
-        response = await self._transport.request("GET", path, query=query)
+        with self._store.removals() as removed:
+            response = await self._transport.request("GET", path, query=query)
         listing = Listing(self._store)
         try:
             _, unreadable = listing.take_page(response.body, self._reader)
@@ -211,16 +216,28 @@ class Reflector(ABC, Generic[T]):
             raise ApiError(None, "Unreadable", f"{path}: not a list: {error}") from error
         for event in unreadable:
             self._count_unreadable(event)
+        version = parse_resource_version(listing.resource_version)
+        if INCOMPARABLE < version < seen:
+            why = f"{path}: a list of {version}, older than {seen}"
+            raise ApiError(None, "Stale", why)
         deltas: list[Delta[T]] = []
         there = set(listing.present)
         for obj in listing.objects:
             there.add(obj.metadata.uid)
-            self._store.apply(EventType.MODIFIED, obj, deltas)
-        if uid not in there:
+            if obj.metadata.uid not in removed:
+                self._store.apply(EventType.MODIFIED, obj, deltas)
+        if uid not in there and not self._is_known_since(uid, version):
             self._store.discard(uid, deltas)
         if deltas:
             self._deliver(deltas)
         return [delta.kind for delta in deltas]
+
+    def _is_known_since(self, uid: str, version: int) -> bool:
+        """Tell whether the store has a state of an object from after a version."""
+        known = self._store.get_by_uid(uid)
+        if known is None or version == INCOMPARABLE:
+            return False
+        return parse_resource_version(known.metadata.resource_version) > version
 
     # --- the loop -----------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ operation on a dict under the GIL and sees the store between two objects, never 
 from __future__ import annotations
 
 import enum
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Generic
 
 import msgspec
@@ -23,7 +24,7 @@ from cache.resource_versions import INCOMPARABLE, parse_resource_version
 from scheduler.informers.watch_events import EventType, T, namespace_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Set
 
 BATCH_SIZE: Final = 500
 """Deltas handed on at once when a whole list comes in: a few milliseconds of work."""
@@ -67,6 +68,7 @@ class Store(Generic[T]):
     def __init__(self) -> None:
         self._by_uid: dict[str, T] = {}
         self._by_name: dict[str, dict[str, T]] = {}
+        self._removals: list[set[str]] = []
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -130,10 +132,22 @@ class Store(Generic[T]):
 
     def discard(self, uid: str, deltas: list[Delta[T]]) -> None:
         """Remove the object with that UID, if there is one, appending its deletion to `deltas`."""
+        for each in self._removals:
+            each.add(uid)
         old = self._by_uid.pop(uid, None)
         if old is not None:
             self._forget_name(old)
             deltas.append(Delta(DeltaKind.DELETED, old, None))
+
+    @contextmanager
+    def removals(self) -> Iterator[Set[str]]:
+        """Collect the UIDs that are discarded meanwhile, also of objects that are not here."""
+        found: set[str] = set()
+        self._removals.append(found)
+        try:
+            yield found
+        finally:
+            self._removals = [each for each in self._removals if each is not found]
 
     def replace_in_batches(
         self,

@@ -20,6 +20,10 @@ class WatchedObjects(Protocol[T_co]):
         """Return the one of this name, or None."""
         ...
 
+    def get_by_uid(self, uid: str) -> T_co | None:
+        """Return the one with this UID, or None."""
+        ...
+
     def list(self) -> Sequence[T_co]:
         """Return all of them."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -9,14 +10,16 @@ import structlog
 from cache.pod_info import is_terminal, on_node, readable_info
 from cache.quantity import QuantityError
 from cache.snapshot import Snapshot
+from scheduler.explain.pod_report import as_if_pending
 from scheduler.insight.messages import KINDS, changed_objects
 from scheduler.kinds import NODES, PODS
 from scheduler.offline.cluster import Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from cache.objects import Node, Pod
+    from cache.pod_info import PodInfo
     from scheduler.insight.messages import Objects
 
 log = structlog.get_logger(__name__)
@@ -45,9 +48,12 @@ class ClusterCopy:
         }
         self._assumed: Mapping[str, str] = {}
         self._snapshot = Snapshot()
+        self.version = 0
+        """Grows with each change."""
 
     def change(self, message: Objects) -> None:
         """Apply changes of objects; one that cannot be read counts as gone."""
+        self.version += 1
         known = self._objects[message.kind]
         for uid in message.gone:
             self._apply(message.kind, known.pop(uid, None), None)
@@ -59,12 +65,34 @@ class ClusterCopy:
 
     def assume(self, nodes: Mapping[str, str]) -> None:
         """Put assumed pods on their nodes, by UID, in place of those that were assumed before."""
+        if nodes == self._assumed:
+            return
+        self.version += 1
         before, self._assumed = self._assumed, nodes
         pods = self._objects[PODS.name]
         for uid in {*before, *nodes}:
             pod = pods.get(uid)
             if pod is not None and before.get(uid) != nodes.get(uid):
                 self._unplace(pod)
+                self._place(pod)
+
+    @contextmanager
+    def as_pending(self, pod: Pod) -> Iterator[PodInfo]:
+        """Take a pod off its node within the context, and put it back; yield it without a node.
+
+        Raises
+        ------
+        UnreadablePodError
+            A quantity of the pod cannot be read.
+        """
+        info = as_if_pending(self.cluster, pod)
+        is_assumed = pod.metadata.uid in self._assumed
+        if is_assumed:
+            self.cluster.cache.remove_uid(pod.metadata.uid)
+        try:
+            yield info
+        finally:
+            if is_assumed or pod.spec.node_name:
                 self._place(pod)
 
     def snapshot(self) -> Snapshot:

@@ -10,13 +10,14 @@ import msgspec
 
 from scheduler.client.credential_search import load_credentials
 from scheduler.explain import ExplainError
-from scheduler.process.log_setup import configure_logging
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping
 
-_STATES: Final = {
+    from scheduler.insight.leader_client import LeaderAddress
+
+STATES: Final = {
     "active": "waits for its turn",
     "assumed": "has a node; its binding is under way",
     "backoff": "waits before another attempt",
@@ -28,6 +29,7 @@ _STATES: Final = {
     "in_flight": "is being tried",
     "unschedulable": "waits for a change that may help",
 }
+"""What the states of :func:`scheduler.insight.pod_state.pod_state` mean."""
 
 
 def add_why_command(commands: Any) -> None:
@@ -45,8 +47,14 @@ def add_why_command(commands: Any) -> None:
     why.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
 
-def add_leader_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say where the leader is, for :func:`ask_leader`."""
+def add_leader_flags(parser: argparse.ArgumentParser, port_flag: str = "--port") -> None:
+    """Add the flags that say where the leader is, for :func:`ask_leader`.
+
+    Parameters
+    ----------
+    port_flag
+        For a command whose ``--port`` is another port.
+    """
     parser.add_argument("--kubeconfig", metavar="F", help="how to reach the API server")
     parser.add_argument(
         "--berth-namespace",
@@ -58,7 +66,39 @@ def add_leader_flags(parser: argparse.ArgumentParser) -> None:
         "--lease", metavar="NAME", default="berth", help="the Lease of its leader (%(default)s)"
     )
     parser.add_argument(
-        "--port", metavar="PORT", type=int, default=10259, help="of its HTTPS (%(default)s)"
+        port_flag,
+        dest="leader_port",
+        metavar="PORT",
+        type=int,
+        default=10259,
+        help="of its HTTPS (%(default)s)",
+    )
+    parser.add_argument(
+        "--leader-ca",
+        metavar="F",
+        default="",
+        help="PEM of the authority that has signed the leader's certificate; without it, only the "
+        "certificate that the leader has published in the Lease is accepted",
+    )
+    parser.add_argument(
+        "--leader-name",
+        metavar="DNS",
+        default="",
+        help="with --leader-ca, the name in that certificate (LEASE.NS.svc)",
+    )
+
+
+def leader_address(options: argparse.Namespace) -> LeaderAddress:
+    """Return where the leader is, by the options of :func:`add_leader_flags`."""
+    # It imports aiohttp, which other commands should not wait for.
+    from scheduler.insight.leader_client import LeaderAddress  # noqa: PLC0415 - see above
+
+    return LeaderAddress(
+        options.berth_namespace,
+        options.lease,
+        options.leader_port,
+        options.leader_ca,
+        options.leader_name,
     )
 
 
@@ -78,14 +118,12 @@ def ask_leader(
     # It imports aiohttp, which other commands should not wait for.
     from scheduler.insight.leader_client import (  # noqa: PLC0415 - see above
         AskError,
-        LeaderAddress,
         LeaderClient,
     )
 
     async def ask() -> bytes:
         credentials = await load_credentials(options.kubeconfig)
-        where = LeaderAddress(options.berth_namespace, options.lease, options.port)
-        client = LeaderClient(credentials, where)
+        client = LeaderClient(credentials, leader_address(options))
         try:
             return await client.ask(name, query, body)
         finally:
@@ -98,12 +136,11 @@ def ask_leader(
 
 
 def _why(options: argparse.Namespace) -> int:
-    configure_logging("console", "error")
     namespace, _, name = options.pod.rpartition("/")
     if namespace and options.namespace and namespace != options.namespace:
         raise ExplainError(f"{options.pod} and --namespace {options.namespace} contradict")
     query = {"namespace": namespace or options.namespace or "default", "name": name}
-    body = ask_leader(options, "why", query)
+    body = ask_leader(options, "why", {**query, "form": options.output})
     if options.output == "json":
         sys.stdout.write(body.decode() + "\n")
     else:
@@ -120,6 +157,8 @@ class _Attempt(msgspec.Struct, frozen=True):
     message: str = ""
     plugins: tuple[str, ...] = ()
     score: int | None = None
+    runner_up: str | None = None
+    runner_up_score: int | None = None
     attempts: int = 0
 
 
@@ -139,7 +178,7 @@ def why_text(answer: WhyAnswer) -> str:
 
 
 def _lines(answer: WhyAnswer) -> Iterator[str]:
-    yield f"Pod {answer.pod} {_STATES.get(answer.state, f'is in the state {answer.state}')}."
+    yield f"Pod {answer.pod} {STATES.get(answer.state, f'is in the state {answer.state}')}."
     yield ""
     if answer.decisions:
         yield "Its last attempts:"
@@ -159,7 +198,21 @@ def _lines(answer: WhyAnswer) -> Iterator[str]:
 def _outcome(attempt: _Attempt) -> str:
     if attempt.node:
         score = "" if attempt.score is None else f", {attempt.score} points"
-        return f"bound to {attempt.node} (attempt {attempt.attempts}{score})"
+        return f"bound to {attempt.node} (attempt {attempt.attempts}{score}{_second(attempt)})"
     whose = f"pod group {attempt.group}: " if attempt.group else ""
     count = f" (attempt {attempt.attempts})" if attempt.attempts else ""
     return f"{whose}{attempt.message}{count}"
+
+
+def _is_higher(score: int | None, other: int | None) -> bool:
+    return score is not None and other is not None and score > other
+
+
+def _second(attempt: _Attempt) -> str:
+    if attempt.runner_up is None:
+        return ""
+    if attempt.runner_up_score == attempt.score:
+        return f"; {attempt.runner_up} is equally good"
+    if _is_higher(attempt.runner_up_score, attempt.score):
+        return f"; {attempt.runner_up} with {attempt.runner_up_score} was left to other schedulers"
+    return f"; second best is {attempt.runner_up} with {attempt.runner_up_score}"

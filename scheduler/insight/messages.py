@@ -10,27 +10,42 @@ informers store, so that the worker's copy equals them.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from scheduler.config import EffectiveProfile
+from scheduler.config.extender import Extender, ManagedResource
 from scheduler.kinds import WATCHED
+from scheduler.user_plugins.plugin_source import SOURCE_ATTRIBUTE, PluginSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from plugins.framework.interfaces import Plugin
+
+    Classes: TypeAlias = Mapping[str, type[Plugin]]
 
 LENGTH_BYTES: Final = 4
 MAX_ANSWER_BYTES: Final = 32 << 20
 """A larger answer is not sent: an explanation of 15 000 nodes has a quarter of it."""
 
+MAX_HEAD_BYTES: Final = 1 << 10
+"""What an answer's frame has besides its body, at most."""
+
 KINDS: Final = {kind.name: kind for kind in WATCHED}
 
 
+class WireSource(msgspec.Struct, frozen=True):
+    """The code of users' plugins: a file, or a key of a ConfigMap."""
+
+    kind: Literal["directory", "config-map"]
+    name: str
+    text: str
+
+
 class WireProfile(msgspec.Struct, frozen=True, tag_field="type"):
-    """An effective profile without its classes, which the worker has itself."""
+    """An effective profile without its classes: the worker has them, or loads them from code."""
 
     scheduler_name: str
     percentage_of_nodes_to_score: int
@@ -39,6 +54,11 @@ class WireProfile(msgspec.Struct, frozen=True, tag_field="type"):
     args: dict[str, bytes]
     """JSON."""
     classes: tuple[str, ...]
+    sources: tuple[WireSource, ...] = ()
+    """The code in force of those classes that have some."""
+    extenders: tuple[tuple[str, ...], ...] = ()
+    """The resources that each extender manages; the extenders themselves stay with the scheduler,
+    and so do their addresses and keys."""
 
     @classmethod
     def of(cls, profile: EffectiveProfile) -> WireProfile:
@@ -50,10 +70,21 @@ class WireProfile(msgspec.Struct, frozen=True, tag_field="type"):
             dict(profile.score_weights),
             {name: msgspec.json.encode(args) for name, args in profile.args.items()},
             tuple(profile.classes),
+            _sources(profile),
+            tuple(tuple(r.name for r in each.managed_resources) for each in profile.extenders),
         )
 
-    def effective(self, plugins: Mapping[str, type[Plugin]]) -> EffectiveProfile:
-        """Return the profile with the worker's classes; extenders are not asked.
+    def effective(
+        self, known: Mapping[str, type[Plugin]], load: Callable[[PluginSource], Classes]
+    ) -> EffectiveProfile:
+        """Return the profile with the worker's classes; its extenders have resources only.
+
+        Parameters
+        ----------
+        known
+            The plugins of the worker.
+        load
+            Returns the plugins of some code.
 
         Raises
         ------
@@ -61,7 +92,12 @@ class WireProfile(msgspec.Struct, frozen=True, tag_field="type"):
             A plugin is not known here.
         msgspec.MsgspecError
             Arguments cannot be read.
+        PluginLoadError
+            Code cannot be used.
         """
+        plugins = dict(known)
+        for source in self.sources:
+            plugins |= load(PluginSource.of_text(source.kind, source.name, source.text))
         unknown = sorted(name for name in self.classes if name not in plugins)
         if unknown:
             raise LookupError(f"the plugin {unknown[0]} is known to the scheduler only")
@@ -76,7 +112,21 @@ class WireProfile(msgspec.Struct, frozen=True, tag_field="type"):
             MappingProxyType(self.score_weights),
             MappingProxyType(args),
             MappingProxyType({name: plugins[name] for name in self.classes}),
+            tuple(
+                Extender("", managed_resources=tuple(map(ManagedResource, names)))
+                for names in self.extenders
+            ),
         )
+
+
+def _sources(profile: EffectiveProfile) -> tuple[WireSource, ...]:
+    found = {getattr(each, SOURCE_ATTRIBUTE, None) for each in profile.classes.values()}
+    texts = [
+        WireSource(each.kind, each.name, each.text)
+        for each in found
+        if isinstance(each, PluginSource) and each.kind != "entry-point" and each.text is not None
+    ]
+    return tuple(sorted(texts, key=lambda each: (each.kind, each.name)))
 
 
 class Profiles(msgspec.Struct, frozen=True, tag="profiles"):
@@ -117,6 +167,8 @@ class Question(msgspec.Struct, frozen=True, tag="question"):
         ``namespace/name``, for ``why``.
     body
         JSON, for ``what-if``.
+    only_text
+        Whether the answer to ``why`` needs no data: with 5 000 nodes they are a megabyte.
     """
 
     id: int
@@ -126,6 +178,7 @@ class Question(msgspec.Struct, frozen=True, tag="question"):
     shows_pods: bool = False
     pod: str = ""
     body: bytes = b""
+    only_text: bool = False
 
 
 class Answer(msgspec.Struct, frozen=True, tag="answer"):

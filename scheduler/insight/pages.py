@@ -1,6 +1,6 @@
 """Serve the answers under ``/insight/v1``, as JSON.
 
-    GET /insight/v1/why?namespace=N&name=P                   one pod: its attempts, and a trial now
+    GET /insight/v1/why?namespace=N&name=P&form=F            one pod: its attempts, and a trial now
     GET /insight/v1/decisions?after=K&limit=L&namespace=N    outcomes of attempts in their order
     GET /insight/v1/pending?namespace=N                      pending pods by reason
     POST /insight/v1/what-if                                 a forecast
@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from aiohttp import web
 
 from cache.pod_group_objects import group_key
+from scheduler.insight.forecast_rights import require_forecast, scope_of
+from scheduler.insight.outgoing import Outgoing
 from scheduler.insight.pending_reasons import last_message, pending_reasons
 from scheduler.insight.rate_limit import RateLimit
 from scheduler.insight.refusals import with_refusals
@@ -37,6 +38,8 @@ from scheduler.serving.server import UserPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from aiohttp import web
 
     from cache.objects import Pod
     from scheduler.decision.recent_decisions import Outcome, RecentDecisions
@@ -67,7 +70,11 @@ WHY_S: Final = 10.0
 """How long the trial of one pod may take."""
 
 WHAT_IF_S: Final = 40.0
-"""How long a forecast may take."""
+"""How long a forecast may take; of a user who may not list all pods, no longer than a trial."""
+
+COUNT_S: Final = 5.0
+"""How long one count of the pending pods of all namespaces serves everybody: 20 000 pods take 40 ms
+of the interpreter, and each page that is open asks every 15 s."""
 
 MAX_QUESTION_BYTES: Final = 1 << 20
 
@@ -122,6 +129,11 @@ class InsightPages:
         self._reads = RateLimit(_READS_PER_S, _READS, sources.clock)
         self._trials = RateLimit(_TRIALS_PER_S, _TRIALS, sources.clock)
         self._counting = asyncio.Lock()
+        self._outgoing = Outgoing()
+        self._counted: Mapping[str, Any] = {}
+        self._counted_s = float("-inf")
+        self._forecasts: set[str] = set()
+        self._forecasting = asyncio.Lock()
 
     def pages(self) -> list[UserPage]:
         """Return all pages."""
@@ -140,9 +152,10 @@ class InsightPages:
             ),
         ]
 
-    async def _why(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def _why(self, request: web.Request, visitor: Visitor) -> web.StreamResponse:
         self._admit(visitor, self._trials)
         namespace, name = _name(request, "namespace"), _name(request, "name")
+        only_text = _form(request) == "text"
         await require_pod(visitor, namespace, name)
         shows_nodes, sources = await sees_nodes(visitor), self._sources
         key = f"{namespace}/{name}"
@@ -156,6 +169,7 @@ class InsightPages:
             shows_pods=await sees_all_pods(visitor),
             pod=key,
             uid=pod.metadata.uid,
+            only_text=only_text,
         )
         # What was decided while the trial ran belongs to the answer.
         pod = sources.live_pod(namespace, name)
@@ -171,24 +185,34 @@ class InsightPages:
             "state": sources.state_of(pod),
             "decisions": [shown(outcome, shows_nodes=shows_nodes) for outcome in outcomes],
         }
-        return _json({**about, **msgspec.json.decode(found, type=dict[str, msgspec.Raw])})
+        answer = {**about, **msgspec.json.decode(found, type=dict[str, msgspec.Raw])}
+        return await self._json(request, answer)
 
-    async def _what_if(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def _what_if(self, request: web.Request, visitor: Visitor) -> web.StreamResponse:
         self._admit(visitor, self._trials)
-        await require_pods(visitor, "")
-        shows_nodes = await sees_nodes(visitor)
-        found = await self._sources.worker.ask(
-            "what-if",
-            WHAT_IF_S,
-            shows_nodes=shows_nodes,
-            shows_pods=True,
-            body=await _body(request),
-        )
+        body = await _body(request)
+        shows_nodes, shows_pods = await sees_nodes(visitor), await sees_all_pods(visitor)
+        if not (shows_nodes and shows_pods):
+            scope = await asyncio.to_thread(scope_of, body)
+            await require_forecast(visitor, scope, shows_nodes=shows_nodes, shows_pods=shows_pods)
+        user = visitor.user.username
+        if user in self._forecasts:
+            raise RefusedError(429, "TooManyRequests", "a forecast of this user is under way", 5.0)
+        self._forecasts.add(user)
+        try:
+            # One at a time, so that a question about a pod never waits for forecasts alone.
+            async with self._forecasting:
+                limit_s = WHAT_IF_S if shows_pods else WHY_S
+                found = await self._sources.worker.ask(
+                    "what-if", limit_s, shows_nodes=shows_nodes, shows_pods=shows_pods, body=body
+                )
+        finally:
+            self._forecasts.discard(user)
         if not self._sources.leads():
             raise not_leading()
-        return web.Response(body=found, content_type="application/json")
+        return await self._outgoing.json(request, found)
 
-    async def _decisions(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def _decisions(self, request: web.Request, visitor: Visitor) -> web.StreamResponse:
         self._admit(visitor, self._reads)
         after = _number(request, "after", 0, None)
         limit = _number(request, "limit", _LIMIT, MAX_LIMIT)
@@ -199,7 +223,8 @@ class InsightPages:
         recent.collect()
         outcomes = recent.after(after, limit)
         last = outcomes[-1].seq if outcomes else recent.last
-        return _json(
+        return await self._json(
+            request,
             {
                 "last": last,
                 "decisions": [
@@ -207,10 +232,10 @@ class InsightPages:
                     for outcome in outcomes
                     if not namespace or outcome.namespace == namespace
                 ],
-            }
+            },
         )
 
-    async def _pending(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def _pending(self, request: web.Request, visitor: Visitor) -> web.StreamResponse:
         self._admit(visitor, self._reads)
         namespace = request.query.get("namespace", "")
         await require_pods(visitor, namespace)
@@ -218,20 +243,27 @@ class InsightPages:
         sources.recent.collect()
         # One at a time: more of them would only take the interpreter from each other.
         async with self._counting:
-            waiting = sources.queue.waiting()
-            found = await asyncio.to_thread(
-                pending_reasons,
-                waiting,
-                sources.clock(),
-                lambda queued: last_message(sources.recent, queued),
-                namespace,
-            )
-        return _json(found)
+            found = self._counted
+            if namespace or sources.clock() >= self._counted_s + COUNT_S:
+                waiting = sources.queue.waiting()
+                found = await asyncio.to_thread(
+                    pending_reasons,
+                    waiting,
+                    sources.clock(),
+                    lambda queued: last_message(sources.recent, queued),
+                    namespace,
+                )
+            if found is not self._counted and not namespace:
+                self._counted_s, self._counted = sources.clock(), found
+        return await self._json(request, found)
 
-    async def _policies(self, _: web.Request, visitor: Visitor) -> web.Response:
+    async def _policies(self, request: web.Request, visitor: Visitor) -> web.StreamResponse:
         self._admit(visitor, self._reads)
         await require_policies(visitor)
-        return _json(await asyncio.to_thread(self._sources.policies))
+        return await self._json(request, await asyncio.to_thread(self._sources.policies))
+
+    async def _json(self, request: web.Request, data: Any) -> web.StreamResponse:
+        return await self._outgoing.json(request, msgspec.json.encode(data))
 
     def _admit(self, visitor: Visitor, limit: RateLimit) -> None:
         """Return if this replica leads and the user has not asked too often.
@@ -295,6 +327,13 @@ def _name(request: web.Request, parameter: str) -> str:
     return text
 
 
+def _form(request: web.Request) -> str:
+    form = request.query.get("form", "json")
+    if form not in ("json", "text"):
+        raise bad_question(f"form: {form[:40]!r} is neither json nor text")
+    return form
+
+
 def _number(request: web.Request, name: str, default: int, limit: int | None) -> int:
     text = request.query.get(name)
     if text is None:
@@ -302,7 +341,3 @@ def _number(request: web.Request, name: str, default: int, limit: int | None) ->
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise bad_question(f"{name}: {text[:40]!r} is not a number")
     return int(text) if limit is None else min(int(text), limit)
-
-
-def _json(data: Any) -> web.Response:
-    return web.Response(body=msgspec.json.encode(data), content_type="application/json")

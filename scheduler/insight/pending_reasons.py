@@ -36,6 +36,30 @@ class _Reason:
     newest: QueuedPod | None = None
     sample: list[str] = field(default_factory=list)
 
+    def count(self, queued: QueuedPod, now_s: float) -> None:
+        """Count a pod that waits for this reason."""
+        self.pods += 1
+        # A pod's age counts from its first attempt: each failure renews its timestamp.
+        first_s = queued.initial_attempt_s
+        age_s = now_s - (queued.timestamp_s if first_s is None else first_s)
+        self.oldest_s = max(self.oldest_s, age_s)
+        if self.newest is None or queued.timestamp_s > self.newest.timestamp_s:
+            self.newest = queued
+        if len(self.sample) < SAMPLE:
+            self.sample.append(queued.info.key)
+
+    def as_json(
+        self, text: str, plugins: tuple[str, ...], message_of: Callable[[QueuedPod], str]
+    ) -> dict[str, Any]:
+        """Return the reason with its message; ``text`` stands where no attempt left one."""
+        return {
+            "reason": (message_of(self.newest) if self.newest else "") or text,
+            "plugins": plugins,
+            "pods": self.pods,
+            "oldest_s": round(self.oldest_s, 3),
+            "sample": self.sample,
+        }
+
 
 def pending_reasons(
     waiting: Iterable[QueuedPod],
@@ -61,32 +85,15 @@ def pending_reasons(
     reasons: dict[tuple[str, tuple[str, ...]], _Reason] = {}
     total = 0
     for queued in waiting:
-        info = queued.info
-        if namespace and info.namespace != namespace:
+        if namespace and queued.info.namespace != namespace:
             continue
         total += 1
-        reason = reasons.setdefault(_kind(queued), _Reason())
-        reason.pods += 1
-        # A pod's age counts from its first attempt: each failure renews its timestamp.
-        first_s = queued.initial_attempt_s
-        reason.oldest_s = max(
-            reason.oldest_s, now_s - (queued.timestamp_s if first_s is None else first_s)
-        )
-        if reason.newest is None or queued.timestamp_s > reason.newest.timestamp_s:
-            reason.newest = queued
-        if len(reason.sample) < SAMPLE:
-            reason.sample.append(info.key)
+        reasons.setdefault(_kind(queued), _Reason()).count(queued, now_s)
     ordered = sorted(reasons.items(), key=lambda item: (-item[1].pods, item[0]))
     return {
         "pods": total,
         "reasons": [
-            {
-                "reason": (message_of(reason.newest) if reason.newest else "") or text,
-                "plugins": plugins,
-                "pods": reason.pods,
-                "oldest_s": round(reason.oldest_s, 3),
-                "sample": reason.sample,
-            }
+            reason.as_json(text, plugins, message_of)
             for (text, plugins), reason in ordered[:MAX_REASONS]
         ],
     }

@@ -49,6 +49,10 @@ class TunnelError(ConnectionError):
         self.status = status
 
 
+class CertificateError(TunnelError):
+    """The server's certificate is not the expected one; nothing has been sent to it."""
+
+
 @asynccontextmanager
 async def port_forward(
     credentials: Credentials, namespace: str, pod: str, port: int
@@ -140,21 +144,27 @@ class SecureTunnel:
     tunnel
         Connected.
     context
-        Shows the user's certificate.
+        Verifies the server, and shows the user's certificate.
+    server_name
+        The name that the server has to prove, if the context verifies names.
     """
 
-    def __init__(self, tunnel: Tunnel, context: ssl.SSLContext) -> None:
+    def __init__(self, tunnel: Tunnel, context: ssl.SSLContext, server_name: str = "") -> None:
         self._tunnel = tunnel
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._in, self._out)
+        self._tls = context.wrap_bio(
+            self._in, self._out, server_hostname=server_name if context.check_hostname else None
+        )
 
     async def handshake(self) -> None:
         """Agree on keys.
 
         Raises
         ------
+        CertificateError
+            The server's certificate is not the expected one.
         TunnelError
-            The server does not accept the certificate, or speaks no TLS.
+            The server does not accept our certificate, or speaks no TLS.
         """
         while True:
             try:
@@ -163,6 +173,8 @@ class SecureTunnel:
                 await self._flush()
                 await self._fill()
                 continue
+            except ssl.SSLCertVerificationError as error:
+                raise CertificateError(error.verify_message) from error
             except ssl.SSLError as error:
                 raise TunnelError(f"the leader refuses the connection: {error.reason}") from error
             await self._flush()
@@ -173,32 +185,25 @@ class SecureTunnel:
         self._tls.write(data)
         await self._flush()
 
-    async def receive_all(self, limit_bytes: int) -> bytes:
-        """Return everything up to the end of the connection.
+    async def receive(self) -> bytes:
+        """Return the next bytes; none at the end of the connection.
 
         Raises
         ------
         TunnelError
-            It is too much, or the server refuses the certificate.
+            The server refuses our certificate.
         """
-        received = bytearray()
         while True:
             try:
-                part = self._tls.read(_CHUNK_BYTES)
+                return self._tls.read(_CHUNK_BYTES)
             except ssl.SSLWantReadError:
                 if not await self._fill():
-                    return bytes(received)
-                continue
+                    return b""
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
-                return bytes(received)
+                return b""
             except ssl.SSLError as error:
                 # With TLS 1.3 the verdict on our certificate comes after the handshake.
                 raise TunnelError(f"the leader refuses the connection: {error.reason}") from error
-            if not part:
-                return bytes(received)
-            received += part
-            if len(received) > limit_bytes:
-                raise TunnelError("the answer is too large")
 
     async def _flush(self) -> None:
         if data := self._out.read():

@@ -6,9 +6,13 @@
     names of nodes                get nodes; without it, counts
     victims of preemption         list pods in all namespaces
     a forecast (what-if)          list pods in all namespaces
+    a forecast of new pods alone  create pods in each of their namespaces; of a waiting group alone
+                                  list pods in its namespace
+    nodes that it changes         get nodes
     policies                      list schedulingprofiles.scheduling.berth.dev
 
-No right of Berth's own is needed, and none opens more than these do.
+The rights of forecasts are in :mod:`scheduler.insight.forecast_rights`. No right of Berth's own is
+needed, and none opens more than these do.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ async def require_pod(visitor: Visitor, namespace: str, name: str) -> None:
         The API server does not say.
     """
     if not await visitor.may("get", "pods", namespace=namespace, name=name):
-        raise _forbidden(visitor, f"get pods {name!r} in the namespace {namespace!r}")
+        raise forbidden(visitor, f"get pods {name!r} in the namespace {namespace!r}")
 
 
 async def require_pods(visitor: Visitor, namespace: str) -> None:
@@ -50,9 +54,9 @@ async def require_pods(visitor: Visitor, namespace: str) -> None:
     if await visitor.may("list", "pods", namespace=namespace):
         return
     if namespace:
-        raise _forbidden(visitor, f"list pods in the namespace {namespace!r}")
+        raise forbidden(visitor, f"list pods in the namespace {namespace!r}")
     hint = "; name a namespace that you may list, by ?namespace=NAME"
-    raise _forbidden(visitor, f"list pods in all namespaces{hint}")
+    raise forbidden(visitor, f"list pods in all namespaces{hint}")
 
 
 async def require_policies(visitor: Visitor) -> None:
@@ -66,7 +70,7 @@ async def require_policies(visitor: Visitor) -> None:
         The API server does not say.
     """
     if not await visitor.may("list", "schedulingprofiles", group=PROFILES_GROUP):
-        raise _forbidden(visitor, f"list schedulingprofiles.{PROFILES_GROUP}")
+        raise forbidden(visitor, f"list schedulingprofiles.{PROFILES_GROUP}")
 
 
 async def sees_nodes(visitor: Visitor) -> bool:
@@ -91,7 +95,8 @@ async def sees_all_pods(visitor: Visitor) -> bool:
     return await visitor.may("list", "pods")
 
 
-def _forbidden(visitor: Visitor, what: str) -> RefusedError:
+def forbidden(visitor: Visitor, what: str) -> RefusedError:
+    """Return the refusal of a user who may not do something."""
     return RefusedError(
         403, "Forbidden", f'forbidden: User "{visitor.user.username}" cannot {what}'
     )

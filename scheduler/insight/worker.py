@@ -7,7 +7,6 @@ copy of the cluster takes memory only while it is used.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import sys
 import time
@@ -23,6 +22,7 @@ from scheduler.insight.changes import StoreChanges
 from scheduler.insight.messages import (
     LENGTH_BYTES,
     MAX_ANSWER_BYTES,
+    MAX_HEAD_BYTES,
     Answer,
     Assumed,
     Profiles,
@@ -32,6 +32,7 @@ from scheduler.insight.messages import (
     frame,
 )
 from scheduler.insight.refused import RefusedError
+from scheduler.insight.worker_pipes import WorkerPipes
 from scheduler.kinds import PODS
 
 if TYPE_CHECKING:
@@ -55,7 +56,6 @@ PAUSE_S: Final = 0.002
 _LEAST_BYTES: Final = 128 << 20
 """Less is of no use: then the worker ends, and the question gets no answer."""
 
-_MAX_HEAD_BYTES: Final = 1 << 10
 _CGROUP: Final = Path("/sys/fs/cgroup")
 
 log = structlog.get_logger(__name__)
@@ -97,7 +97,7 @@ class InsightWorker:
     def __init__(self, sources: WorkerSources) -> None:
         self._sources = sources
         self._changes = StoreChanges(sources.informers)
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: WorkerPipes | None = None
         self._reading: asyncio.Task[None] | None = None
         self._syncing = asyncio.Lock()
         self._synced_s = float("-inf")
@@ -120,6 +120,7 @@ class InsightWorker:
         pod: str = "",
         uid: str = "",
         body: bytes = b"",
+        only_text: bool = False,
     ) -> bytes:
         """Return the answer to a question, as JSON; the parameters are those of a Question.
 
@@ -137,7 +138,9 @@ class InsightWorker:
         if len(self._answers) >= MAX_WAITING:
             raise RefusedError(503, "TooManyRequests", "too many questions wait", 2.0)
         self._last_id += 1
-        question = Question(self._last_id, kind, limit_s, shows_nodes, shows_pods, pod, body)
+        question = Question(
+            self._last_id, kind, limit_s, shows_nodes, shows_pods, pod, body, only_text
+        )
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._answers[question.id] = future
         self._put_off_idle()
@@ -157,8 +160,8 @@ class InsightWorker:
 
     async def stop(self) -> None:
         """End the worker; what waits for an answer is refused."""
-        await self._end_process()
         self._changes.end()
+        await self._end_process()
         if self._idle is not None:
             self._idle.cancel()
         self._refuse_all()
@@ -167,7 +170,7 @@ class InsightWorker:
 
     async def _sync(self, uid: str) -> None:
         """Bring the worker's copy up to date, unless that was done a moment ago."""
-        if self._process is None or self._process.returncode is not None:
+        if self._process is None or self._process.has_ended:
             await self._start()
         is_fresh = time.monotonic() - self._synced_s < SYNC_EVERY_S
         if is_fresh and not self._changes.includes(PODS.name, uid):
@@ -193,14 +196,9 @@ class InsightWorker:
         }
         # Threads of a numeric library could not be forked.
         alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "scheduler.insight.worker_process",
-            msgspec.json.encode(settings).decode(),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env={**os.environ, **alone},
+        command = [sys.executable, "-m", "scheduler.insight.worker_process"]
+        self._process = await WorkerPipes.start(
+            [*command, msgspec.json.encode(settings).decode()], {**os.environ, **alone}
         )
         self._reading = asyncio.create_task(self._read(self._process))
         self._changes.begin()
@@ -211,31 +209,29 @@ class InsightWorker:
         process, self._process = self._process, None
         reading, self._reading = self._reading, None
         self._synced_s, self._sent_profiles = float("-inf"), None
-        if process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
         if reading is not None:
+            # First: the end of this process must not refuse what the next one is asked.
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
+        if process is not None:
+            await process.end()
 
     async def _send(self, data: bytes) -> None:
         process = self._process
-        if process is None or process.stdin is None:
+        if process is None:
             raise ConnectionResetError("the worker has ended")
-        process.stdin.write(data)
-        await process.stdin.drain()
+        process.sink.write(data)
+        await process.sink.drain()
 
     # --- answers ------------------------------------------------------------------------------
 
-    async def _read(self, process: asyncio.subprocess.Process) -> None:
+    async def _read(self, process: WorkerPipes) -> None:
         """Hand out answers until the worker ends; then nobody waits for it any longer."""
-        reader = process.stdout
-        assert reader is not None  # noqa: S101 - it was started with a pipe
+        reader = process.source
         try:
             while True:
                 length = int.from_bytes(await reader.readexactly(LENGTH_BYTES), "big")
-                if length > MAX_ANSWER_BYTES + _MAX_HEAD_BYTES:
+                if length > MAX_ANSWER_BYTES + MAX_HEAD_BYTES:
                     raise ConnectionResetError("an answer is too large")
                 found = decode(await reader.readexactly(length))
                 if isinstance(found, Answer):

@@ -1,61 +1,65 @@
-"""The insight worker: a process with a copy of the cluster, which forks for each question.
+"""The insight worker: a process with a copy of the cluster, whose forks answer questions.
 
     standard input -> Frames -> changes of the copy
-                             -> Question -> fork -> answer -> pipe -> standard output
+                             -> Question -> pipe -> Answerer -> pipe -> standard output
 
-It has one thread, so a fork has a consistent copy of everything, may change it, and is killed when
-its time is up. The process is the scheduler's child, has the lowest priority and a limit of memory,
-and ends with its standard input. A process that runs out of memory ends alone: the scheduler
-starts another one.
+It has one thread, so a fork has a consistent copy of everything. The process is the scheduler's
+child, has a lower priority and a limit of memory, and ends with its standard input. A process that
+runs out of memory ends alone: the scheduler starts another one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import os
 import resource
 import selectors
-import signal
 import sys
 import time
 from collections import deque
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from cache.kept_annotations import keep_annotations
-from scheduler.insight.answers import Knowledge, answer
+from scheduler.insight.answerer import Answerer, die_with_parent, write_all
+from scheduler.insight.answers import Knowledge, Respondent
 from scheduler.insight.cluster_copy import ClusterCopy
 from scheduler.insight.messages import (
+    LENGTH_BYTES,
     MAX_ANSWER_BYTES,
+    MAX_HEAD_BYTES,
     Answer,
     Assumed,
     Frames,
     Objects,
     Profiles,
     Question,
+    decode,
     frame,
 )
+from scheduler.insight.recent_answers import RecentAnswers
 from scheduler.process.log_setup import configure_logging
+from scheduler.user_plugins.catalogue import PluginCatalogue
 from scheduler.user_plugins.for_commands import known_plugins
+from scheduler.user_plugins.loading import PluginLoadError
 
 if TYPE_CHECKING:
-    from scheduler.config import EffectiveProfile
     from scheduler.insight.messages import Message
 
 AT_ONCE: Final = 2
 """Questions that are answered at the same time."""
+
+_IDLE_S: Final = 2.0
+"""When an idle fork is ended; its memory is of no use to anybody else."""
 
 _READ_BYTES: Final = 1 << 20
 _NICE: Final = 5
 """A third of what the scheduler gets where both want all of the CPU. With 10, answers took twice as
 long on two busy CPUs; decisions took the same time with both."""
 
-_PR_SET_PDEATHSIG: Final = 1
 _FIRST_TO_END: Final = "1000"
 """The kernel ends this process before any other when memory runs out."""
 
@@ -78,16 +82,6 @@ class WorkerSettings(msgspec.Struct, frozen=True):
     keep_annotations: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _Running:
-    """A question that a fork answers."""
-
-    question: Question
-    pid: int
-    until_s: float
-    received: bytearray = field(default_factory=bytearray)
-
-
 class Worker:
     """Receives changes and questions, and writes answers.
 
@@ -105,11 +99,16 @@ class Worker:
         self._copy = ClusterCopy()
         directory = Path(settings.plugin_dir) if settings.plugin_dir else None
         self._plugins = known_plugins(directory)
-        self._profiles: tuple[EffectiveProfile, ...] = ()
+        # Apart from those: code that the scheduler sends is what is in force.
+        self._code = PluginCatalogue()
+        self._respondent = Respondent(Knowledge(self._copy, (), self._plugins))
         self._problem = "the profiles are not known yet"
         self._frames = Frames()
         self._waiting: deque[Question] = deque()
-        self._running: dict[int, _Running] = {}
+        self._answerers: dict[int, Answerer] = {}
+        """By the file descriptor of their answers."""
+        self._recent = RecentAnswers()
+        self._profiles_version = 0
         self._selector = selectors.DefaultSelector()
         self._is_frozen = False
 
@@ -123,13 +122,15 @@ class Worker:
                 elif not self._read():
                     return
             self._end_overdue()
-            while self._waiting and len(self._running) < AT_ONCE:
-                self._start(self._waiting.popleft())
+            while self._waiting and self._answer_next():
+                pass
 
     def _pause_s(self) -> float | None:
-        if not self._running:
-            return None
-        return max(min(each.until_s for each in self._running.values()) - time.monotonic(), 0.0)
+        ends = [
+            each.until_s + (_IDLE_S if each.question is None else 0.0)
+            for each in self._answerers.values()
+        ]
+        return max(min(ends) - time.monotonic(), 0.0) if ends else None
 
     def _read(self) -> bool:
         """Read what there is; return whether the input goes on."""
@@ -149,103 +150,108 @@ class Worker:
             self._waiting.append(message)
 
     def _take_profiles(self, message: Profiles) -> None:
+        self._profiles_version += 1
         try:
-            self._profiles = tuple(each.effective(self._plugins) for each in message.profiles)
+            profiles = tuple(
+                each.effective(self._plugins, lambda source: self._code.load([source]))
+                for each in message.profiles
+            )
+            self._respondent = Respondent(Knowledge(self._copy, profiles, self._plugins))
             self._problem = ""
-        except (LookupError, msgspec.MsgspecError) as error:
+        except (LookupError, msgspec.MsgspecError, PluginLoadError) as error:
             self._problem = f"the profiles cannot be used for questions: {error}"
 
     # --- questions ----------------------------------------------------------------------------
 
-    def _start(self, question: Question) -> None:
-        """Fork a process that answers."""
+    def _answer_next(self) -> bool:
+        """Answer the next question, or let a process answer; return False if all are busy."""
+        question = self._waiting[0]
         if self._problem:
             self._write(Answer(question.id, 422, self._problem.encode()))
-            return
-        # Here and not in the fork: the next question needs it too.
-        self._copy.snapshot()
+        elif (known := self._recent.get(question, self._version)) is not None:
+            self._write(known)
+        elif (answerer := self._free_answerer()) is not None:
+            answerer.ask(question)
+        else:
+            return False
+        self._waiting.popleft()
+        return True
+
+    def _free_answerer(self) -> Answerer | None:
+        """Return an idle process with the copy as it is now, or None if all are busy."""
+        for pipe, each in list(self._answerers.items()):
+            if each.question is None:
+                if each.version == self._version and each.is_fresh:
+                    return each
+                self._end(pipe)
+        if len(self._answerers) >= AT_ONCE:
+            return None
+        # Here and not in the fork: the next one needs it too.
+        self._respondent.warm()
         if not self._is_frozen:
             # What is old is not looked at again, neither here nor in forks, which would copy it.
             gc.collect()
             gc.freeze()
             self._is_frozen = True
-        mine, its = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            os.close(mine)
-            _answer_and_exit(Knowledge(self._copy, self._profiles, self._plugins), question, its)
-        os.close(its)
-        self._running[mine] = _Running(question, pid, time.monotonic() + question.limit_s)
-        self._selector.register(mine, selectors.EVENT_READ)
+        answerer = Answerer(self._respondent, self._version)
+        self._answerers[answerer.answers] = answerer
+        self._selector.register(answerer.answers, selectors.EVENT_READ)
+        return answerer
 
     def _receive(self, pipe: int) -> None:
         """Read a part of an answer, and pass it on when it is complete."""
-        running = self._running.get(pipe)
-        if running is None:
+        answerer = self._answerers.get(pipe)
+        if answerer is None:
             return  # ended a moment ago
-        part = os.read(pipe, _READ_BYTES)
-        running.received += part
-        if part and len(running.received) <= MAX_ANSWER_BYTES:
-            return
-        self._end(pipe)
-        if part:
-            self._write(Answer(running.question.id, 507, b"the answer is too large"))
-        elif not running.received:
-            # Its limit of CPU time or of memory, or a fault in native code.
-            self._write(
-                Answer(running.question.id, 503, b"the answer took too much time or memory")
-            )
-        else:
-            status = int.from_bytes(running.received[:2], "big")
-            self._write(Answer(running.question.id, status, bytes(running.received[2:])))
+        goes_on, question = answerer.receive(), answerer.question
+        if goes_on and question is not None and answerer.is_answered:
+            self._pass_on(pipe, answerer, question)
+        elif not goes_on:
+            self._end(pipe)
+            if question is not None:
+                # Its limit of CPU time or of memory, or a fault in native code.
+                why = b"the answer took too much time or memory"
+                self._write(Answer(question.id, 503, why))
+        elif len(answerer.received) > MAX_ANSWER_BYTES + MAX_HEAD_BYTES:
+            self._end(pipe)
+            if question is not None:
+                self._write(Answer(question.id, 507, b"the answer is too large"))
+
+    def _pass_on(self, pipe: int, answerer: Answerer, question: Question) -> None:
+        found = decode(memoryview(answerer.received)[LENGTH_BYTES:])
+        assert isinstance(found, Answer)  # noqa: S101 - it is our own process
+        self._write(found)
+        self._recent.put(question, answerer.version, found)
+        answerer.idle()
+        if question.kind != "why" or found.status != 200:
+            self._end(pipe)  # its copy is not as it was
 
     def _end_overdue(self) -> None:
         now_s = time.monotonic()
-        for pipe, running in list(self._running.items()):
-            if running.until_s <= now_s:
+        for pipe, each in list(self._answerers.items()):
+            if each.question is None:
+                if each.until_s + _IDLE_S <= now_s:
+                    self._end(pipe)
+            elif each.until_s <= now_s:
                 self._end(pipe)
-                limit = f"the answer took longer than {running.question.limit_s:g} s"
-                self._write(Answer(running.question.id, 504, limit.encode()))
+                limit = f"the answer took longer than {each.question.limit_s:g} s"
+                self._write(Answer(each.question.id, 504, limit.encode()))
 
     def _end(self, pipe: int) -> None:
-        running = self._running.pop(pipe)
+        answerer = self._answerers.pop(pipe)
         self._selector.unregister(pipe)
-        os.close(pipe)
-        os.kill(running.pid, signal.SIGKILL)
-        os.waitpid(running.pid, 0)
+        answerer.end()
+
+    @property
+    def _version(self) -> int:
+        return self._copy.version + self._profiles_version
 
     def _write(self, message: Answer) -> None:
-        _write_all(self._sink, frame(message))
-
-
-def _answer_and_exit(knowledge: Knowledge, question: Question, pipe: int) -> None:
-    """Write the answer and end; in a fork, which must return to nothing of its parent's."""
-    try:
-        _die_with_parent()
-        gc.disable()
-        seconds = int(question.limit_s) + 1
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-        found = answer(knowledge, question)
-        _write_all(pipe, found.status.to_bytes(2, "big") + found.body)
-    except BaseException as error:  # noqa: BLE001 - whatever it is, only this question fails
-        sys.stderr.write(f"insight worker: {error!r}\n")
-        sys.stderr.flush()
-    finally:
-        os._exit(0)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        write_all(self._sink, frame(message))
 
 
 def _limit(settings: WorkerSettings) -> None:
-    _die_with_parent()
+    die_with_parent()
     os.nice(_NICE)
     with contextlib.suppress(OSError):  # where the kernel does not let us, it decides itself
         Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_END, encoding="ascii")

@@ -19,7 +19,7 @@ import msgspec
 from scheduler.process.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 MAGIC: Final = b"BERTHJNL"
@@ -185,3 +185,20 @@ def _next_frame(file: Any) -> bytes | None:
     except zlib.error:
         return None
     return payload if inflater.eof else None
+
+
+def take_each(frames: Iterable[list[Any]], take: Callable[[list[Any]], object]) -> None:
+    """Pass on the records of a file one after another.
+
+    Raises
+    ------
+    JournalError
+        When a record makes no sense.
+    """
+    for records in frames:
+        for record in records:
+            try:
+                take(record)
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                why = f"{type(error).__name__}: {error}"
+                raise JournalError(f"a record of kind {record[0]!r}: {why}") from error

@@ -27,7 +27,8 @@ BYTES: Final[State] = (
 GAPS: Final[State] = (
     "counter",
     "berth_journal_gaps_total",
-    "Gaps in the journal: the disk was too slow or failed, or too many entries waited.",
+    "Gaps in the journal: the disk was too slow or failed, an entry could not be encoded, or too "
+    "many entries waited.",
     (),
 )
 ENDED: Final[State] = (

@@ -7,10 +7,21 @@ from collections import deque
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-from scheduler.journal.records import Asked, Decided, Planned
+from plugins.default_preemption import EVERYTHING, DefaultPreemption
+from plugins.dynamic_resources import DynamicResources
+from scheduler.journal.records import (
+    OFF,
+    POST_FILTER,
+    RESERVE,
+    SEARCHED,
+    SPENT,
+    TIMEOUT,
+    Asked,
+    Decided,
+    Planned,
+)
 from scheduler.journal.taps import Listened, ListenedPreemption, listen_to_known
 from scheduler.journal.ties import RecordedTies
-from scheduler.pod_groups.attempt import SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -18,8 +29,12 @@ if TYPE_CHECKING:
     from cache.known import Known
     from cache.objects import Pod
     from cache.pod_info import PodInfo
+    from plugins.default_preemption import Extent
+    from plugins.framework.attempt_budget import Spent
     from plugins.framework.status import Status
+    from scheduler.cycle.host_selection import ForeignRates
     from scheduler.cycle.scheduling_cycle import Rejections, SchedulingCycle
+    from scheduler.cycle.soft_reserve import Sizes
     from scheduler.decision.decision import Decision
     from scheduler.journal.records import Entry
     from scheduler.pod_groups.plan import GroupPlan, GroupTask
@@ -77,7 +92,14 @@ class Journal:
         self._wall_clock = wall_clock
         self._now_s = 0.0
         self._next_start = 0
+        self._planned_by = 0, 0
+        """How often the plan of a group has asked its budget."""
         self._readings: dict[str, object] = {}
+        self._versions: Mapping[int, tuple[FrameworkRunner, int]] = {}
+        """The profiles of the last configurations by identity, and the last version with each."""
+        self._calls: dict[tuple[str, str], list[str | None]] = {}
+        """Of the current decision: by plugin and method, why calls into users' plugins were not
+        made; None for calls that were."""
 
     def record(self, what: str, subject: Any, more: str) -> None:
         """Add an entry: a :data:`cache.observer.Observer`."""
@@ -97,20 +119,31 @@ class Journal:
     def listen_to(self, services: PluginServices) -> None:
         """Record what the services answer in decisions; no plugin has them yet."""
         listened = Listened(self)
-        live_pod = listened.wrap(services, "live_pod", lambda pod, about: ["pod", *about, pod])
+        live_pod = listened.wrap(
+            services, "live_pod", lambda pod, about: ["pod", *about, pod], POST_FILTER
+        )
         services.live_pod = live_pod  # type: ignore[method-assign]
         services.preemption = ListenedPreemption(services.preemption, listened)
         services.node_metrics = _ListenedMetrics(services.node_metrics, self)
+        now_s = services.claim_writer.now_s
+        services.claim_writer.now_s = lambda: (  # type: ignore[method-assign]
+            self._now_s if self._is_deciding() else now_s()
+        )
 
     def told_by(self, rejections: Rejections) -> Rejections:
         """Return the rejections of kubelets, with what they answer recorded."""
         return _ListenedRejections(rejections, self)
 
+    def break_ties_by(self, others: ForeignRates) -> None:
+        """Leave nodes to others in ties, with what they did recorded."""
+        self.ties.others = _ListenedRates(others, self)
+
     def wall(self) -> float:
         """Return the time in seconds since the epoch; it stands still in a decision."""
-        if self.reads is not None and get_ident() == self.thread:
-            return self._now_s
-        return self._wall_clock()
+        return self._now_s if self._is_deciding() else self._wall_clock()
+
+    def _is_deciding(self) -> bool:
+        return self.reads is not None and get_ident() == self.thread
 
     def reading(self, name: str, reading: Any) -> None:
         """Record the values of a node metric that are used from now on."""
@@ -129,7 +162,16 @@ class Journal:
             for plugin in framework.plugins:
                 if hasattr(plugin, "wall_clock"):
                     plugin.wall_clock = self.wall
+                if hasattr(getattr(plugin, "guard", None), "observer"):
+                    plugin.guard.observer = self._called  # type: ignore[attr-defined]
+                if isinstance(plugin, DefaultPreemption):
+                    plugin.candidate_search.on_extent = self._searched
+                if isinstance(plugin, DynamicResources):
+                    plugin.search_times.on_timeout = self._timed_out
         self.record("config", (version, tuple(frameworks)), "")
+        # A cycle that is under way ends with the profile that it began with.
+        kept = {key: found for key, found in self._versions.items() if found[1] == version - 1}
+        self._versions = kept | {id(each): (each, version) for each in frameworks}
 
     def between_cycles(self, cycle: SchedulingCycle) -> None:
         """Record the order of the nodes if a file is to begin."""
@@ -145,34 +187,66 @@ class Journal:
         self._now_s = self._wall_clock()
         self.reads = []
 
-    def decided(
-        self, queued: QueuedPod, framework: FrameworkRunner, version: int, decision: Decision
-    ) -> None:
+    def decided(self, queued: QueuedPod, framework: FrameworkRunner, decision: Decision) -> None:
         """Record a decision."""
-        asked = self._asked(version, self.ties.number)
+        asked = self._asked(framework, self.ties.number)
         group = None if queued.group is None else queued.group.key
         asks = _asks_extenders(framework, (queued.info,))
         self.record("decision", Decided(asked, decision, group, asks), "")
 
-    def planned(self, task: GroupTask, version: int, plan: GroupPlan, *, preempts: bool) -> None:
+    def planned(self, task: GroupTask, plan: GroupPlan, *, preempts: bool) -> None:
         """Record a plan for a group."""
-        asked = self._asked(version, self.ties.number_of(str(task.rules.key)))
-        is_late = task.budget.has_used(task.budget.limit_s * SHARE)
+        asked = self._asked(task.framework, self.ties.number_of(str(task.rules.key)))
         asks = _asks_extenders(task.framework, task.members)
+        budget = task.budget
+        is_late = budget.was_short
+        if is_late and not asks:
+            asked.reads.append(_spent(budget.spent()))
+        self._planned_by = budget.checks, budget.questions
         self.record("plan", Planned(asked, task, plan, is_late, preempts, asks), "")
         if preempts:
             self.reads = []
 
-    def found_victims(self, found: GroupVictims | Status) -> None:
+    def found_victims(self, task: GroupTask, found: GroupVictims | Status) -> None:
         """Record the victims for the group that was planned last."""
-        self.record("victims", (self._taken_reads(), found), "")
+        reads, budget = self._taken_reads(), task.budget
+        if budget.was_short:
+            reads.append(_spent(budget.spent(*self._planned_by)))
+        self.record("victims", (reads, found, budget.was_short), "")
 
-    def _asked(self, version: int, number: int) -> Asked:
+    def _asked(self, framework: FrameworkRunner, number: int) -> Asked:
+        _, version = self._versions.get(id(framework), (None, 0))
         return Asked(number, self._next_start, self._now_s, version, self._taken_reads())
 
     def _taken_reads(self) -> list[list[Any]]:
         taken, self.reads = self.reads or [], None
+        for (plugin, point), outcomes in self._calls.items():
+            if outcomes != [None]:
+                why = outcomes[0] if len(outcomes) == 1 else None
+                taken.append([OFF, plugin, point, why])
+        self._calls = {}
         return taken
+
+    def _searched(self, extent: Extent) -> None:
+        """Take note of the nodes that a search for candidates has looked at."""
+        if self.reads is not None and extent != EVERYTHING and get_ident() == self.thread:
+            self.reads.append([SEARCHED, *extent])
+
+    def _timed_out(self, pod_uid: str, node_name: str) -> None:
+        """Take note of a search for devices that took too long."""
+        if self.reads is not None and get_ident() == self.thread:
+            self.reads.append([TIMEOUT, pod_uid, node_name])
+
+    def _called(self, plugin: str, point: str, why: str | None) -> None:
+        """Take note of a call into a user's plugin, and whether it is made."""
+        if self.reads is not None and get_ident() == self.thread:
+            outcomes = self._calls.setdefault((plugin, point), [])
+            if why not in outcomes:
+                outcomes.append(why)
+
+
+def _spent(spent: Spent) -> list[Any]:
+    return [SPENT, spent.limit_s, spent.ran_out_at, [list(each) for each in spent.late_at.items()]]
 
 
 def _asks_extenders(framework: FrameworkRunner, infos: Sequence[PodInfo]) -> bool:
@@ -189,6 +263,28 @@ class _ListenedRejections:
         found = self._real.avoided(pod)
         if found and self._journal.reads is not None:
             self._journal.reads.append(["avoided", dict(found)])
+        return found
+
+
+class _ListenedRates:
+    def __init__(self, real: ForeignRates, journal: Journal) -> None:
+        self._real = real
+        self._journal = journal
+
+    def is_any(self) -> bool:
+        return self._real.is_any()
+
+    def rates(self, node_names: Sequence[str]) -> Sequence[float]:
+        found = self._real.rates(node_names)
+        if self._journal.reads is not None:
+            by_node = dict(zip(node_names, found, strict=True))
+            self._journal.reads.append(["foreign", by_node])
+        return found
+
+    def sizes(self) -> Sizes:
+        found = self._real.sizes()
+        if found and self._journal.reads is not None:
+            self._journal.reads.append([RESERVE, found])
         return found
 
 

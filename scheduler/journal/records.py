@@ -38,6 +38,29 @@ TYPES: Final[tuple[type[msgspec.Struct], ...]] = (
 
 TYPE_OF: Final = {struct: index for index, struct in enumerate(TYPES)}
 
+POST_FILTER: Final = "post_filter"
+"""Not a change, but the place among the changes at which preemption begins within a decision."""
+
+OFF: Final = "off"
+"""Among what was asked: the calls into a user's plugin at one method were not made, and why. None
+for some that were made and some that were not."""
+
+SEARCHED: Final = "searched"
+"""Among what was asked: the extent of a search for candidates of a preemption, if it was not all
+nodes (:class:`plugins.default_preemption.candidates.Extent`)."""
+
+TIMEOUT: Final = "timeout"
+"""Among what was asked: a search for the devices of a pod on a node took too long."""
+
+RESERVE: Final = "reserve"
+"""Among what was asked: the sizes of pods of others for which room was left
+(:data:`scheduler.cycle.soft_reserve.Sizes`)."""
+
+SPENT: Final = "spent"
+"""Among what was asked: what was decided about a group by the time that it took
+(:class:`plugins.framework.attempt_budget.Spent`). Decisions that have no such entry and took too
+long are not compared."""
+
 OBJECT: Final = "o"
 DROPPED: Final = "x"
 
@@ -68,7 +91,7 @@ class Asked(NamedTuple):
     next_start: int
     now_s: float
     version: int
-    reads: Sequence[Sequence[Any]]
+    reads: list[list[Any]]
 
 
 class Decided(NamedTuple):
@@ -198,8 +221,8 @@ class RecordEncoder:
         elif what == "plan":
             self._add_plan(subject)
         elif what == "victims":
-            reads, found = subject
-            out.append([what, self._reads(reads), victims_form(found)])
+            reads, found, is_late = subject
+            out.append([what, self._reads(reads), victims_form(found), is_late])
         elif what == "config":
             version, frameworks = subject
             out.append([what, version, [_profile(each) for each in frameworks]])
@@ -234,6 +257,7 @@ class RecordEncoder:
                 decided.asks_extenders,
                 decision_form(decision),
                 decision.duration_s,
+                decision.budget_s,
             ]
         )
 

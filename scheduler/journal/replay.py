@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from plugins.framework.attempt_budget import UNLIMITED
+from plugins.framework.attempt_budget import UNLIMITED, ReplayedBudget
 from plugins.framework.cycle_state import CycleState
 from scheduler.cycle.late_members import decide_late_member
 from scheduler.cycle.scheduling_cycle import SchedulingCycle
 from scheduler.journal import forms
-from scheduler.journal.frames import JournalError
+from scheduler.journal.frames import take_each
+from scheduler.journal.records import OFF, POST_FILTER, SPENT
 from scheduler.journal.replayed_profiles import ReplayedProfiles
-from scheduler.journal.replayed_services import Answers, ReplayedServices
+from scheduler.journal.replayed_services import Answers, ReplayedRates, ReplayedServices
 from scheduler.journal.replayed_state import ReplayedState, group_key_of
 from scheduler.journal.ties import RecordedTies
-from scheduler.pod_groups.plan import GroupTask, Verdict
+from scheduler.pod_groups.plan import GroupTask
 from scheduler.pod_groups.planner import GroupPlanner
 from scheduler.pod_groups.preemption import GroupPreemption
 
@@ -25,7 +26,13 @@ if TYPE_CHECKING:
     from plugins.framework.interfaces import Plugin
     from scheduler.runtime.framework_runner import FrameworkRunner
 
-_NOT_FOUND: Final = Verdict.NOT_FOUND.value
+_SWITCHED: Final = "a plugin was switched off, or on again, while the decision was made"
+_UNCOUNTED: Final = "the attempt budget ran out in work that another attempt may have done"
+_HURRIED: Final = "a group was decided in a hurry, or by an extender"
+"""Of journals that do not say what was decided by time."""
+
+Decide: TypeAlias = "Callable[[], Any]"
+"""Makes a decision again, and returns its form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +106,8 @@ class Replay:
     Notes
     -----
     A change that arrives while a decision is made may have been seen or not. The decision counts
-    as equal if it comes out the same with some number of these changes, in their order.
+    as equal if it comes out the same with some number of these changes, in their order. Preemption
+    sees those that had arrived when it began.
 
     *Concurrency*: confined to its owner.
     """
@@ -112,13 +120,19 @@ class Replay:
     def _begin(self) -> None:
         self.state = ReplayedState()
         self.services = ReplayedServices(self.state)
+        self.services.before_post_filter = self._reach_post_filter
         self.ties = RecordedTies(0)
+        self.ties.others = ReplayedRates(self.services)
         self.cycle = SchedulingCycle(self.state.snapshot, self.ties, self.services)
         self.planner = GroupPlanner(self.cycle)
         self.preemption = GroupPreemption(self.state.snapshot, self.services, self.services.wall)
         self.profiles = ReplayedProfiles(self._plugins, self.services, self.state.cluster.nominator)
         self._meanwhile: list[Sequence[Any]] | None = None
         """Changes since the snapshot of the next decision; None before that snapshot."""
+        self._late: list[Sequence[Any]] = []
+        """The last change, where it may have been recorded only and not made."""
+        self._num_late = 0
+        """How many of the changes in the former were recorded before the snapshot."""
         self._task: GroupTask | None = None
 
     def file(self, frames: Iterable[list[Any]]) -> None:
@@ -130,13 +144,7 @@ class Replay:
             When a record makes no sense.
         """
         self._begin()
-        for records in frames:
-            for record in records:
-                try:
-                    self.take(record)
-                except (LookupError, TypeError, ValueError, AttributeError) as error:
-                    why = f"{type(error).__name__}: {error}"
-                    raise JournalError(f"a record of kind {record[0]!r}: {why}") from error
+        take_each(frames, self.take)
         self.settle()
 
     def take(self, record: Sequence[Any]) -> None:
@@ -155,9 +163,10 @@ class Replay:
         elif what == "snapshot":
             self.settle()
             self.state.apply(record)
-            self._meanwhile = []
+            self._meanwhile, self._late = self._late, []
+            self._num_late = len(self._meanwhile)
         elif self._meanwhile is None or what == "metric":
-            self.state.apply(record)
+            self._apply(record)
         else:
             self._meanwhile.append(record)
 
@@ -165,19 +174,34 @@ class Replay:
         """Apply all changes that wait for a decision that did not come, or has been made."""
         waiting, self._meanwhile, self._task = self._meanwhile or [], None, None
         for record in waiting:
+            self._apply(record)
+
+    def _apply(self, record: Sequence[Any]) -> None:
+        """Apply a change, but hold back the last one that may have been recorded only.
+
+        Another thread records a change without a lock, and makes it then: the next decision may
+        come before that. The thread has made it once it goes on to something else.
+        """
+        if record[0] not in _OF_THE_CYCLE and not _is_own(record):
+            late, self._late = self._late, []
+            for each in late:
+                self.state.apply(each)
+        if record[0] in _UNLOCKED and not _is_own(record):
+            self._late = [record]
+        else:
             self.state.apply(record)
 
     # --- one pod ------------------------------------------------------------------------------
 
     def _decision(self, record: Sequence[Any]) -> None:
-        _, asked, number, name, group, asks_extenders, then, _ = record
+        _, asked, number, name, group, asks_extenders, then, _, budget_s = record
         info = self.state.info(number)
         why = ""
         framework = self.profiles.get(asked[3], name)
         if asks_extenders:
-            why = "an extender was asked"
-        elif then[forms.RAN_OUT_AT] is not None:
-            why = "the attempt budget ran out"
+            why = _reason(asks_extenders, "an extender was asked")
+        elif _is_mixed(asked[4]):
+            why = _SWITCHED
         elif framework is None:
             why = self.profiles.problem(asked[3], name)
         if why or framework is None:
@@ -188,16 +212,38 @@ class Replay:
 
         def decide() -> Any:
             domain = None if group is None else self._domain(group)
-            state = CycleState(UNLIMITED)
+            # One that ran out does so again at the same place, however long that takes now.
+            ran_out_at = then[forms.RAN_OUT_AT]
+            state = CycleState(ReplayedBudget(budget_s, ran_out_at) if ran_out_at else UNLIMITED)
             if domain is None:
                 decision = self.cycle.decide(runner, state, info)
             else:
                 decision = decide_late_member(self.cycle, runner, state, info, domain)
             return plain(forms.decision_form(decision))
 
-        self._compare(info.key, asked, then, decide)
+        if then[forms.RAN_OUT_AT] is None:
+            self._compare(info.key, asked, then, decide)
+        else:
+            self._compare_stopped(info.key, asked, then, decide)
         self.counts.placed += bool(then[forms.NODE])
         self.settle()
+
+    def _compare_stopped(self, about: str, asked: Sequence[Any], then: Any, decide: Decide) -> None:
+        """Decide, and count whether an attempt stops where it stopped for its budget.
+
+        Only once: a second time finds what the first has left, with fewer looks at the budget. For
+        the same reason it may not stop there at all, after what earlier attempts have left.
+        """
+        answers = self._answer(asked)
+        now = decide()
+        if now[forms.RAN_OUT_AT] != then[forms.RAN_OUT_AT]:
+            self.counts.skip(_UNCOUNTED)
+        elif now == then and not answers.others:
+            self.counts.equal += 1
+        else:
+            number = self.counts.decisions + 1
+            self.counts.different += 1
+            self._keep(Difference(number, about, then, now, answers.others))
 
     def _domain(self, told: Sequence[str]) -> Any:
         known, cache = self.state.cluster.known, self.state.cluster.cache
@@ -212,28 +258,67 @@ class Replay:
         return self.planner.domain_of(rules, names - {""})
 
     def _compare(
-        self, about: str, asked: Sequence[Any], then: Any, decide: Callable[[], Any]
-    ) -> None:
-        """Decide, with more and more of what arrived meanwhile, until it comes out as recorded."""
-        first: Difference | None = None
+        self, about: str, asked: Sequence[Any], then: Any, decide: Decide, unsure: str = ""
+    ) -> bool:
+        """Decide, count whether it comes out as recorded, and return that.
+
+        Parameters
+        ----------
+        unsure
+            Why it may come out otherwise, and is not compared if it does.
+        """
         number = self.counts.decisions + 1
-        others = [r for r in self._meanwhile or () if not _is_own(r)]
-        for seen in range(len(others) + 1):
-            if seen:
-                record = others[seen - 1]
-                if self._meanwhile is not None:
-                    self._meanwhile.remove(record)
-                self.state.apply(record)
-            answers = self._answer(asked)
+        seen, others, now = self._decide(then, decide, lambda: self._answer(asked))
+        if seen is None and unsure:
+            self.counts.skip(unsure)
+        elif seen is None:
+            self.counts.different += 1
+            self._keep(Difference(number, about, then, now, others))
+        else:
+            self.counts.equal += 1
+            self.counts.reordered += seen > self._num_late
+        return seen is not None
+
+    def _decide(
+        self, then: Any, decide: Decide, answer: Callable[[], Answers]
+    ) -> tuple[int | None, Sequence[str], Any]:
+        """Decide, with more and more of what arrived meanwhile, until it comes out as recorded.
+
+        Returns
+        -------
+        How many of these changes it took, or None; and what the first try came to.
+        """
+        first: tuple[Sequence[str], Any] | None = None
+        seen = 0
+        while True:
+            answers = answer()
             now = decide()
             if now == then and not answers.others:
-                self.counts.equal += 1
-                self.counts.reordered += seen > 0
-                return
-            first = first or Difference(number, about, then, now, answers.others)
-        self.counts.different += 1
-        if first is not None and len(self.counts.differences) < MOST_DIFFERENCES:
-            self.counts.differences.append(first)
+                return seen, (), now
+            first = first or (answers.others, now)
+            if not self._see(1):
+                return None, *first
+            seen += 1
+
+    def _see(self, most: int) -> int:
+        """Apply some of the changes that arrived meanwhile, and return how many."""
+        meanwhile = self._meanwhile or []
+        seen = [record for record in meanwhile if not _is_own(record)][:most]
+        for record in seen:
+            meanwhile.remove(record)
+            self.state.apply(record)
+        return len(seen)
+
+    def _reach_post_filter(self) -> None:
+        """Apply what had arrived by the time at which preemption began."""
+        meanwhile = self._meanwhile or []
+        places = [place for place, record in enumerate(meanwhile) if record[0] == POST_FILTER]
+        if places:
+            self._see(sum(not _is_own(record) for record in meanwhile[: places[0] + 1]))
+
+    def _keep(self, difference: Difference) -> None:
+        if len(self.counts.differences) < MOST_DIFFERENCES:
+            self.counts.differences.append(difference)
 
     def _answer(self, asked: Sequence[Any]) -> Answers:
         number, next_start, now_s, _, reads = asked
@@ -251,8 +336,10 @@ class Replay:
         framework = self.profiles.get(asked[3], name)
         rules = self.state.cluster.known.pod_groups.rules(group_key_of(key))
         why = ""
-        if is_unsure or then[0] == _NOT_FOUND:
-            why = "a group was decided in a hurry, or by an extender"
+        if is_unsure and not _told_of_time(is_unsure, asked[4]):
+            why = _reason(is_unsure, _HURRIED)
+        elif _is_mixed(asked[4]):
+            why = _SWITCHED
         elif framework is None:
             why = self.profiles.problem(asked[3], name)
         elif rules is None:
@@ -262,11 +349,18 @@ class Replay:
             self.settle()
             return
         members = [self.state.info(number) for number in numbers]
-        task = GroupTask(rules, framework, members, needed, UNLIMITED)
-        self._compare(f"{key[0]}/{key[1]}", asked, then, lambda: self._planned(framework, task))
-        if preempts:
-            self._task = task
-        else:
+        runner = framework
+
+        def decide() -> Any:
+            # A change that arrived meanwhile may be one of the rules.
+            latest = self.state.cluster.known.pod_groups.rules(group_key_of(key)) or rules
+            budget = self.services.answers.budget()
+            task = self._task = GroupTask(latest, runner, members, needed, budget)
+            return self._planned(runner, task)
+
+        unsure = _UNCOUNTED if _ran_out(asked[4]) else ""
+        is_equal = self._compare(f"{key[0]}/{key[1]}", asked, then, decide, unsure)
+        if not preempts or not is_equal:
             self.settle()
 
     def _planned(self, framework: FrameworkRunner, task: GroupTask) -> Any:
@@ -284,26 +378,68 @@ class Replay:
         return plain(forms.plan_form(plan))
 
     def _victims(self, record: Sequence[Any]) -> None:
-        _, reads, then = record
+        _, reads, then, is_late = record
         task = self._task
         if task is None:
             return
-        answers = self.services.answers = Answers(reads, self.services.answers.now_s)
-        found = self.preemption.find(task, self.planner)
-        now = plain(forms.victims_form(found))
-        if now != then or answers.others:
+        is_hurried = is_late and not _told_of_time(is_late, reads)
+        if is_hurried or _is_mixed(reads):
+            self.counts.equal -= 1
+            self.counts.skip(_reason(is_late, _HURRIED) if is_hurried else _SWITCHED)
+            self.settle()
+            return
+        now_s = self.services.answers.now_s
+
+        def answer() -> Answers:
+            answers = self.services.answers = Answers(reads, now_s)
+            return answers
+
+        def decide() -> Any:
+            timed = replace(task, budget=self.services.answers.budget())
+            return plain(forms.victims_form(self.preemption.find(timed, self.planner)))
+
+        seen, others, now = self._decide(then, decide, answer)
+        if seen is None and _ran_out(reads):
+            self.counts.equal -= 1
+            self.counts.skip(_UNCOUNTED)
+        elif seen is None:
             self.counts.different += 1
             self.counts.equal -= 1
             about = f"victims for {task.rules.key}"
-            if len(self.counts.differences) < MOST_DIFFERENCES:
-                number = self.counts.decisions
-                self.counts.differences.append(Difference(number, about, then, now, answers.others))
+            self._keep(Difference(self.counts.decisions, about, then, now, others))
         self.settle()
+
+
+_UNLOCKED: Final = frozenset({"object", "assumed", "claim", "group"})
+"""Changes that are recorded before they are made."""
+
+_OF_THE_CYCLE: Final = frozenset({"assume", "forget", "renew", "nominate", "not_nominated", "cut"})
+"""Changes that the scheduling thread makes, besides others."""
+
+
+def _reason(told: bool | str, why: str) -> str:
+    """Return why a decision is not compared: a redacted journal says it itself."""
+    return told if isinstance(told, str) else why
+
+
+def _told_of_time(is_unsure: bool | str, reads: Sequence[Sequence[Any]]) -> bool:
+    """Return whether the journal says what was decided by time, which is why it may be unsure."""
+    return not isinstance(is_unsure, str) and any(read[0] == SPENT for read in reads)
+
+
+def _ran_out(reads: Sequence[Sequence[Any]]) -> bool:
+    """Return whether the budget of a group was used up."""
+    return any(read[0] == SPENT and read[2] is not None for read in reads)
+
+
+def _is_mixed(reads: Sequence[Sequence[Any]]) -> bool:
+    """Return whether some calls into a plugin were made, and others of the same kind were not."""
+    return any(read[0] == OFF and read[3] is None for read in reads)
 
 
 def _is_own(record: Sequence[Any]) -> bool:
     """Return whether the scheduling thread itself made a change."""
-    return record[0] in ("object", "assumed", "claim", "group") and bool(record[2])
+    return record[0] in _UNLOCKED and bool(record[2])
 
 
 def plain(form: Any) -> Any:

@@ -9,8 +9,10 @@ import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from scheduler.journal.frames import Header
+    from scheduler.journal.redaction import RedactionCounts
     from scheduler.journal.replay import Counts, Difference
 
 _SHOWN: Final = 5
@@ -104,6 +106,21 @@ def as_json(counts: Counts, headers: Sequence[Header]) -> str:
         ],
     }
     return msgspec.json.encode(told).decode() + "\n"
+
+
+def redaction_text(counts: RedactionCounts, directory: Path) -> str:
+    """Return what a redaction found, for people."""
+    lines = [
+        f"{counts.files} files with {counts.words} aliases in {directory}",
+        "",
+        f"{counts.kept:>9} decisions come out of them as they came out of the journal",
+        f"{counts.not_compared:>9} could not be compared before, or came out otherwise: "
+        "their texts are hidden",
+        f"{counts.hidden:>9} cannot be compared any more: the redaction hides what they depend on",
+        "",
+        "Counts, sizes, times and quantities are still there: look through it before you send it.",
+    ]
+    return "\n".join([*lines, ""])
 
 
 def _readable(form: Any) -> Any:

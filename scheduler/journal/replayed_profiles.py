@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plugins.authoring.adapter import PolicyPlugin
 from scheduler.config import ConfigError, EffectiveProfile
+from scheduler.config.strict_decoding import cleaned
+from scheduler.journal.replayed_services import ReplayedGuard
 from scheduler.runtime.nominated_nodes import NominatedNodes
 from scheduler.runtime.profile_builder import build_framework
 from scheduler.user_plugins.plugin_source import SOURCE_ATTRIBUTE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import msgspec
 
     from plugins.framework.interfaces import Plugin
     from scheduler.journal.replayed_services import ReplayedServices
@@ -30,6 +31,11 @@ class ReplayedProfiles:
     ----------
     plugins
         The plugins that exist here, by name.
+
+    Attributes
+    ----------
+    nominated
+        The nodes with the pods that are nominated for them.
     """
 
     def __init__(
@@ -40,7 +46,7 @@ class ReplayedProfiles:
     ) -> None:
         self._plugins = plugins
         self._services = services
-        self._nominated = NominatedNodes(nominator)
+        self.nominated = NominatedNodes(nominator)
         self._versions: dict[int, dict[str, FrameworkRunner | str]] = {}
 
     def configure(self, version: int, told: Sequence[Mapping[str, Any]]) -> None:
@@ -68,7 +74,7 @@ class ReplayedProfiles:
         changed = [name for name in sorted(told["sources"]) if self._differs(name, told)]
         if changed:
             return f"profile {told['name']} ran with other code of {', '.join(changed)}"
-        args: dict[str, msgspec.Struct] = told["args"]
+        args: dict[str, Any] = {name: self._args(name, each) for name, each in told["args"].items()}
         profile = EffectiveProfile(
             told["name"],
             told["percentage"],
@@ -81,11 +87,20 @@ class ReplayedProfiles:
             framework = build_framework(profile, 0, self._plugins, self._services)
         except ConfigError as error:
             return f"profile {told['name']} cannot be built: {error}"
-        framework.nominated = self._nominated
+        framework.nominated = self.nominated
+        self._services.follow(framework)
         for plugin in framework.plugins:
-            if hasattr(plugin, "wall_clock"):
-                plugin.wall_clock = self._services.wall
+            if isinstance(plugin, PolicyPlugin):
+                # Of this object alone: the class is shared with other profiles.
+                vars(plugin)["guard"] = ReplayedGuard(plugin, self._services)
         return framework
+
+    def _args(self, name: str, told: Any) -> Any:
+        """Return arguments with durations in place of their texts."""
+        plugin = self._plugins.get(name)
+        if plugin is None or plugin.args_type is None:
+            return told
+        return cleaned(told, plugin.args_type, name)[0]
 
     def _differs(self, name: str, told: Mapping[str, Any]) -> bool:
         source = getattr(self._plugins[name], SOURCE_ATTRIBUTE, None)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from functools import wraps
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cache.pod_group_objects import group_key
+from cache.pod_info import is_terminal
 from scheduler.kinds import WATCHED
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from cache.objects import Pod
     from cache.observer import Observer
     from cache.pod_groups import PodGroups
+    from cache.scheduler_cache import SchedulerCache
     from scheduler.journal.recorder import Journal
 
 
@@ -44,7 +46,7 @@ def listen_to_known(known: Known, record: Observer, is_own: Callable[[], bool]) 
     for verb in ("stored", "restore", "begin_flight", "end_flight"):
         claims = known.devices.claims
         _put(claims, verb, _recorded(claims, verb, "claim", record, is_own))
-    _listen_to_groups(known.pod_groups, record, is_own)
+    _listen_to_groups(known.pod_groups, known.cache, record, is_own)
 
 
 def _put(owner: object, name: str, wrapper: Callable[..., Any]) -> None:
@@ -80,7 +82,9 @@ def _recorded(
     return method
 
 
-def _listen_to_groups(groups: PodGroups, record: Observer, is_own: Callable[[], bool]) -> None:
+def _listen_to_groups(
+    groups: PodGroups, cache: SchedulerCache, record: Observer, is_own: Callable[[], bool]
+) -> None:
     pod_changed, assume = groups.pod_changed, groups.assume
     forget_all = groups.forget_all
     begin_eviction, end_eviction = groups.begin_eviction, groups.end_eviction
@@ -93,6 +97,9 @@ def _listen_to_groups(groups: PodGroups, record: Observer, is_own: Callable[[], 
         if is_member:
             record("group", ("pod_changed", is_own(), old, new), "")
         pod_changed(old, new)
+        if _ends_pending(old, new) and not cache.is_placed_pod(old.metadata.uid):
+            # The cache tells of pods with a node only; in a replay this one may have one.
+            record("remove", old.metadata, "")
 
     def recorded_assume(key: Any, uids: Any) -> None:
         uids = list(uids)
@@ -120,28 +127,46 @@ def _listen_to_groups(groups: PodGroups, record: Observer, is_own: Callable[[], 
     _put(groups, "end_eviction", recorded_end)
 
 
+def _ends_pending(old: Pod | None, new: Pod | None) -> TypeGuard[Pod]:
+    """Return whether a pod without a node is gone or has ended."""
+    if old is None or old.spec.node_name or is_terminal(old):
+        return False
+    return new is None or is_terminal(new)
+
+
 class Listened:
     """The services of plugins of which the answers in a decision are recorded."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    def wrap(self, owner: Any, name: str, told: Callable[[Any, tuple[Any, ...]], list[Any]]) -> Any:
+    def wrap(
+        self,
+        owner: Any,
+        name: str,
+        told: Callable[[Any, tuple[Any, ...]], list[Any]],
+        mark: str = "",
+    ) -> Any:
         """Return a method that also records its answer while a decision is made.
 
         Parameters
         ----------
         told
             Returns what to record, of the answer and the arguments.
+        mark
+            What is recorded among the changes when the method is called; empty for nothing.
         """
         real, journal = getattr(owner, name), self._journal
 
         @wraps(real)
         def method(*arguments: Any) -> Any:
-            answer = real(*arguments)
             reads = journal.reads
-            if reads is not None and get_ident() == journal.thread:
-                reads.append(told(answer, arguments))
+            if reads is None or get_ident() != journal.thread:
+                return real(*arguments)
+            if mark:
+                journal.record(mark, None, "")
+            answer = real(*arguments)
+            reads.append(told(answer, arguments))
             return answer
 
         return method

@@ -20,15 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cache.columns import NodesView
-    from plugins.framework.results import IntArray
+    from plugins.framework.results import RowArray
     from scheduler.cycle.best_rows import BestRows
 
-TRIES: Final = 16
-"""Draws among all rows before the best ones are listed: with one best row of 16 and more, most
-choices end before that."""
+TRIES: Final = 20
+"""Draws among all rows before the best ones are listed, which takes longer the more there are: with
+one best row of ten, one choice of eight comes to that."""
 
 _MASK: Final = (1 << 64) - 1
 _STEP: Final = 0x9E3779B97F4A7C15
+_NEXT_CHOICE: Final = 0xD1B54A32D192ED03
+"""Another odd number: the draws of two choices are not the same ones shifted."""
 
 
 class RecordedTies(HostSelector):
@@ -58,6 +60,9 @@ class RecordedTies(HostSelector):
         super().__init__(seed)
         self._stream = random.Random(self._seed)
         self._state = 0
+        self._choice = 0
+        """Where the draws of the last choice began. How many it took is not the same in a replay,
+        which may know from elsewhere that one row is better than all others."""
         self.number = 0
         self.group_number: int | None = None
 
@@ -72,44 +77,67 @@ class RecordedTies(HostSelector):
 
     def begin(self, number: int) -> None:
         """Let the next choices depend on a number alone."""
-        self.number = self._state = number
+        self.number = self._state = self._choice = number
 
     @contextmanager
     def seeded(self, name: str) -> Iterator[Callable[[int], int]]:
         """Let choices within the context depend on the seed and a name alone; yield ``pick``."""
-        before = self._state
-        self._state = self.number_of(name) if self.group_number is None else self.group_number
+        before = self._state, self._choice
+        number = self.number_of(name) if self.group_number is None else self.group_number
+        self._state = self._choice = number
+        self._is_seeded = True
         try:
             yield self.pick
         finally:
-            self._state = before
+            self._state, self._choice = before
+            self._is_seeded = False
 
-    def select(self, total: IntArray, view: NodesView) -> int:
-        """Return the index of a highest score: that of the row that :meth:`select_row` returns."""
-        best = np.flatnonzero(total == total.max())
-        rows = best if view.rows is None else view.rows[best]
-        num_rows = len(view.columns)
-        index_of: dict[int, int] = dict(zip(rows.tolist(), best.tolist(), strict=True))
+    def _draw(self, equals: RowArray, view: NodesView) -> int:
+        """Return one of some indices; of the best ones, that of the row of :meth:`_draw_row`."""
+        state = self._next_choice()
+        if len(equals) == 1:
+            return int(equals[0])
+        rows = equals if view.rows is None else view.rows[equals]
+        is_best = np.zeros(len(view.columns), np.bool_)
+        is_best[rows] = True
         for _ in range(TRIES):
-            row = self.pick(num_rows)
-            if row in index_of:
-                return index_of[row]
-        return index_of[sorted(index_of)[self.pick(len(index_of))]]
+            state, row = _draw(state, len(is_best))
+            if is_best[row]:
+                return int(equals[np.flatnonzero(rows == row)[0]])
+        _, place = _draw(state, len(rows))
+        return int(equals[np.argsort(rows)[place]])
 
-    def select_row(self, best: BestRows) -> int:
+    def _draw_row(self, best: BestRows) -> int:
         """Return one of the best rows; raises LookupError when no row is feasible."""
         best.settle()
+        state = self._next_choice()
+        only = best.only
+        if only is not None:
+            return only
         num_rows = len(best.scores)
         for _ in range(TRIES):
-            row = self.pick(num_rows)
+            state, row = _draw(state, num_rows)
             if best.is_best(row):
                 return row
         rows = best.all()
-        return rows[self.pick(len(rows))]
+        if len(rows) == 1:
+            return rows[0]
+        _, place = _draw(state, len(rows))
+        return rows[place]
 
     def pick(self, count: int) -> int:
         """Return one of ``count`` equals, counted from 0."""
-        state = self._state = (self._state + _STEP) & _MASK
-        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
-        return ((state ^ (state >> 31)) * count) >> 64
+        self._state, place = _draw(self._state, count)
+        return place
+
+    def _next_choice(self) -> int:
+        state = self._choice = (self._choice + _NEXT_CHOICE) & _MASK
+        return state
+
+
+def _draw(state: int, count: int) -> tuple[int, int]:
+    """Return the next state, and one of ``count`` equals, counted from 0."""
+    state = (state + _STEP) & _MASK
+    mixed = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
+    return state, ((mixed ^ (mixed >> 31)) * count) >> 64

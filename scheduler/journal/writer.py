@@ -149,7 +149,8 @@ class JournalWriter:
             encoder.add(entry)
         except Exception:
             log.exception("journal: an entry cannot be encoded", entry=entry[0])
-            self._give_up_file(1)
+            self._flush()  # what came before it is whole
+            self._give_up_file(1, "an entry cannot be encoded")
             return
         self.decisions += entry[0] in ("decision", "plan")
         if len(encoder.out) >= FRAME_RECORDS:
@@ -162,20 +163,20 @@ class JournalWriter:
 
     def _send(self, content: bytes, num_records: int, name: str = "") -> None:
         if self._disk.has_failed or self._disk.waiting_bytes > self._options.pending_bytes:
-            self._give_up_file(num_records)
+            self._give_up_file(num_records, "the disk is too slow or failed")
             return
         self.bytes += len(content)
         self._segment_bytes += len(content)
         self._disk.add(name, content)
 
-    def _give_up_file(self, num_records: int) -> None:
+    def _give_up_file(self, num_records: int, why: str) -> None:
         """End the current file early: what follows until the next one is missing."""
         self._lost += num_records
         if self._encoder is not None:
             self._encoder = None
             self.gaps += 1
             self._began_s = self._clock()
-            log.warning("journal has a gap: the disk is too slow or failed")
+            log.warning("journal has a gap", reason=why)
 
     def _begin_file(self, cut: Any, pause: Callable[[float], object]) -> None:
         self._flush()
@@ -213,7 +214,7 @@ class JournalWriter:
 
     def _end(self) -> None:
         if self._encoder is not None:
-            self._give_up_file(0)
+            self._give_up_file(0, "too many entries waited")
             log.error("journal ended: more entries waited than it may keep")
 
 

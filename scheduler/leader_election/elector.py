@@ -108,6 +108,10 @@ class LeaderElector:
         self._leader: str | None = None
         self._complaint = ""
         self._complained_at_s = -math.inf
+        self._has_seen_lease = False
+        self.version_to_know = ""
+        """The resourceVersion of the Lease by which all writes of the leaders before this one had
+        ended; empty before this process leads, and where it has seen no Lease but its own."""
 
     # --- life ---------------------------------------------------------------------------------
 
@@ -189,7 +193,9 @@ class LeaderElector:
                 self._saw(await self._leases.get(timeout_s=self._request_s()))
                 step = self._next_step(holds=False)
                 if step is not Step.WAIT:
+                    before = self._view.lease
                     sent_s = await self._write(step)
+                    self.version_to_know = self._last_word(before)
                     self.tenure.won(sent_s)
         except (ApiError, TimeoutError) as error:
             if isinstance(error, ApiError) and error.status == 409:
@@ -262,7 +268,15 @@ class LeaderElector:
             own_lease_s=self._times.lease_s,
         )
 
+    def _last_word(self, before: Lease | None) -> str:
+        """Return the version from which on no leader before us writes; `before` is what we took."""
+        if before is not None and not before.record.holder:
+            return before.resource_version  # given back, with all writes settled
+        ours = self._view.lease
+        return ours.resource_version if ours is not None and self._has_seen_lease else ""
+
     def _saw(self, lease: Lease | None) -> None:
+        self._has_seen_lease |= lease is not None
         self._view = self._view.after(lease, self._clock(), self._times.lease_s / _BLIND_SHARE)
         leader = "" if lease is None else lease.record.holder
         if leader != self._leader:

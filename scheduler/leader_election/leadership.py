@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
@@ -11,7 +12,7 @@ import structlog
 from scheduler.client.credential_search import own_namespace
 from scheduler.client.leases import Leases
 from scheduler.leader_election.elector import LeaderElector
-from scheduler.leader_election.tenure import ElectionTimes, Standing
+from scheduler.leader_election.tenure import ElectionTimes, Standing, boot_clock
 from scheduler.process.stopping import done_before
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ class Leadership:
     def is_lost(self) -> bool:
         """Whether this process led and does so no more. Any thread."""
         return self._tenure.standing is Standing.LOST
+
+    @property
+    def version_to_know(self) -> str:
+        """See :attr:`LeaderElector.version_to_know`."""
+        return self._elector.version_to_know
 
     def grant_s(self, timeout_s: float) -> float:
         """Return how much of its timeout a write may have that starts now; 0 for none."""
@@ -141,9 +147,20 @@ def leadership_of(
     transport: Transport,
     writes_in_flight: Callable[[], int],
     rng: random.Random,
+    certificate: Callable[[], str],
+    *,
+    clock: Callable[[], float] = boot_clock,
+    wall_clock: Callable[[], float] = time.time,
 ) -> Leadership:
-    """Return a candidate for the Lease that a configuration names; see :class:`Leadership`."""
+    """Return a candidate for the Lease that a configuration names; see :class:`Leadership`.
+
+    Parameters
+    ----------
+    certificate
+        Returns the certificate of this process's HTTPS server; see :class:`Leases`.
+    """
     lease = lease_of(config)
     times = ElectionTimes.of(config.leader_election)
-    leases = Leases(transport, lease.namespace, lease.name)
-    return Leadership(LeaderElector(leases, identity, times, rng), writes_in_flight)
+    leases = Leases(transport, lease.namespace, lease.name, certificate)
+    elector = LeaderElector(leases, identity, times, rng, clock=clock, wall_clock=wall_clock)
+    return Leadership(elector, writes_in_flight)

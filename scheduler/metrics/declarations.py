@@ -70,6 +70,18 @@ ABANDONED: Final = (
     "pod is tried again after its backoff.",
     "reason",
 )
+WITHHELD: Final = (
+    "berth_bindings_withheld_total",
+    "Bindings that were not sent because others had taken the node since the decision, by the "
+    "plugin that refused it, or NodeDeleted.",
+    "cause",
+)
+COLLISIONS: Final = (
+    "berth_collisions_total",
+    "Pods that others placed on a node within 5 s after a binding of ours to it, and that "
+    "overcommit it, by resource: the kubelet rejects one of the two.",
+    "resource",
+)
 KUBELET_REJECTIONS: Final = (
     "berth_kubelet_rejections_total",
     "Pods that were bound and then rejected by the kubelet of their node, by reason.",

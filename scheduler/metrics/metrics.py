@@ -69,6 +69,10 @@ class Metrics:
         Counts a pod that its node's kubelet rejected, by one of a bounded number of reasons.
     binding_abandoned
         Counts a binding that was undone, by one of the reasons of the binder.
+    collision
+        Counts a pod of others that overcommits a node which we have just bound to, by resource.
+    binding_withheld
+        Counts a binding that the guard did not let be sent, by the plugin that refused it.
     malformed
         Counts an object that could not be read, by its resource.
     lost_event_repaired
@@ -93,6 +97,8 @@ class Metrics:
         self._permit_wait = histogram(*declared.PERMIT_WAIT)
         self.bind_conflict = counter(*declared.BIND_CONFLICTS).count
         self.binding_abandoned = counter(*declared.ABANDONED).count
+        self.collision = counter(*declared.COLLISIONS).count
+        self.binding_withheld = counter(*declared.WITHHELD).count
         self.kubelet_rejected = counter(*declared.KUBELET_REJECTIONS).count
         self.expired = counter(*declared.EXPIRED).count
         self.malformed = counter(*declared.MALFORMED).count

@@ -67,6 +67,12 @@ def _by_kind() -> Mapping[str, WatchedKind[Any]]:
 _KINDS: Final = _by_kind()
 
 
+LIMIT_RANGE: Final = "LimitRange"
+RESOURCE_QUOTA: Final = "ResourceQuota"
+LIMITS: Final = frozenset({LIMIT_RANGE, RESOURCE_QUOTA})
+"""Kinds that no cycle reads, but that decide whether the API server takes a new pod."""
+
+
 class DumpError(ValueError):
     """A dump cannot be decoded; the message is one sentence."""
 
@@ -126,6 +132,9 @@ class Cluster:
         Every node by name.
     pods
         Every pod by ``namespace/name``, including pending and finished pods.
+    limits
+        The objects of the kinds of ``LIMITS`` as they came, by kind. A kind that is not there is
+        not known; one without objects was listed and has none.
 
     Notes
     -----
@@ -138,6 +147,7 @@ class Cluster:
         self.nominator = Nominator(lambda uid: True)
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
+        self.limits: dict[str, list[msgspec.Raw]] = {}
         self._takers: dict[str, Callable[[Any], object]] = {
             kind.name: partial(_take, kind, kind.goes_to(known))
             for kind in WATCHED
@@ -156,9 +166,13 @@ class Cluster:
         ClusterObjectError
             When the object cannot be decoded; the cluster is then unchanged.
         """
-        known = _KINDS.get(kind_of(raw) or kind)
+        kind = kind_of(raw) or kind
+        known = _KINDS.get(kind)
         if known is None:
-            return  # of a kind that nothing reads
+            if (bare := kind.removesuffix("List")) in LIMITS:
+                held = self.limits.setdefault(bare, [])
+                held += (raw,) if bare == kind else ()
+            return  # of a kind that no cycle reads
         try:
             self._takers[known.name](_DECODERS[known.name].decode(raw))
         except (MalformedObjectError, QuantityError) as error:

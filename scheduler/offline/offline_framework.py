@@ -140,9 +140,11 @@ class OfflineServices:
     ----------
     cluster
         The cluster that plugins read.
+    node_metrics
+        What plugins are told of metrics of nodes; None for nothing.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, node_metrics: NodeMetrics | None = None) -> None:
         self._cluster, known = cluster, cluster.known
         self.namespaces = known.namespaces
         self.workloads = known.workloads
@@ -154,7 +156,7 @@ class OfflineServices:
         self.disruption_budgets = known.disruption_budgets
         self.pod_groups = known.pod_groups
         self.preemption: Preemption = NoPreemption()
-        self.node_metrics: NodeMetrics = NoMetrics()
+        self.node_metrics: NodeMetrics = NoMetrics() if node_metrics is None else node_metrics
 
     def live_pod(self, namespace: str, name: str) -> Pod | None:
         """Return a pod of the cluster, or None."""
@@ -195,10 +197,13 @@ def offline_framework(
     cluster: Cluster,
     scheduler_name: str = "",
     plugins: Mapping[str, type[Plugin]] = PLUGINS,
+    node_metrics: NodeMetrics | None = None,
 ) -> FrameworkRunner:
     """Build the profile that serves a schedulerName, or the first profile if none does.
 
-    Its plugin objects are new and read only this cluster; ``plugins`` are the available plugins.
+    Its plugin objects are new and read only this cluster; ``plugins`` are the available plugins,
+    besides the classes that the profile has itself. Without ``node_metrics``, plugins are told that
+    there are none.
 
     Raises
     ------
@@ -207,6 +212,8 @@ def offline_framework(
     """
     names = [profile.scheduler_name for profile in profiles]
     index = names.index(scheduler_name) if scheduler_name in names else 0
-    framework = build_framework(profiles[index], index, plugins, OfflineServices(cluster))
+    classes = {**plugins, **profiles[index].classes}
+    services = OfflineServices(cluster, node_metrics)
+    framework = build_framework(profiles[index], index, classes, services)
     framework.nominated = NominatedNodes(cluster.nominator)
     return framework

@@ -106,7 +106,9 @@ class GroupAttempt:
             if self._try(scope, shapes, scopes):
                 return self._fits(scope, shapes, scopes)
         if self._best.scope is None:
-            self._look_closer(scopes.closest(), shapes, scopes)
+            closest = scopes.closest()
+            if self._look_closer(closest, shapes, scopes):
+                return self._fits(closest, shapes, scopes)
         return self._does_not_fit(scopes)
 
     def cut_short(self) -> GroupPlan | None:
@@ -285,12 +287,16 @@ class GroupAttempt:
         status = unschedulable(text) if failure is None else Status(Code.ERROR, (text,))
         return GroupPlan(verdict, status, (), best.refused, fitting=fitting)
 
-    def _look_closer(self, scope: Scope, shapes: Shapes, scopes: Scopes) -> None:
-        """Find out how many members fit in a domain that is known to be too small for them."""
+    def _look_closer(self, scope: Scope, shapes: Shapes, scopes: Scopes) -> bool:
+        """Find out how many members fit in a domain that seemed too small for them.
+
+        Returns
+        -------
+        Whether enough are placed after all: a nomination may have ended meanwhile.
+        """
         slots = scopes.exact_slots(scope)
         if slots is None:
-            self._place(scope, shapes, scopes.members_in_order(scope), scope.among)
-            return
+            return self._place(scope, shapes, scopes.members_in_order(scope), scope.among)
         members = list(self._task.members)
         fill = Trial(self._trial.cycle.snapshot)
         try:
@@ -311,3 +317,4 @@ class GroupAttempt:
         finally:
             fill.undo()
         self._note(scope, filled, {following.uid: decision})
+        return False

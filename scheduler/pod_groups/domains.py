@@ -58,6 +58,10 @@ class Grouping:
         intp (n_nodes,): the domain of each node; 0 for a node that lacks one of the labels.
     names
         The value of each domain, that of the last key; empty for domain 0.
+
+    Notes
+    -----
+    Domains are numbered in the order of their first nodes.
     """
 
     __slots__ = ("ids", "names", "num_nodes")
@@ -72,9 +76,15 @@ class Grouping:
             codes = np.where(
                 (codes == 0) | (others == 0), 0, codes + others.astype(np.int64) * len(values)
             )
-        distinct, self.ids = np.unique(np.append(codes, 0), return_inverse=True)
-        self.ids = self.ids[:-1]
-        self.names = [values[int(code) % len(values)] or "" for code in distinct]
+        codes = np.append(0, codes)
+        distinct, first, domains = np.unique(codes, return_index=True, return_inverse=True)
+        # By the first node of each, not by the ids of values: these depend on values of the past,
+        # which a replay that begins later does not know.
+        order = np.argsort(first)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        self.ids = place[domains[1:]]
+        self.names = [values[int(code) % len(values)] or "" for code in distinct[order]]
 
     @classmethod
     def whole(cls, columns: Columns) -> Grouping:

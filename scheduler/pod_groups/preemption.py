@@ -154,8 +154,7 @@ class GroupPreemption:
                     found[info.uid] = info
         if chosen:
             for node_info in infos:
-                for uid in chosen.intersection(node_info.pods):
-                    found[uid] = node_info.pods[uid]
+                found |= {uid: info for uid, info in node_info.pods.items() if uid in chosen}
         return found
 
 

@@ -93,11 +93,14 @@ def configure_logging(format: Format, level: str) -> None:  # noqa: A002 - the f
 
 @contextmanager
 def errors_to_stderr() -> Iterator[None]:
-    """Have our own lines of level error go to standard error as text, and no others anywhere.
+    """Have lines of level error go to standard error, our own as text, and no others anywhere.
 
     For commands whose standard output is their answer. Afterwards all is as it was.
     """
     before = structlog.get_config()
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.ERROR)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -113,6 +116,7 @@ def errors_to_stderr() -> Iterator[None]:
         yield
     finally:
         structlog.configure(**before)
+        root.setLevel(level)
 
 
 def set_level(level: str) -> None:

@@ -265,9 +265,26 @@ class KnownProfiles:
         return made
 
     def _compile(self, resource: Resource) -> None:
-        """Build a profile of the newest version; keep the last good one if that fails."""
-        spec, good = resource.version, resource.good
-        first = next(iter(self._of_file.values())).effective
+        """Build a profile of the newest version; keep the last good one if that fails.
+
+        The last good one is built again then: new plugins and a new file hold for it as well.
+        """
+        spec, good = resource.version, resource.good_version
+        resource.mistakes = self._build(resource, spec)
+        if not resource.mistakes:
+            resource.good_version = good = spec
+        elif good is not None:
+            self._build(resource, good)
+        if good is None:
+            return
+        if good.mode is Mode.SHADOW:
+            self._shadow(resource, good)
+        else:
+            self._end_shadow(spec.name)
+
+    def _build(self, resource: Resource, spec: ProfileVersion) -> tuple[Mistake, ...]:
+        """Build a profile of a version; return its mistakes, with which nothing changes."""
+        good, first = resource.good, next(iter(self._of_file.values())).effective
         origin = PolicyOrigin.of_resource(spec.name, spec.generation, spec.uid)
         try:
             if spec.mistakes:
@@ -277,26 +294,19 @@ class KnownProfiles:
                 framework = self._compiler.build(effective, SPEC, origin)
                 resource.good = Running(effective, framework)
         except ConfigError as error:
-            resource.mistakes = error.mistakes
             log.warning("policy cannot be used", policy=origin.text, error=str(error))
-            return
+            return error.mistakes
         except Exception as error:
             # A bug of Berth that concerns one profile must not affect the others.
-            resource.mistakes = (Mistake(SPEC, f"could not be compiled: {error!r}"),)
             log.exception("policy could not be compiled", policy=origin.text)
-            return
-        resource.mistakes = ()
-        resource.good_mode = spec.mode
-        if spec.mode is Mode.SHADOW:
-            self._shadow(resource)
-        else:
-            self._end_shadow(spec.name)
+            return (Mistake(SPEC, f"could not be compiled: {error!r}"),)
+        return ()
 
-    def _shadow(self, resource: Resource) -> None:
+    def _shadow(self, resource: Resource, version: ProfileVersion) -> None:
         """Start the comparison with the deciding profile, unless it runs with equal options."""
         if self._shadows is None or resource.good is None:
             return
-        name, wanted = resource.version.name, (resource.good.framework, resource.version.shadow)
+        name, wanted = version.name, (resource.good.framework, version.shadow)
         if self._shadowed.get(name) != wanted:
             self._shadowed[name] = wanted
             self._shadows.install(name, *wanted)

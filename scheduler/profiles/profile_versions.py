@@ -43,10 +43,10 @@ class Resource:
         The newest version.
     mistakes
         The mistakes of the newest version; empty if it can be used.
+    good_version
+        The newest version that could be used.
     good
-        The profile that was built from the newest version that can be used.
-    good_mode
-        The mode of that version.
+        The profile that was built from it.
 
     Notes
     -----
@@ -57,13 +57,14 @@ class Resource:
     def __init__(self, version: ProfileVersion) -> None:
         self.version = version
         self.mistakes: tuple[Mistake, ...] = ()
+        self.good_version: ProfileVersion | None = None
         self.good: Running | None = None
-        self.good_mode = Mode.ACTIVE
 
     @property
     def wants(self) -> str | None:
         """The schedulerName that the profile can serve; None if unusable or in shadow mode."""
-        if self.good is None or self.good_mode is Mode.SHADOW:
+        version = self.good_version
+        if self.good is None or version is None or version.mode is Mode.SHADOW:
             return None
         return self.good.effective.scheduler_name
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plugins.framework.cluster_events import SCHEDULE_ATTEMPT_FAILURE
+from plugins.framework.cluster_events import SCHEDULE_ATTEMPT_FAILURE, UNSCHEDULED_POD_UPDATE
 from scheduler.queueing.group_entries import GROUP_CHANGED
-from scheduler.queueing.queue_states import QueueState
+from scheduler.queueing.queue_states import PAUSING_OR_ACTIVE, QueueState
 from scheduler.queueing.queued_group import entry_uid
 from scheduler.queueing.requeue_check import Verdict
 
@@ -41,8 +41,16 @@ class GroupAttempts:
     _wake_ups: WakeUps
     _move_locked: Callable[..., None]
     _try_active_locked: Callable[..., bool]
+    _judge_anew_locked: Callable[[QueuedPod], None]
     _replace_locked: Callable[[QueuedPod, PodInfo], None]
     _count_failure_locked: Callable[[QueuedPod, Attempt], None]
+
+    def _regroup_locked(self, queued: QueuedPod) -> None:
+        """Bring a pod to its place that has joined a group or left one."""
+        if queued.state in PAUSING_OR_ACTIVE and not self._groups.gathers(queued):
+            self._judge_anew_locked(queued)  # it stays, unless a gate keeps it out now
+        else:
+            self._try_active_locked(queued, UNSCHEDULED_POD_UPDATE.label)
 
     def group_changed(self, key: GroupKey) -> None:
         """Take note that the object of a group, or any of its members, has changed."""
@@ -61,9 +69,25 @@ class GroupAttempts:
         with self._lock:
             attempt = self._pods.in_flight.get(group.info.uid)
             if attempt is not None and attempt.queued is group:
-                group.unschedulable_count = group.consecutive_errors = 0
+                group.unschedulable_count = 0
+                group.is_placed = True
                 self._move_locked(group, QueueState.NOWHERE)
                 self._groups.settle(group, GROUP_CHANGED)
+
+    def group_undone(self, key: GroupKey) -> None:
+        """Take note that a member of a group goes back though it was placed: the group pauses.
+
+        Once for each time that the group was placed, however many members go back. Where bindings
+        fail for ever, the pauses grow until one succeeds.
+        """
+        with self._lock:
+            group = self._groups.get(key)
+            if group is None or not group.is_placed:
+                return
+            group.is_placed = False
+            group.consecutive_errors += 1
+            group.timestamp_s = self._clock()
+            group.backoff_until_s = self._pods.backoff.end_s(group)
 
     def group_refused(
         self, group: QueuedGroup, refusers: Mapping[str, Refusers], *, is_error: bool = False

@@ -71,6 +71,9 @@ INCOMING_QUEUE: Final = {
 """The ``queue`` label of scheduler_queue_incoming_pods_total, which has none for gated pods."""
 
 
+PAUSING_OR_ACTIVE: Final = frozenset({QueueState.ACTIVE, QueueState.BACKOFF})
+
+
 class IllegalMoveError(Exception):
     """A move that the table does not contain: an error in the queue itself."""
 

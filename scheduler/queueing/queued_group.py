@@ -66,6 +66,8 @@ class QueuedGroup(QueuedPod):
         Whether it has begun and is below its minimum: its members are the first of their priority.
     is_refused
         Whether the last attempt ended with a refusal.
+    is_placed
+        Whether it was placed, and no member has gone back since.
     is_settling
         Whether the entry is being brought to its state; only :meth:`settling` assigns it.
     """
@@ -79,6 +81,7 @@ class QueuedGroup(QueuedPod):
     has_begun: bool = False
     is_short: bool = False
     is_refused: bool = False
+    is_placed: bool = False
     is_settling: bool = False
 
     @property

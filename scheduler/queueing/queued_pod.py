@@ -49,6 +49,8 @@ class QueuedPod:
         The reasons that this plugin returned.
     backoff_until_s
         No attempt before then, unless no other pod is active.
+    waits_out
+        Whether there is no attempt before then even if no other pod is active.
     initial_attempt_s
         When the pod first became active, or None: it has always been gated.
     active_since_s
@@ -99,6 +101,7 @@ class QueuedPod:
     gated_by: str | None = None
     gate_reasons: tuple[str, ...] = ()
     backoff_until_s: float = 0.0
+    waits_out: bool = False
     initial_attempt_s: float | None = None
     active_since_s: float = 0.0
     popped_s: float | None = None
@@ -138,7 +141,7 @@ class QueuedPod:
     @property
     def may_go_early(self) -> bool:
         """Whether its pause may end before its time while no pod is active."""
-        return self.was_refused
+        return self.was_refused and not self.waits_out
 
     def longest_pause_s(self, max_s: float) -> float:
         """Return the longest pause after a failure, given that of an ordinary pod."""

@@ -42,7 +42,7 @@ from scheduler.queueing.pods_by_state import PodsByState
 from scheduler.queueing.queue_event import Happening
 from scheduler.queueing.queue_queries import QueueQuestions
 from scheduler.queueing.queue_settings import QueueLimits, QueueListeners
-from scheduler.queueing.queue_states import INCOMING_QUEUE, QueueState
+from scheduler.queueing.queue_states import INCOMING_QUEUE, PAUSING_OR_ACTIVE, QueueState
 from scheduler.queueing.queued_group import QueuedGroup
 from scheduler.queueing.queued_pod import QueuedPod
 from scheduler.queueing.reporting_lock import ReportingLock
@@ -219,7 +219,7 @@ class SchedulingQueue(QueueQuestions, AttemptCosts, GroupAttempts):
         if self._groups.join(queued) or (
             queued.state is QueueState.GROUPED and pod_changes(before, info)
         ):
-            self._try_active_locked(queued, UNSCHEDULED_POD_UPDATE.label)
+            self._regroup_locked(queued)
         elif queued.state in (QueueState.UNSCHEDULABLE, QueueState.GATED):
             verdict, label = self._wake_ups.after_update(queued, before)
             if verdict is not Verdict.STAY:
@@ -238,7 +238,7 @@ class SchedulingQueue(QueueQuestions, AttemptCosts, GroupAttempts):
         sort_key = self._place_locked(queued)
         if sort_key != queued.sort_key:
             queued.sort_key = sort_key
-            if queued.state in (QueueState.ACTIVE, QueueState.BACKOFF):
+            if queued.state in PAUSING_OR_ACTIVE:
                 self._pods.reorder(queued)
 
     def _place_locked(self, queued: QueuedPod) -> tuple[float, ...]:
@@ -298,6 +298,8 @@ class SchedulingQueue(QueueQuestions, AttemptCosts, GroupAttempts):
         with self._lock:
             attempt = self._pods.in_flight.get(uid)
             if attempt is not None:
+                if attempt.queued.group is not None:
+                    attempt.queued.group.consecutive_errors = 0
                 self._move_locked(attempt.queued, QueueState.NOWHERE)
                 self.nominator.delete(uid)
 
@@ -345,7 +347,7 @@ class SchedulingQueue(QueueQuestions, AttemptCosts, GroupAttempts):
         queued.sequence = self._sequence
         queued.timestamp_s = self._clock()
         queued.backoff_until_s = self._pods.backoff.end_s(queued)
-        queued.flushed = False
+        queued.flushed = queued.waits_out = False
         latest, queued.info = attempt.outcome(), attempt.tried
         self._replace_locked(queued, latest)
 
@@ -452,8 +454,8 @@ class SchedulingQueue(QueueQuestions, AttemptCosts, GroupAttempts):
         elif not (status := self._admission_locked(queued)).is_success:
             self._shut_out_locked(queued, status, POLICY_CHANGE.label)
 
-    def activate(self, uids: Iterable[str]) -> None:
-        """Make pods active without a pause, unless a gate keeps them out.
+    def activate(self, uids: Iterable[str], *, after_backoff: bool = False) -> None:
+        """Make pods active without a pause, or after all of it, unless a gate keeps them out.
 
         A pod in flight is tried again if it is refused. Unknown pods are passed over.
         """
@@ -465,10 +467,13 @@ class SchedulingQueue(QueueQuestions, AttemptCosts, GroupAttempts):
                     if attempt is not None:
                         attempt.activated = True
                 elif queued.state is QueueState.BACKOFF:
-                    if not queued.is_held:
+                    if not queued.is_held and not after_backoff:
                         self._move_locked(queued, QueueState.ACTIVE, FORCE_ACTIVATE.label)
                 elif queued.state is not QueueState.ACTIVE:
-                    self._try_active_locked(queued, FORCE_ACTIVATE.label, after_backoff=False)
+                    queued.waits_out = after_backoff
+                    self._try_active_locked(
+                        queued, FORCE_ACTIVATE.label, after_backoff=after_backoff
+                    )
 
     def flush_backoff(self) -> None:
         """Make the pods active whose pauses are over."""
@@ -478,8 +483,7 @@ class SchedulingQueue(QueueQuestions, AttemptCosts, GroupAttempts):
     def flush_unschedulable_leftover(self) -> None:
         """Wake the rejected pods that no event has woken for too long, and mark them.
 
-        Gated pods are meant only if their gate registered every event. *Cost*: the pods that are
-        woken; twice a minute also those with such gates.
+        Gated ones only if their gate registered every event. *Cost*: the pods that are woken.
         """
         with self._lock:
             now_s = self._clock()

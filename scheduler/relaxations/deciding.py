@@ -7,7 +7,7 @@ and pods that leave the runner-up, are scored again by the plugins themselves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -19,6 +19,7 @@ from cache.pod_info import PodInfo
 from cache.taints import PREFER_NO_SCHEDULE, is_tolerated
 from cache.trial import Trial
 from plugins.pod_topology_spread.args import SCHEDULE_ANYWAY
+from scheduler.relaxations.relaxation import Deciding, Instead
 from scheduler.runtime.filter_outcome import PluginError
 
 if TYPE_CHECKING:
@@ -38,63 +39,6 @@ MAX_CHANGES: Final = 16
 """Preferences of the pod, and pods on the runner-up, that are tried."""
 
 MAX_SHOWN: Final = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Instead:
-    """What would have let the runner-up win.
-
-    Parameters
-    ----------
-    kind
-        ``weight``, ``preference`` or ``pod``.
-    subject
-        The plugin, the field of the pod, or the pod on the runner-up.
-    text
-        A phrase for people.
-    value
-        The weight; 0 for a plugin that does not score.
-    """
-
-    kind: str
-    subject: str
-    text: str
-    value: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Deciding:
-    """Why a node won.
-
-    Parameters
-    ----------
-    node, total
-        The winner: the node with the highest score, or the node that the pod is on.
-    runner_up, runner_up_total
-        The best of the other nodes; empty if no other node is feasible.
-    margins
-        By plugin, how much higher its weighted score of the winner is; plugins without a difference
-        are left out.
-    decided_by
-        The plugins without each of which the winner would have lost or shared the first place; the
-        largest margin first.
-    instead
-        What would have let the runner-up win, as verified.
-    """
-
-    node: str
-    total: int
-    runner_up: str = ""
-    runner_up_total: int = 0
-    margins: Mapping[str, int] | None = None
-    decided_by: tuple[str, ...] = ()
-    instead: tuple[Instead, ...] = ()
-
-    def without_names(self) -> Deciding:
-        """Return the same without names of nodes and pods."""
-        instead = tuple(each for each in self.instead if each.kind != "pod")
-        runner_up = self.runner_up and "the runner-up"
-        return replace(self, node="the chosen node", runner_up=runner_up, instead=instead)
 
 
 class DecidingSearch:
@@ -120,10 +64,11 @@ class DecidingSearch:
             else judged.scores.total
         )
         self.weighted = {} if judged.scores is None else dict(judged.scores.weighted)
-        order = sorted(range(len(self._names)), key=lambda at: (-self.total[at], self._names[at]))
         if placed_on in self._names:
-            order.insert(0, order.pop(order.index(self._names.index(placed_on))))
-        self._first, self._second = order[0], (order[1] if len(order) > 1 else -1)
+            self._first = self._names.index(placed_on)
+        else:
+            self._first = self._best_but(-1)
+        self._second = self._best_but(self._first)
         self.instead: list[Instead] = []
 
     def run(self) -> None:
@@ -160,6 +105,14 @@ class DecidingSearch:
             instead=tuple(self.instead),
         )
 
+    def _best_but(self, left_out: int) -> int:
+        """Return the best node but one, the first by name of several; -1 if there is no other."""
+        others = np.arange(len(self.total)) != left_out
+        if not others.any():
+            return -1
+        best = np.flatnonzero(others & (self.total == self.total[others].max()))
+        return min(best.tolist(), key=self._names.__getitem__)
+
     def _decided_by(self, margins: Mapping[str, int]) -> tuple[str, ...]:
         """Return the plugins without each of which the winner would not be alone at the top."""
         others = np.arange(len(self.total)) != self._first
@@ -180,24 +133,13 @@ class DecidingSearch:
         found = []
         for name, scores in self.weighted.items():
             weight = weights[name]
-            other = self._nearest_weight(weight, self.total - scores, scores // weight)
+            rest, raw = self.total - scores, scores // weight
+            other = nearest_weight(weight, rest, raw, self._first, self._second)
             if other is not None:
                 found.append((abs(other - weight) / weight, name, other))
         for _, name, other in sorted(found)[:MAX_SHOWN]:
             text = f"weight {other} instead of {weights[name]} of {name}"
             yield Instead("weight", name, text if other else f"{name} not scoring", other)
-
-    def _nearest_weight(self, weight: int, rest: IntArray, raw: IntArray) -> int | None:
-        for distance in range(1, MAX_WEIGHT + 1):
-            for other in (weight - distance, weight + distance):
-                if 0 <= other <= MAX_WEIGHT and self._wins(rest + other * raw):
-                    return other
-        return None
-
-    def _wins(self, total: IntArray) -> bool:
-        """Return whether no node is better than the runner-up, and the winner is worse."""
-        mine = total[self._second]
-        return bool(mine == total.max() and total[self._first] < mine)
 
     def _preferences(self) -> Iterator[Instead]:
         """Yield the preferences of the pod without which, or with which, the runner-up wins."""
@@ -264,6 +206,38 @@ class DecidingSearch:
         mine = total[names.index(wanted)]
         beaten = winner not in names or total[names.index(winner)] < mine
         return bool(beaten and mine == total.max())
+
+
+def nearest_weight(
+    weight: int, rest: IntArray, raw: IntArray, winner: int, runner_up: int
+) -> int | None:
+    """Return the nearest other weight with which no node is better, and the winner is worse.
+
+    Parameters
+    ----------
+    weight
+        The present one; of two that are equally near, the smaller is returned.
+    rest, raw
+        int64, shape (n,). The scores with a weight ``w`` are ``rest + w * raw``.
+    winner, runner_up
+        Indices of both.
+
+    *Cost*: a few passes over the nodes. Each node limits the weight from one side, so that the
+    weights with which the runner-up wins are those between two numbers.
+    """
+    ahead = raw[runner_up] - raw
+    needed = rest - rest[runner_up]
+    needed[winner] += 1
+    least, most = 0, MAX_WEIGHT
+    if (needed[ahead == 0] > 0).any():
+        return None
+    if (rising := ahead > 0).any():
+        least = max(least, -int((-needed[rising] // ahead[rising]).min()))
+    if (falling := ahead < 0).any():
+        most = min(most, int((needed[falling] // ahead[falling]).min()))
+    nearest = [min(most, weight - 1), max(least, weight + 1)]
+    found = [each for each in nearest if least <= each <= most]
+    return min(found, key=lambda other: abs(other - weight), default=None)
 
 
 def _without(pod: Pod, dropped: object) -> Pod:

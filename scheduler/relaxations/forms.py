@@ -26,9 +26,10 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from scheduler.relaxations.deciding import Deciding, Instead
     from scheduler.relaxations.relaxation import (
         Change,
+        Deciding,
+        Instead,
         NewNode,
         NodeGroup,
         Relaxation,

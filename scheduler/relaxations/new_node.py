@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import numpy as np
 from msgspec.structs import replace
 
+from cache.columns import ColumnSpec
 from cache.node_info import NodeInfo
 from cache.objects import Node, NodeMeta, NodeSpec, NodeStatus
 from cache.resources import PODS
@@ -106,20 +108,24 @@ def _added(snapshot: Snapshot, node_info: NodeInfo) -> Iterator[None]:
 
 def _shapes(verifier: Verifier) -> Iterator[NodeInfo]:
     """Yield one node of each shape, the most frequent shapes first."""
-    examples: dict[Shape, NodeInfo] = {}
-    numbers: Counter[Shape] = Counter()
-    for node_info in verifier.snapshot.all_nodes().node_infos():
-        node = node_info.node
-        if node is None:
-            continue
-        verifier.budget.check()
-        labels = frozenset(item for item in node.metadata.labels.items() if item[0] != HOSTNAME)
-        taints = tuple(each for each in node.spec.taints if not _is_systems(each.key))
-        shape: Shape = frozenset(node_info.allocatable.items()), labels, taints
-        numbers[shape] += 1
-        examples.setdefault(shape, node_info)
-    for shape, _ in numbers.most_common():
+    verifier.budget.check()
+    columns = verifier.snapshot.columns
+    shapes: list[Shape] = columns.derived(_SHAPES).tolist()
+    # The first node of each shape, as the last one of a dict's equal keys stays.
+    examples = dict(zip(reversed(shapes), reversed(columns.node_infos), strict=True))
+    for shape, _ in Counter(shapes).most_common():
         yield examples[shape]
+
+
+def _shape_of(node_info: NodeInfo) -> Shape:
+    node = node_info.node or Node()
+    labels = frozenset(item for item in node.metadata.labels.items() if item[0] != HOSTNAME)
+    taints = tuple(each for each in node.spec.taints if not _is_systems(each.key))
+    return frozenset(node_info.allocatable.items()), labels, taints
+
+
+_SHAPES: Final = ColumnSpec(("shape",), _shape_of, np.object_)
+"""What nodes of a kind have in common."""
 
 
 def _copy(like: NodeInfo, name: str) -> NodeInfo:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace as evolve
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
 from msgspec.structs import replace
 
+from cache.columns import ColumnSpec
 from cache.pod_info import PodInfo
 from plugins.default_preemption import DefaultPreemption, DryRunError
 from plugins.framework.attempt_budget import AttemptBudgetExceededError
@@ -19,6 +21,7 @@ from scheduler.runtime.node_statuses import SearchStatuses
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from cache.node_info import NodeInfo
     from plugins.default_preemption import Candidate, Harm
     from scheduler.relaxations.node_groups import Rejected
     from scheduler.relaxations.option import Option
@@ -56,6 +59,14 @@ class _Room(NamedTuple):
     victims: tuple[str, ...]
     num_victims: int
     harm: Harm | None
+
+
+def _priorities_on(node_info: NodeInfo) -> frozenset[int]:
+    return frozenset({info.pod.spec.priority or 0 for info in node_info.pods.values()})
+
+
+_PRIORITIES: Final = ColumnSpec(("priorities",), _priorities_on, np.object_, of_pods=True)
+"""The distinct priorities of the pods of each node."""
 
 
 class PreemptionSearch:
@@ -144,11 +155,13 @@ class PreemptionSearch:
             found: set[int] = set()
             verifier = self._verifier
             nominated = verifier.framework.nominated
-            for node_info in verifier.snapshot.all_nodes().node_infos():
-                verifier.budget.check()
-                found.update(info.priority for info in node_info.pods.values())
-                if nominated is not None:
-                    ahead = nominated.ahead_of(verifier.info, node_info.name)
+            found.update(*set(verifier.snapshot.columns.derived(_PRIORITIES).tolist()))
+            if nominated is not None:
+                for node_name in nominated.node_names():
+                    verifier.budget.check()
+                    if node_name not in verifier.snapshot:
+                        continue
+                    ahead = nominated.ahead_of(verifier.info, node_name)
                     found.update(info.priority for info in ahead)
                     self._is_crowded |= bool(ahead)
             self._lowest = min(found, default=HIGHEST_OF_USERS)

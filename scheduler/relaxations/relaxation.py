@@ -1,4 +1,4 @@
-"""The values of a search for relaxations: changes, node groups, new nodes."""
+"""The values of a search for relaxations: changes, node groups, new nodes, deciding plugins."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scheduler.relaxations.costs import Kind
-    from scheduler.relaxations.deciding import Deciding
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +112,63 @@ class NewNode:
     like: str
     allocatable: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """What would have let the runner-up win.
+
+    Parameters
+    ----------
+    kind
+        ``weight``, ``preference`` or ``pod``.
+    subject
+        The plugin, the field of the pod, or the pod on the runner-up.
+    text
+        A phrase for people.
+    value
+        The weight; 0 for a plugin that does not score.
+    """
+
+    kind: str
+    subject: str
+    text: str
+    value: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """Why a node won.
+
+    Parameters
+    ----------
+    node, total
+        The winner: the node with the highest score, or the node that the pod is on.
+    runner_up, runner_up_total
+        The best of the other nodes; empty if no other node is feasible.
+    margins
+        By plugin, how much higher its weighted score of the winner is; plugins without a difference
+        are left out.
+    decided_by
+        The plugins without each of which the winner would have lost or shared the first place; the
+        largest margin first.
+    instead
+        What would have let the runner-up win, as verified.
+    """
+
+    node: str
+    total: int
+    runner_up: str = ""
+    runner_up_total: int = 0
+    margins: Mapping[str, int] | None = None
+    decided_by: tuple[str, ...] = ()
+    instead: tuple[Instead, ...] = ()
+
+    def without_names(self) -> Deciding:
+        """Return the same without names of nodes and pods."""
+        instead = tuple(each for each in self.instead if each.kind != "pod")
+        runner_up = self.runner_up and "the runner-up"
+        return replace(self, node="the chosen node", runner_up=runner_up, instead=instead)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import numpy as np
 
 from plugins.framework.interfaces import (
     BindPlugin,
+    GuardPlugin,
     PermitPlugin,
     Plugin,
     PostBindPlugin,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from cache.columns import NodesView
     from cache.node_info import NodeInfo
+    from cache.node_usage import NodeUsage
     from cache.objects import Pod
     from cache.pod_info import PodInfo
     from plugins.framework.attempt_budget import AttemptBudget
@@ -115,6 +117,8 @@ class FrameworkRunner:
         self.judges = PluginSet(points, score_weights)
         """The plugins that judge nodes, for whoever has no cycle to be measured."""
         self._judges = PluginSet(points, score_weights, measured)
+        self.prefers_full_nodes = any(p.prefers_full_nodes for p in at("score", ScorePlugin))
+        """Whether the profile fills nodes, rather than spread pods over them."""
         self._post_filters = tuple(
             (p, measured("PostFilter", p, p.post_filter))
             for p in at("postFilter", PostFilterPlugin)
@@ -128,6 +132,7 @@ class FrameworkRunner:
         self._pre_binds = tuple(
             (p, measured("PreBind", p, p.pre_bind)) for p in at("preBind", PreBindPlugin)
         )
+        self._guards = tuple((p.name, p.still_fits) for p in at("filter", GuardPlugin))
         self._binds = tuple((p, measured("Bind", p, p.bind)) for p in binders)
         self._read_ahead = tuple(p for p in self.plugins if isinstance(p, ReadAheadPlugin))
         self._post_binds = tuple((p.name, p.post_bind) for p in at("postBind", PostBindPlugin))
@@ -379,6 +384,14 @@ class FrameworkRunner:
     async def run_pre_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:
         """Let the plugins prepare the binding; :meth:`run_pre_bind_pre_flights` comes before."""
         return await run_pre_binds(self._pre_binds, state, info, node_name)
+
+    def still_fits(self, info: PodInfo, usage: NodeUsage) -> Status:
+        """Return the first filter's refusal to have a pod bound after all, or Success."""
+        for name, still_fits in self._guards:
+            status = still_fits(info, usage)
+            if not status.is_success:
+                return status.by(name)
+        return SUCCESS
 
     @measured_point("Bind", after_wait=True)
     async def run_bind(self, state: CycleState, info: PodInfo, node_name: str) -> Status:

@@ -80,6 +80,10 @@ class NominatedNodes:
         """Return the node that a pod itself is nominated for, or None."""
         return self._nominator.node_of(info.uid)
 
+    def node_names(self) -> Sequence[str]:
+        """Return the nodes that pods are nominated for."""
+        return self._nominator.node_names()
+
     def ahead_of(self, info: PodInfo, node_name: str) -> list[PodInfo]:
         """Return the pods nominated for a node that a pod has to leave resources for."""
         if not len(self._nominator):

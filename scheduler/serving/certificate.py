@@ -8,9 +8,11 @@ from __future__ import annotations
 import datetime as dt
 import ipaddress
 import os
+import re
 import socket
 import ssl
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import structlog
@@ -23,6 +25,8 @@ LIFETIME_DAYS: Final = 365
 
 LOOK_AGAIN_S: Final = 60.0
 """How often given files are looked at. Source: pkg/server/dynamiccertificates (0.36)."""
+
+_CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?")
 
 log = structlog.get_logger(__name__)
 
@@ -60,12 +64,18 @@ class GivenCertificate:
         self._client_cas = ""
         try:
             self._seen: tuple[tuple[int, int, int], ...] = self._state()
+            self._pem = _first_certificate(cert_file)
             self._context = _loaded(cert_file, key_file)
         except OSError as error:  # ssl.SSLError is one
             raise CertificateError(
                 f"cannot serve with {cert_file} and {key_file}: {_reason(error)}"
             ) from error
         self._looked_s = clock()
+
+    @property
+    def pem(self) -> str:
+        """The server's own certificate."""
+        return self._pem
 
     def context(self) -> ssl.SSLContext:
         """Return what the files hold, another object after a rotation.
@@ -90,11 +100,15 @@ class GivenCertificate:
             state = self._state()
             if state == self._seen:
                 return
-            self._context = _loaded(cert_file, key_file, self._client_cas)
+            context, pem = (
+                _loaded(cert_file, key_file, self._client_cas),
+                _first_certificate(cert_file),
+            )
         except OSError as error:
             # Half of a rotation, perhaps: the state is not noted, so the next look tries again.
             log.error("certificate cannot be read again", file=cert_file, error=_reason(error))
             return
+        self._context, self._pem = context, pem
         if self._seen:
             log.info("certificate has been renewed", file=cert_file)
         self._seen = state
@@ -119,6 +133,11 @@ class SelfMadeCertificate:
         )
         self._client_cas = ""
         self._context = _from_memory(self._pem)
+
+    @property
+    def pem(self) -> str:
+        """The server's own certificate."""
+        return _certificates(self._pem.decode("ascii"))[0]
 
     def context(self) -> ssl.SSLContext:
         """Return it; another object after a change of the authorities of clients."""
@@ -187,6 +206,16 @@ def make_certificate(addresses: Sequence[str]) -> bytes:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     ) + certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _first_certificate(file: str) -> str:
+    """Return the first certificate of a file as PEM; empty if it has none."""
+    text = Path(file).read_text(encoding="ascii", errors="replace")
+    return next(iter(_certificates(text)), "")
+
+
+def _certificates(text: str) -> list[str]:
+    return _CERTIFICATE.findall(text)
 
 
 def _from_memory(pem: bytes, client_cas: str = "") -> ssl.SSLContext:

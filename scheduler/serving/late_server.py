@@ -75,6 +75,12 @@ class LateServer:
         """``host:port`` in plain text if that is served, else of HTTPS; empty for neither."""
         return self._listeners[-1].address if self._listeners else ""
 
+    @property
+    def certificate(self) -> str:
+        """The certificate of HTTPS as PEM; empty as long as there is none."""
+        found = (each.certificate for each in self._listeners)
+        return next((each.pem for each in found if each is not None), "")
+
     def listen(self) -> None:
         """Take the ports.
 

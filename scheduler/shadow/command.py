@@ -17,7 +17,6 @@ from scheduler.client.transport import Transport
 from scheduler.config import default_config, load_config, running_profiles
 from scheduler.explain import ExplainError, add_dump_flag, read_objects, warn_left_out
 from scheduler.offline.cluster import Cluster
-from scheduler.process.log_setup import configure_logging
 from scheduler.process.version import VERSION
 from scheduler.shadow.replay import Replay
 from scheduler.shadow.report import ShadowReport
@@ -76,7 +75,6 @@ def add_shadow_command(commands: Any) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    configure_logging("console", "error")
     if options.config is None and options.plugin_dir is None:
         given = {"--against": options.against, "--from": options.dumps}
         lonely = [name for name, value in given.items() if value is not None]

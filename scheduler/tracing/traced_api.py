@@ -10,7 +10,7 @@ from scheduler.client.api import Api
 from scheduler.tracing.trace_ids import trace_id_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from msgspec import Struct
 
@@ -51,11 +51,20 @@ class TracedApi(Api):
             self._traces.wrote(trace_id, name, began, error)
 
     async def bind_pod(
-        self, namespace: str, name: str, uid: str, node_name: str, *, timeout_s: float = 30.0
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        node_name: str,
+        *,
+        timeout_s: float = 30.0,
+        may_send: Callable[[], bool] | None = None,
     ) -> None:
         """Bind a pod; see :meth:`Api.bind_pod`."""
         with self._write(self._traces.sampled(uid), "POST pods/binding"):
-            await super().bind_pod(namespace, name, uid, node_name, timeout_s=timeout_s)
+            await super().bind_pod(
+                namespace, name, uid, node_name, timeout_s=timeout_s, may_send=may_send
+            )
 
     async def patch_pod_status(
         self,

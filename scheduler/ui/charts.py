@@ -84,6 +84,27 @@ def line_of(values: Sequence[float], width: int, height: int) -> str:
     return "M" + "L".join(points)
 
 
+def time_line(
+    times_s: Sequence[float], values: Sequence[int], width: int, height: int, points: int = 60
+) -> str:
+    """Return a line through values at moments, from the first to the last; 0 is at the bottom.
+
+    Parameters
+    ----------
+    points
+        About how many of the values are drawn.
+    """
+    every = -(-len(values) // points)
+    drawn = sorted({*range(0, len(values), every), len(values) - 1})
+    top, start_s = max([*values, 1]), times_s[0]
+    scale = width / ((times_s[-1] - start_s) or 1.0)
+    places = [
+        f"{(times_s[index] - start_s) * scale:.1f} {height - values[index] / top * height:.1f}"
+        for index in drawn
+    ]
+    return "M" + "L".join(places)
+
+
 def bars_of(values: Sequence[float], width: int, height: int) -> tuple[Bar, ...]:
     """Return a bar for each value; any value above 0 is visible."""
     top, pitch = max([*values, 1]), width / max(len(values), 1)

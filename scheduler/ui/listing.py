@@ -55,6 +55,22 @@ class Policy:
     origin: str
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the objects of a listing come from.
+
+    Parameters
+    ----------
+    address
+        Of the API server; empty for a dump.
+    namespace
+        The namespace whose pods are all that was listed; empty for a whole cluster.
+    """
+
+    address: str = ""
+    namespace: str = ""
+
+
 class Listing:
     """A cluster as it was listed, with what every page needs of it.
 
@@ -68,8 +84,8 @@ class Listing:
         The sentences about objects that cannot be read.
     policies
         The SchedulingProfiles.
-    address
-        Of the API server; empty for a dump.
+    origin
+        Where the objects come from.
 
     Notes
     -----
@@ -86,13 +102,13 @@ class Listing:
         read_at_s: float = 0.0,
         left_out: Sequence[str] = (),
         policies: Sequence[PolicySummary] = (),
-        address: str = "",
+        origin: Origin | None = None,
     ) -> None:
         self.cluster = cluster
         self.policy = policy
         self.left_out = left_out
         self.policies = policies
-        self.address = address
+        self.origin = origin or Origin()
         self.now_s = read_at_s or _newest(cluster.pods.values()) or time.time()
         self.pending: list[PendingPod] = pending_pods(cluster.pods.items())
         self.reasons: list[ReasonGroup] = by_reason(self.pending, self.now_s)
@@ -110,6 +126,11 @@ class Listing:
             with suppress(PluginError, AttemptBudgetExceededError):
                 info = readable_info(each.pod)
                 matrix_of(framework, self.snapshot, info, AttemptBudget(_PREPARE_CPU_S))
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it has the pods of one namespace alone, so that nothing can be judged."""
+        return bool(self.origin.namespace)
 
     @cached_property
     def table(self) -> NodeTable:
@@ -158,7 +179,7 @@ def listing_of(
     objects: Iterable[tuple[msgspec.Raw, str]],
     policy: Policy,
     read_at_s: float = 0.0,
-    address: str = "",
+    origin: Origin | None = None,
 ) -> Listing:
     """Return the listing of some objects with their presumed kinds.
 
@@ -177,10 +198,10 @@ def listing_of(
     left_out = [str(error) for error in errors[:MAX_LEFT_OUT]]
     if len(errors) > MAX_LEFT_OUT:
         left_out.append(f"and {len(errors) - MAX_LEFT_OUT} more objects")
-    if not cluster.nodes and not cluster.pods:
+    if not (cluster.nodes or cluster.pods or (origin and origin.namespace)):
         raise ExplainError("there is neither a node nor a pod to show")
     summaries = [summary for raw in policies if (summary := policy_summary(raw)) is not None]
-    return Listing(cluster, policy, read_at_s, left_out, summaries, address)
+    return Listing(cluster, policy, read_at_s, left_out, summaries, origin)
 
 
 def _newest(pods: Iterable[Pod]) -> float:

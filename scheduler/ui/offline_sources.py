@@ -22,6 +22,7 @@ from scheduler.ui.condition_decisions import decisions_after, records_of
 from scheduler.ui.forked import ForkedError, answer_of, start_forked
 from scheduler.ui.sources import (
     Decisions,
+    Forecast,
     Pending,
     PendingReason,
     Policies,
@@ -174,13 +175,14 @@ class OfflineSources:
         """Return the profiles of the configuration, and the listed SchedulingProfiles."""
         return await self._desk.work(offline_policies)
 
-    async def what_if(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def what_if(self, question: Mapping[str, Any]) -> Forecast:
         """Return the forecast, computed in a forked process: it changes its copy."""
         try:
             asked = decode_question(msgspec.json.encode(question))
         except QuestionError as error:
             raise SourceError(str(error)) from error
-        return await self._ask(_forecast_answer, FORECAST_S, dict[str, Any], asked)
+        found = await self._ask(_forecast_answer, FORECAST_S, dict[str, Any], asked)
+        return Forecast(data=found)
 
     async def _ask(
         self, compute: Callable[..., bytes], limit_s: float, form: type[T], *arguments: object
@@ -190,6 +192,8 @@ class OfflineSources:
         def start(listing: Listing) -> Forked:
             return start_forked(lambda: _or_error(compute, listing, *arguments))
 
+        if self._desk.listing.is_partial:
+            raise SourceError("the pods of one namespace are listed, which does not say it")
         async with self._forks:
             forked = await self._desk.work(start)
             try:

@@ -120,7 +120,7 @@ def reason_of(pod: Pod) -> str:
     """Return what the scheduler says of the pod in its condition, without the numbers of nodes."""
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
-            return _common_part(condition.message) or condition.reason or UNDECIDED
+            return common_part(condition.message) or condition.reason or UNDECIDED
     if pod.spec.scheduling_gates:
         return f"waiting for scheduling gates: {_gates(pod)}"[:MAX_REASON_CHARACTERS]
     return UNDECIDED
@@ -136,7 +136,7 @@ def _gates(pod: Pod) -> str:
     return ", ".join(gate.name for gate in pod.spec.scheduling_gates)
 
 
-def _common_part(message: str) -> str:
+def common_part(message: str) -> str:
     """Return the reasons of a message without the numbers of nodes, the most frequent first.
 
     ``0/9 nodes are available: 2 Insufficient cpu, 7 node(s) had taints. preemption: ...`` becomes
@@ -169,12 +169,13 @@ def by_reason(pods: Iterable[PendingPod], now_s: float) -> list[ReasonGroup]:
     groups: dict[str, list[PendingPod]] = {}
     for each in pods:
         groups.setdefault(each.reason, []).append(each)
-    found = [_group(reason, members, now_s) for reason, members in groups.items()]
+    found = [group_of(reason, members, now_s) for reason, members in groups.items()]
     found.sort(key=lambda group: (-len(group.pods), group.reason))
     return found
 
 
-def _group(reason: str, pods: Sequence[PendingPod], now_s: float) -> ReasonGroup:
+def group_of(reason: str, pods: Sequence[PendingPod], now_s: float) -> ReasonGroup:
+    """Return the group of some pods, which are given the oldest first."""
     ages_s = [max(now_s - each.created_s, 0.0) for each in pods]
     return ReasonGroup(
         reason,

@@ -67,7 +67,8 @@ def pod_page(listing: Listing, namespace: str, name: str) -> dict[str, Any]:
     )
     matrix, problem = None, ""
     try:
-        matrix = matrix_of_pod(listing, framework, pod, info)
+        if not listing.is_partial:
+            matrix = matrix_of_pod(listing, framework, pod, info)
     except PluginError as error:
         problem = error.status.message
     except AttemptBudgetExceededError:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scheduler.ui.desk import Desk
+    from scheduler.ui.leader_sources import LeaderSources
 
 HERE: Final = Path(__file__).parent
 
@@ -37,7 +38,11 @@ def environment() -> Environment:
         "unit": amounts.unit,
         "when": times.day_and_clock,
     }
-    found.globals |= {"bars_of": charts.bars_of, "line_of": charts.line_of}
+    found.globals |= {
+        "bars_of": charts.bars_of,
+        "line_of": charts.line_of,
+        "time_line": charts.time_line,
+    }
     return found
 
 
@@ -52,10 +57,15 @@ class Renderer:
         The first segment of every path, with its slash.
     title
         What is shown: a file, or the address of a cluster.
+    leader
+        The leader; None where it is not asked.
     """
 
-    def __init__(self, desk: Desk, root: str, title: str) -> None:
+    def __init__(
+        self, desk: Desk, root: str, title: str, leader: LeaderSources | None = None
+    ) -> None:
         self._desk = desk
+        self._leader = leader
         self._environment = environment()
         self._environment.globals |= {"root": root, "source": title}
 
@@ -74,6 +84,9 @@ class Renderer:
                 "live": self._desk.is_live,
                 "failure": self._desk.failure,
                 "left_out": listing.left_out,
+                "namespace": listing.origin.namespace,
+                "leader": self._leader.leader if self._leader else "",
+                "problem": self._leader.problem if self._leader else "",
             },
             **values,
         )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
 from aiohttp import hdrs, web
 
+from scheduler.ui.decision_stream import Cursor, stream_page
 from scheduler.ui.guard import FRESH_FOR_S
 from scheduler.ui.nodes_view import cell_name, node_list, nodes_page, one_node
-from scheduler.ui.pending_view import overview
+from scheduler.ui.pending_view import Trends, counts_of, overview
 from scheduler.ui.pod_view import nodes_page as pod_nodes_page
 from scheduler.ui.pod_view import pod_page
 from scheduler.ui.rendering import HERE, Renderer
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
     from scheduler.ui.desk import Desk
     from scheduler.ui.guard import Guard
+    from scheduler.ui.leader_sources import LeaderSources
+    from scheduler.ui.pending_series import PendingSeries
     from scheduler.ui.sources import Sources
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -30,6 +34,9 @@ MAX_BODY_BYTES: Final = 500_000
 
 MAX_DECISIONS: Final = 200
 """How many decisions the stream shows at once."""
+
+MAX_FOLLOWED: Final = 1000
+"""How many decisions are read at once: the leader's own limit."""
 
 _STATIC: Final[Mapping[str, str]] = {
     "berth.css": "text/css",
@@ -46,23 +53,36 @@ class PageServer:
     desk
         The listing.
     sources
-        Whoever knows of decisions.
+        Answers from the listing.
     guard
         Who may ask.
     title
         What is shown: a file, or the address of a cluster.
+    leader
+        Answers by the leader; None where it is not asked.
+    series
+        Counts of pending pods while the page runs; None for a dump.
 
     Notes
     -----
     *Concurrency*: loop-confined.
     """
 
-    def __init__(self, desk: Desk, sources: Sources, guard: Guard, title: str) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        sources: Sources,
+        guard: Guard,
+        title: str,
+        leader: LeaderSources | None = None,
+        series: PendingSeries | None = None,
+    ) -> None:
         self._desk = desk
-        self._sources = sources
+        self._sources = sources if leader is None else leader
         self._guard = guard
+        self._series = series
         self._root = f"/{guard.token}"
-        self._render = Renderer(desk, self._root, title)
+        self._render = Renderer(desk, self._root, title, leader)
         self._files = {name: (HERE / "static" / name).read_bytes() for name in _STATIC}
 
     def application(self) -> web.Application:
@@ -121,7 +141,12 @@ class PageServer:
     # --- pending pods, and one of them ----------------------------------------------------------
 
     async def _pending(self, request: web.Request) -> web.Response:
-        shown = await self._desk.work(overview, request.query)
+        pending = await self._sources.pending()
+        trends = None
+        if self._series is not None:
+            now_s = time.time() if pending.leader else self._desk.listing.now_s
+            trends = Trends(*self._series.trends(now_s, counts_of(pending), pending.leader))
+        shown = await self._desk.work(overview, request.query, pending, trends)
         return self._render.page("pending.html", "pending", shown)
 
     async def _find(self, request: web.Request) -> web.Response:
@@ -150,7 +175,7 @@ class PageServer:
     async def _help(self, request: web.Request) -> web.Response:
         """Return the part of a pod's page that takes longer: what would help."""
         why = await self._sources.why(*_pod_of(request))
-        return self._render.page("part_help.html", "", {"why": why, "now": why.now})
+        return self._render.page("part_help.html", "", {"why": why, "now": why.now or {}})
 
     # --- nodes ----------------------------------------------------------------------------------
 
@@ -183,11 +208,13 @@ class PageServer:
         return self._render.page("part_decisions.html", "", await self._stream(request))
 
     async def _stream(self, request: web.Request) -> dict[str, Any]:
-        after = request.query.get("after", "0")
-        number = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0
-        found = await self._sources.decisions(number, MAX_DECISIONS)
-        measured = any(each.duration_ms is not None for each in found.decisions)
-        return {"decisions": found.decisions[::-1], "measured": measured}
+        cursor = Cursor.of(request.query.get("cursor", ""))
+        found = await self._sources.decisions(cursor.after, MAX_FOLLOWED)
+        if not cursor.is_followed_by(found):
+            found = await self._sources.decisions(0, MAX_DECISIONS) if cursor.after else found
+            cursor = Cursor()
+        is_whole = not self._desk.listing.is_partial
+        return stream_page(cursor, found, MAX_DECISIONS, is_whole=is_whole)
 
     async def _policies(self, _: web.Request) -> web.Response:
         policies = await self._sources.policies()

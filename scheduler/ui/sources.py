@@ -1,7 +1,8 @@
 """What the page asks a scheduler: the questions as a protocol, the answers as values.
 
 The answers have the JSON form of the leader's endpoints under ``/insight/v1``, so that a client
-decodes them into these structs. :mod:`scheduler.ui.offline_sources` answers from a dump or lists.
+decodes them into these structs. :mod:`scheduler.ui.leader_sources` asks the leader,
+:mod:`scheduler.ui.offline_sources` answers from a dump or lists.
 """
 
 # No postponed annotations: msgspec reads them at run time.
@@ -18,10 +19,25 @@ class SourceError(Exception):
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What all answers have.
+
+    Parameters
+    ----------
+    leader
+        The leader's pod; empty where the user's own lists or a dump have answered.
+    unsaid
+        Why the leader has not answered, where it was asked; a sentence.
+    """
+
+    leader: str = ""
+    unsaid: str = ""
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
-class DecisionRecord(_Answer, frozen=True):
+class DecisionRecord(_Part, frozen=True):
     """One decision about a pod.
 
     Parameters
@@ -38,12 +54,14 @@ class DecisionRecord(_Answer, frozen=True):
         Why the pod was refused, as in its condition.
     plugins
         The plugins that refused.
-    score, runner_up
+    score, runner_up, runner_up_score
         The score of the node, and the next best node with its score; None if unknown.
     duration_ms
         The duration of the cycle; None if unknown.
     attempts
         How often the pod was tried, this time included; 0 if unknown.
+    group
+        The group of pods, ``namespace/name``, if it was tried as a whole; then ``pod`` is empty.
     """
 
     seq: int = 0
@@ -55,9 +73,11 @@ class DecisionRecord(_Answer, frozen=True):
     message: str = ""
     plugins: tuple[str, ...] = ()
     score: int | None = None
-    runner_up: Any = None
+    runner_up: str | None = None
+    runner_up_score: int | None = None
     duration_ms: float | None = None
     attempts: int = 0
+    group: str = ""
 
 
 class Decisions(_Answer, frozen=True):
@@ -67,7 +87,7 @@ class Decisions(_Answer, frozen=True):
     decisions: tuple[DecisionRecord, ...] = ()
 
 
-class PendingReason(_Answer, frozen=True):
+class PendingReason(_Part, frozen=True):
     """The pending pods of which the scheduler says the same.
 
     Parameters
@@ -97,16 +117,24 @@ class Pending(_Answer, frozen=True):
 class Why(_Answer, frozen=True):
     """The last decisions about one pod, the newest first, and what would be decided now.
 
-    ``now`` is the JSON form of :func:`scheduler.explain.as_json`.
+    Parameters
+    ----------
+    now
+        The JSON form of :func:`scheduler.explain.as_json`, or of
+        :func:`scheduler.insight.counts_form.counts_data` for users who may not see nodes; None if
+        nothing is known of the pod.
+    notes
+        Sentences about ``now``.
     """
 
     pod: str
     state: str = ""
     decisions: tuple[DecisionRecord, ...] = ()
-    now: Mapping[str, Any] = {}
+    now: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
 
 
-class ProfileSummary(_Answer, frozen=True):
+class ProfileSummary(_Part, frozen=True):
     """A profile that is in force: its plugins by extension point, and the weights of scores."""
 
     scheduler_name: str
@@ -115,7 +143,7 @@ class ProfileSummary(_Answer, frozen=True):
     weights: Mapping[str, int] = {}
 
 
-class PolicySummary(_Answer, frozen=True):
+class PolicySummary(_Part, frozen=True):
     """A SchedulingProfile of the cluster, with the report of its shadow if there is one."""
 
     name: str
@@ -132,6 +160,12 @@ class Policies(_Answer, frozen=True):
     profiles: tuple[ProfileSummary, ...] = ()
     policies: tuple[PolicySummary, ...] = ()
     note: str = ""
+
+
+class Forecast(_Answer, frozen=True):
+    """A forecast in the JSON form of :mod:`scheduler.what_if.result`."""
+
+    data: Mapping[str, Any]
 
 
 class Sources(Protocol):
@@ -159,6 +193,6 @@ class Sources(Protocol):
         """Return the profiles and policies, with the comparison of shadows."""
         ...
 
-    async def what_if(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def what_if(self, question: Mapping[str, Any]) -> Forecast:
         """Return the forecast for a question."""
         ...

@@ -11,6 +11,8 @@ from scheduler.what_if.objects_of_text import objects_of_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from scheduler.ui.sources import Forecast
+
 FIELDS: Final = ("objects", "replicas", "drain", "remove", "add", "like", "config", "pending")
 
 EXAMPLE: Final = """\
@@ -91,8 +93,9 @@ def form_page(form: Mapping[str, str], problem: str = "") -> dict[str, Any]:
     return {"form": form, "problem": problem, "forecast": None, "example": EXAMPLE}
 
 
-def forecast_page(form: Mapping[str, str], forecast: Mapping[str, Any]) -> dict[str, Any]:
+def forecast_page(form: Mapping[str, str], answer: Forecast) -> dict[str, Any]:
     """Return what the template shows of a forecast: counts whole, lists up to ``MAX_ROWS``."""
+    forecast = answer.data
     parts = [
         {
             **part,
@@ -112,6 +115,7 @@ def forecast_page(form: Mapping[str, str], forecast: Mapping[str, Any]) -> dict[
     return {
         "form": form,
         "problem": "",
+        "answer": answer,
         "forecast": {**shown, **forecast, "parts": parts},
         "example": EXAMPLE,
         "max_rows": MAX_ROWS,

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from plugins.framework.interfaces import Plugin
 
 
-def add_plugin_dir(parser: argparse.ArgumentParser) -> None:
+def add_plugin_dir(parser: argparse._ActionsContainer) -> None:
     """Add the flag ``--plugin-dir``, the directory of the configuration's plugins."""
     parser.add_argument(
         "--plugin-dir", metavar="DIR", type=Path, help="directory of the plugins that F names"
     )
 
 
-def add_kept_annotations(parser: argparse.ArgumentParser) -> None:
+def add_kept_annotations(parser: argparse._ActionsContainer) -> None:
     """Add the flag for the annotations that plugins may read."""
     parser.add_argument(
         "--keep-annotations",

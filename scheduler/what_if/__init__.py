@@ -15,7 +15,7 @@ from scheduler.what_if.question import (
     decode_question,
     encode_question,
 )
-from scheduler.what_if.result import Forecast, forecast_json, without_names
+from scheduler.what_if.result import Forecast, forecast_json, without_names, without_others
 
 __all__ = [
     "DEFAULT_CPU_S",
@@ -29,4 +29,5 @@ __all__ = [
     "forecast_json",
     "objects_of_text",
     "without_names",
+    "without_others",
 ]

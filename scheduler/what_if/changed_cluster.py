@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from cache.objects import PodStatus, Taint
+from cache.objects import PodCondition, PodStatus, Taint
 from cache.pod_info import PodInfo, is_terminal, on_node
 from cache.resources import MalformedObjectError
+from scheduler.what_if.budgets import is_healthy
 from scheduler.what_if.kinds_of_pods import DrainKind, drain_kind
 from scheduler.what_if.pod_claims import PodClaims
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from cache.device_objects import ResourceClaimSpec
     from cache.objects import Node, Pod
     from scheduler.offline.cluster import Cluster
+    from scheduler.what_if.admission import Admission
 
 UID_PREFIX: Final = "what-if-"
 """How the UIDs of pods begin that a forecast has created."""
@@ -32,6 +35,30 @@ _OF_CONDITIONS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.i
 """Taints that say how a node is at the moment; a new node does not begin with them."""
 
 
+@dataclass(slots=True)
+class Changes:
+    """What has changed that may help a pod that was refused.
+
+    Attributes
+    ----------
+    room
+        Grows when nodes change, and when a pod leaves a node that is not cordoned.
+    left
+        Grows when nodes change, and with every deletion.
+    bound
+        Grows with every placement.
+    """
+
+    room: int = 0
+    left: int = 0
+    bound: int = 0
+
+    def node_changed(self) -> None:
+        """Count the change of a node."""
+        self.room += 1
+        self.left += 1
+
+
 class ChangedCluster:
     """Changes a cluster as the API server, controllers and people would.
 
@@ -41,6 +68,8 @@ class ChangedCluster:
         It is changed for good.
     templates
         See :class:`scheduler.what_if.pod_claims.PodClaims`.
+    admission
+        The limits of namespaces.
 
     Notes
     -----
@@ -50,11 +79,14 @@ class ChangedCluster:
     def __init__(
         self,
         cluster: Cluster,
-        templates: dict[tuple[str, str], ResourceClaimSpec] | None = None,
+        templates: dict[tuple[str, str], ResourceClaimSpec],
+        admission: Admission,
     ) -> None:
         self.cluster = cluster
-        self._claims = PodClaims(cluster, {} if templates is None else templates)
+        self.admission = admission
+        self._claims = PodClaims(cluster, templates)
         self._uids = itertools.count(1)
+        self.changes = Changes()
 
     # --- pods ---------------------------------------------------------------------------------
 
@@ -68,13 +100,18 @@ class ChangedCluster:
         return found
 
     def create(self, pod: Pod) -> Pod:
-        """Create a pending pod with a UID of its own, and its claims; return it."""
-        uid = f"{UID_PREFIX}{next(self._uids)}"
+        """Create a pending pod that was admitted, with a UID of its own, and its claims; return it.
+
+        It will be ready as soon as it runs, unless ``pod`` was not ready itself although its node
+        is: then it replaces a pod that does not get ready.
+        """
+        uid = self.next_uid()
+        is_unready = bool(pod.spec.node_name) and self._is_unready(pod)
         pod = replace(
             pod,
             metadata=replace(pod.metadata, uid=uid, resource_version="", deletion_timestamp=None),
             spec=replace(pod.spec, node_name="") if pod.spec.node_name else pod.spec,
-            status=_PENDING,
+            status=_PENDING_UNREADY if is_unready else _PENDING,
         )
         if pod.spec.volumes or pod.spec.resource_claims:
             pod = self._claims.create(pod)
@@ -82,24 +119,59 @@ class ChangedCluster:
         self.cluster.known.pod_groups.pod_changed(None, pod)
         return pod
 
+    def replace(self, pod: Pod) -> tuple[Pod | None, str]:
+        """Delete a pod of a controller, and return what is created in its place.
+
+        None if that is refused by a limit of the namespace, with the reason.
+        """
+        self.delete(pod)
+        why = self.admission.admit(pod)
+        return (None, why) if why else (self.create(pod), "")
+
+    def _is_unready(self, pod: Pod) -> bool:
+        node = self.cluster.nodes.get(pod.spec.node_name)
+        if is_healthy(pod) or node is None:
+            return False
+        return all(each.status == "True" for each in node.status.conditions if each.type == "Ready")
+
     def delete(self, pod: Pod) -> None:
         """Delete a pod, with or without a node, and what it owns."""
         cluster, uid = self.cluster, pod.metadata.uid
+        node = cluster.nodes.get(pod.spec.node_name)
+        self.changes.left += 1
+        self.changes.room += node is None or not node.spec.unschedulable
         cluster.cache.remove_uid(uid)
         cluster.nominator.delete(uid)
         cluster.known.pod_groups.pod_changed(pod, None)
         self._claims.delete(pod)
+        self.admission.release(pod)
         key = _key(pod)
         if (known := cluster.pods.get(key)) is not None and known.metadata.uid == uid:
             del cluster.pods[key]
 
-    def bind(self, info: PodInfo, node_name: str) -> None:
-        """Give a pod its node."""
+    def bind(self, info: PodInfo, node_name: str) -> Pod:
+        """Give a pod its node, where it runs at once; return it."""
         bound = on_node(info.pod, node_name)
+        bound = replace(bound, status=replace(bound.status, phase="Running"))
+        self.changes.bound += 1
         self.cluster.cache.add_pod(PodInfo(bound))
         self.cluster.nominator.delete(info.uid)
         self.cluster.known.pod_groups.pod_changed(info.pod, bound)
         self.cluster.pods[info.key] = bound
+        return bound
+
+    def next_uid(self) -> str:
+        """Return the UID of a pod that is created."""
+        return f"{UID_PREFIX}{next(self._uids)}"
+
+    def add_bound(self, info: PodInfo) -> None:
+        """Store a new pod that was admitted, has its node and runs; it owns nothing.
+
+        No pod is nominated for anything of it, and it is in no group.
+        """
+        self.changes.bound += 1
+        self.cluster.cache.add_pod(info)
+        self.cluster.pods[info.key] = info.pod
 
     # --- nodes --------------------------------------------------------------------------------
 
@@ -110,11 +182,13 @@ class ChangedCluster:
         if not any(taint.key == UNSCHEDULABLE.key for taint in taints):
             taints = (*taints, UNSCHEDULABLE)
         spec = replace(node.spec, unschedulable=True, taints=taints)
+        self.changes.node_changed()
         self.cluster.add_node(replace(node, spec=spec))
 
     def remove_node(self, name: str) -> None:
         """Remove a node and what belongs to it; no pod may be left on it."""
         known = self.cluster.known
+        self.changes.node_changed()
         self.cluster.cache.remove_node(name)
         del self.cluster.nodes[name]
         driver_data = known.storage.csi_nodes.get(name)
@@ -129,6 +203,7 @@ class ChangedCluster:
         Their labels, taints, resources, volume limits and devices are those of the other node, but
         for the host name, a cordon and the taints of conditions. They have no images yet.
         """
+        self.changes.node_changed()
         node = self.cluster.nodes[like]
         of_every_node = [
             pod
@@ -184,6 +259,9 @@ class ChangedCluster:
 
 
 _PENDING: Final = PodStatus(phase="Pending")
+_PENDING_UNREADY: Final = PodStatus(
+    phase="Pending", conditions=(PodCondition("Ready", status="False"),)
+)
 
 
 def _key(pod: Pod) -> str:

@@ -19,6 +19,7 @@ from cache.label_selectors import compile_label_selector
 from cache.objects import ApiStruct, LabelSelector, OwnerReference, Pod, PodMeta, PodSpec
 from cache.pod_info import PodInfo
 from cache.resources import MalformedObjectError
+from cache.storage_objects import PersistentVolume, PersistentVolumeClaim
 from cache.workload_objects import (
     ReplicaSet,
     ReplicationController,
@@ -27,9 +28,12 @@ from cache.workload_objects import (
     StatefulSet,
     WorkloadMeta,
 )
+from plugins.volume_binding.pod_claims import BIND_COMPLETED
 from scheduler.client.codec import Decoder, UndecodableObjectError
 from scheduler.config.config_error import child, did_you_mean, item
 from scheduler.offline.cluster import ClusterObjectError, kind_of
+from scheduler.what_if.admission import QUOTAS, RANGES
+from scheduler.what_if.limit_objects import check_amounts, check_quantities
 from scheduler.what_if.pod_defaults import PriorityClasses, defaulted, defaulted_claim
 from scheduler.what_if.question import MAX_REPLICAS, QuestionError
 
@@ -42,10 +46,12 @@ WORKLOADS: Final = ("Deployment", "Job", "ReplicaSet", "ReplicationController", 
 """Kinds with a pod template, whatever their API group."""
 
 ADDED: Final = (
+    "LimitRange",
     "PersistentVolume",
     "PersistentVolumeClaim",
     "PodDisruptionBudget",
     "PodGroup",
+    "ResourceQuota",
     "Service",
     "StorageClass",
 )
@@ -101,6 +107,8 @@ class _ClaimTemplate(ApiStruct, frozen=True):
 _POD: Final = Decoder(Pod)
 _WORKLOAD: Final = Decoder(Workload)
 _CLAIM: Final = Decoder(ResourceClaim)
+_VOLUME: Final = Decoder(PersistentVolume)
+_VOLUME_CLAIM: Final = Decoder(PersistentVolumeClaim)
 _CLAIM_TEMPLATE: Final = Decoder(_ClaimTemplate)
 
 
@@ -180,8 +188,9 @@ def _read(raw: msgspec.Raw, path: str, cluster: Cluster, found: Manifests) -> No
     elif kind == "PodGroup":
         found.groups.append(_with_namespace(raw, path))
     elif kind in ADDED:
+        _check_amounts(raw, kind, path)
         try:
-            cluster.add(_with_namespace(raw, path))
+            cluster.add(_prebound(_with_namespace(raw, path), kind))
         except ClusterObjectError as error:
             raise QuestionError(path, str(error)) from error
     elif kind in IGNORED:
@@ -323,6 +332,39 @@ def _with_namespace(raw: msgspec.Raw, path: str) -> msgspec.Raw:
     metadata = data.get("metadata") if isinstance(data, dict) else None
     if not isinstance(metadata, dict) or not metadata.get("name"):
         raise QuestionError(f"{path}.metadata.name", "is required")
+    data.pop("status", None)  # the API server ignores it as well
     metadata.setdefault("namespace", "default")
     metadata.setdefault("uid", f"what-if-{metadata['namespace']}-{metadata['name']}")
+    return msgspec.Raw(msgspec.json.encode(data))
+
+
+def _check_amounts(raw: msgspec.Raw, kind: str, path: str) -> None:
+    """Check the amounts of limits, claims and volumes; raises QuestionError with the path."""
+    try:
+        if kind == "LimitRange":
+            check_amounts(_decode(RANGES, raw, path))
+        elif kind == "ResourceQuota":
+            check_amounts(_decode(QUOTAS, raw, path))
+        elif kind == "PersistentVolumeClaim":
+            claim = _decode(_VOLUME_CLAIM, raw, path)
+            check_quantities("spec.resources.requests", claim.spec.resources.requests)
+        elif kind == "PersistentVolume":
+            check_quantities("spec.capacity", _decode(_VOLUME, raw, path).spec.capacity)
+    except MalformedObjectError as error:
+        raise QuestionError(f"{path}.{error.path}", error.why) from error
+
+
+def _prebound(raw: msgspec.Raw, kind: str) -> msgspec.Raw:
+    """Return a claim that names its volume as the volume controller binds it; others as they are.
+
+    Whether the volume exists is seen when a pod needs it.
+    """
+    if kind != "PersistentVolumeClaim":
+        return raw
+    data = msgspec.json.decode(raw)
+    spec = data.get("spec")
+    if isinstance(spec, dict) and spec.get("volumeName"):
+        annotations = data["metadata"].get("annotations")
+        kept = annotations if isinstance(annotations, dict) else {}
+        data["metadata"]["annotations"] = {**kept, BIND_COMPLETED: "yes"}
     return msgspec.Raw(msgspec.json.encode(data))

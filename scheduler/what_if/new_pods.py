@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -12,18 +12,24 @@ from cache.objects import PodSchedulingGroup
 from cache.pod_group_objects import GROUP_LABEL, GroupKey, GroupSource, group_key
 from cache.pod_info import PodInfo
 from scheduler.offline.cluster import ClusterObjectError, kind_of
+from scheduler.runtime.judgement import LikePods
+from scheduler.what_if.alike_pods import made, may_be_counted, place_alike
+from scheduler.what_if.placer import Outcome
 from scheduler.what_if.question import MAX_REPLICAS, QuestionError
 from scheduler.what_if.queue import group_would_fit, place_all, place_group
 from scheduler.what_if.result import GROUP, PODS
 from scheduler.what_if.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cache.objects import Pod
     from scheduler.what_if.manifests import Manifests, NewPods
-    from scheduler.what_if.placer import Outcome, Placer
+    from scheduler.what_if.placer import Placer
     from scheduler.what_if.result import Part
+
+MANY: Final = 50
+"""Copies from which on they are counted."""
 
 
 class Copies:
@@ -57,21 +63,28 @@ class Copies:
         return self._pod.spec.priority or 0
 
     def create(self) -> Pod:
-        """Create the next copy under a free name."""
+        """Create the next copy, which was admitted, under a free name."""
         metadata, pods = self._pod.metadata, self._placer.cluster.pods
         name = metadata.name
         if not self._is_one or self.key in pods:
-            numbered = (f"{metadata.name}-{number}" for number in self._numbers)
-            name = next(n for n in numbered if f"{metadata.namespace}/{n}" not in pods)
+            name = next(self._names())
         return self._placer.changed.create(
             replace(self._pod, metadata=replace(metadata, name=name))
         )
 
-    def place_one(self, placed_in_all: int) -> bool:
+    def admit(self) -> str:
+        """Count the next copy, or return why the API server would refuse it."""
+        return self._placer.changed.admission.admit(self._pod)
+
+    def place_one(self, placed_in_all: int, like: LikePods | None = None) -> bool:
         """Place one more copy; return whether it has a node. One that does not fit is dropped."""
+        why = self.admit()
+        if why:
+            self._reason, self.stopped_at = Outcome("", why), placed_in_all
+            return False
         pod = self.create()
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        for other, outcome in place_all(self._placer, [pod]):
+        for other, outcome in place_all(self._placer, [pod], like):
             if other.metadata.uid != pod.metadata.uid:
                 continue  # another member of a group of the cluster
             if outcome.node_name:
@@ -83,6 +96,37 @@ class Copies:
         self._placer.changed.delete(pod)
         return False
 
+    def place_alike(self) -> int:
+        """Place copies by counting, as far as that goes; return how many.
+
+        The first one is placed as usual: whether counting is enough shows then.
+        """
+        placer = self._placer
+        framework = placer.framework(self._pod)
+        if self.left < MANY or not may_be_counted(framework, self._pod):
+            return 0
+        like = LikePods()
+        if not self.place_one(0, like):
+            return 0
+        wanted = 0
+        while wanted < self.left and not self.admit():
+            wanted += 1
+        rows = list(place_alike(placer, framework, self._pod, wanted, like))
+        for _ in range(wanted - len(rows)):
+            placer.changed.admission.release(self._pod)
+        infos = list(made(placer, self._pod, self._names(), rows))
+        placer.bind_alike(infos)
+        for info in infos:
+            self.tally.place(info.key, info.node_name)
+        self.left -= len(rows)
+        return len(rows) + 1
+
+    def _names(self) -> Iterator[str]:
+        """Yield free names."""
+        metadata, pods = self._pod.metadata, self._placer.cluster.pods
+        numbered = (f"{metadata.name}-{number}" for number in self._numbers)
+        return (name for name in numbered if f"{metadata.namespace}/{name}" not in pods)
+
     def end(self) -> Part:
         """Count the copies that were not placed; say what stops one more if all were."""
         if self.left and self._reason is not None:
@@ -91,6 +135,9 @@ class Copies:
             else:
                 self.tally.undecided += self.left
         elif not self._placer.is_out_of_time():
+            self.tally.next = self.admit()
+            if self.tally.next:
+                return self.tally.part()
             pod = self.create()
             decision = self._placer.would_fit(PodInfo(pod))
             self._placer.changed.delete(pod)
@@ -98,11 +145,21 @@ class Copies:
         return self.tally.part()
 
 
-def place_pods(placer: Placer, pods: Sequence[NewPods], replicas: int | None) -> list[Part]:
+def place_pods(
+    placer: Placer,
+    pods: Sequence[NewPods],
+    replicas: int | None,
+    between: Callable[[], None],
+) -> list[Part]:
     """Place copies of pods, those of the highest priority first, the others in turn.
 
     A copy that does not fit ends its kind, because the next one is like it; unless pods of another
     kind are placed later, whose company it may need.
+
+    Parameters
+    ----------
+    between
+        Called after each placement: others may come in between.
     """
     counts = [new.count if replicas is None else replicas for new in pods]
     _check_count(sum(counts))
@@ -120,17 +177,28 @@ def place_pods(placer: Placer, pods: Sequence[NewPods], replicas: int | None) ->
     placed = 0
     for _, same in itertools.groupby(by_priority, key=lambda each: each.priority):
         turn = list(same)
+        if len(turn) == 1:
+            placed += turn[0].place_alike()
+            between()
         while turn:
             turn = [each for each in turn if each.left and each.stopped_at != placed]
             for each in turn:
                 placed += each.place_one(placed)
+                between()
     return parts + [each.end() for each in copies]
 
 
 def _place_members(placer: Placer, new: NewPods, count: int) -> Part:
     """Create further members of a group of the cluster, and place them with those that wait."""
     copies = Copies(placer, new, count)
-    for pod, outcome in place_all(placer, [copies.create() for _ in range(count)]):
+    pods = []
+    for number in range(count):
+        why = copies.admit()
+        if why:
+            copies.tally.refuse(copies.key, why, count - number)
+            break
+        pods.append(copies.create())
+    for pod, outcome in place_all(placer, pods):
         copies.tally.count(f"{pod.metadata.namespace}/{pod.metadata.name}", outcome)
     return copies.tally.part()
 
@@ -216,28 +284,40 @@ class Groups:
         """Place copies until one does not fit; say what stops one more if all fit."""
         tally = Tally(GROUP, str(self._key))
         for number in range(1, copies + 1):
-            own, _ = self._create(number if copies > 1 else 0)
+            own, _, why = self._create(number if copies > 1 else 0)
+            if why:
+                tally.refuse(str(own), why, (copies - number + 1) * self.size)
+                return tally.part()
             outcomes = list(place_group(self._placer, own))
             for pod, outcome in outcomes:
                 tally.count(_pod_key(pod), outcome)
             if not any(outcome.node_name for _, outcome in outcomes):
                 _count_rest(tally, outcomes[0], (copies - number) * self.size)
                 return tally.part()
-        own, pods = self._create(copies + 1)
-        tally.next = group_would_fit(self._placer, own)
+        own, pods, why = self._create(copies + 1)
+        tally.next = why or group_would_fit(self._placer, own)
         for pod in pods:
             self._placer.changed.delete(pod)
         return tally.part()
 
-    def _create(self, number: int) -> tuple[GroupKey, list[Pod]]:
-        """Create a group and its members; numbers tell copies apart, 0 is the only one."""
+    def _create(self, number: int) -> tuple[GroupKey, list[Pod], str]:
+        """Create a group and its members; numbers tell copies apart, 0 is the only one.
+
+        None of them if the API server would refuse one, with the reason.
+        """
         own = self._key._replace(name=f"{self._key.name}-{number}") if number else self._key
         self._describe(own)
         pods: list[Pod] = []
-        create = self._placer.changed.create
+        changed = self._placer.changed
         for new, count in zip(self._members, self._counts, strict=True):
-            pods.extend(create(pod) for pod in _numbered(self._placer, new.pod, own, count))
-        return own, pods
+            for pod in _numbered(self._placer, new.pod, own, count):
+                why = changed.admission.admit(pod)
+                if why:
+                    for created in pods:
+                        changed.delete(created)
+                    return own, [], why
+                pods.append(changed.create(pod))
+        return own, pods, ""
 
     def _describe(self, key: GroupKey) -> None:
         metadata = {**self._data["metadata"], "name": key.name, "uid": f"what-if-{key}"}

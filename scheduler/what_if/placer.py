@@ -4,21 +4,21 @@
                              | refused, but preemption helps: evict, decide again
 
 Groups of pods that have not begun are placed as one by the planner of
-:mod:`scheduler.pod_groups`; see :mod:`scheduler.what_if.group_placer`.
+:mod:`scheduler.pod_groups`; see :mod:`scheduler.what_if.queue`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from time import thread_time
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
 
 from cache.pod_info import PodInfo, is_terminal
 from cache.resources import MalformedObjectError
 from cache.snapshot import Snapshot
-from plugins.framework.attempt_budget import AttemptBudget
+from plugins.framework.attempt_budget import AttemptBudget, AttemptBudgetExceededError
 from plugins.framework.cycle_state import CycleState
-from scheduler.cycle.host_selection import HostSelector
 from scheduler.cycle.late_members import decide_late_member
 from scheduler.cycle.scheduling_cycle import SchedulingCycle
 from scheduler.decision.decision import Diagnosis, RejectedNodes
@@ -26,20 +26,23 @@ from scheduler.offline.offline_framework import OfflineServices
 from scheduler.pod_groups import GroupPlanner
 from scheduler.runtime.nominated_nodes import NominatedNodes
 from scheduler.runtime.profile_builder import build_framework
-from scheduler.what_if.changed_cluster import UID_PREFIX
 from scheduler.what_if.kinds_of_pods import DrainKind, drain_kind
+from scheduler.what_if.known_refusals import KnownRefusals
 from scheduler.what_if.recorded_preemption import RecordedPreemption
 from scheduler.what_if.result import Preempted
+from scheduler.what_if.staying_selector import StayingSelector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from cache.objects import Pod
     from plugins.framework.interfaces import Plugin
+    from plugins.framework.results import RowArray
     from plugins.framework.status import Status
     from scheduler.config import EffectiveProfile
     from scheduler.decision.decision import Decision
     from scheduler.runtime.framework_runner import FrameworkRunner
+    from scheduler.runtime.judgement import LikePods
     from scheduler.what_if.changed_cluster import ChangedCluster
 
 DEFAULT_CPU_S: Final = 60.0
@@ -76,8 +79,8 @@ class Record:
     ----------
     preempted
         The victims of preemption.
-    successors
-        What their controllers create in their place; not placed yet.
+    victims
+        Those that nobody has looked at yet, each with what its controller creates in its place.
     displaced
         The nodes of those victims that were placed in this forecast themselves.
     notes
@@ -85,7 +88,7 @@ class Record:
     """
 
     preempted: list[Preempted] = field(default_factory=list)
-    successors: list[Pod] = field(default_factory=list)
+    victims: list[tuple[Pod, Pod | None]] = field(default_factory=list)
     displaced: list[str] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
 
@@ -128,34 +131,42 @@ class Placer:
     ) -> None:
         self.changed = changed
         self.cluster = changed.cluster
+        self._order = np.random.default_rng(seed)
+        if seed:
+            # Among equally good nodes for a preemption, the first row counts, and the rows of the
+            # scheduler that runs have an order that nobody knows.
+            self.cluster.cache.renew(self._order.permutation(list(self.cluster.nodes)).tolist())
         self.record = Record()
         self.preemption = RecordedPreemption()
         self.services = OfflineServices(self.cluster)
         self.services.preemption = self.preemption
         self.snapshot = Snapshot()
-        self.cycle = SchedulingCycle(self.snapshot, HostSelector(seed))
+        self.selector = StayingSelector(seed)
+        self.cycle = SchedulingCycle(self.snapshot, self.selector)
         self.planner = GroupPlanner(self.cycle)
         self._frameworks: dict[str, FrameworkRunner] = {}
         for index, profile in enumerate(profiles):
             framework = build_framework(profile, index, plugins, self.services)
             framework.nominated = NominatedNodes(self.cluster.nominator)
             self._frameworks[profile.scheduler_name] = framework
+        self._refusals = KnownRefusals(changed)
+        self._placed: set[str] = set()
         self._first = profiles[0].scheduler_name
-        self._deadline_s = thread_time() + cpu_s
+        self._budget = AttemptBudget(cpu_s)
 
     # --- time ---------------------------------------------------------------------------------
 
-    def left_s(self) -> float:
-        """Return the CPU seconds that are left."""
-        return self._deadline_s - thread_time()
-
     def is_out_of_time(self) -> bool:
         """Return whether nothing more may be decided."""
-        return self.left_s() <= 0
+        try:
+            self._budget.check()
+        except AttemptBudgetExceededError:
+            return True
+        return False
 
     def budget(self) -> AttemptBudget:
-        """Return a budget for one decision: all that is left."""
-        return AttemptBudget(max(self.left_s(), 0.0))
+        """Return the budget of each decision: all that is left."""
+        return self._budget
 
     # --- profiles and order -------------------------------------------------------------------
 
@@ -184,14 +195,24 @@ class Placer:
         keyed.sort(key=lambda each: each[:2])
         return [pod for _, _, pod in keyed]
 
+    def shuffled(self, rows: RowArray) -> RowArray:
+        """Return rows in an order that the seed decides."""
+        return self._order.permutation(rows)
+
     def note(self, sentence: str) -> None:
         """Keep a sentence for the user."""
         self.record.notes[sentence] = None
 
     # --- single pods --------------------------------------------------------------------------
 
-    def place(self, pod: Pod) -> Outcome:
-        """Give a pending pod of the cluster its node, or return why it has none."""
+    def place(self, pod: Pod, like: LikePods | None = None) -> Outcome:
+        """Give a pending pod of the cluster its node, or return why it has none.
+
+        Parameters
+        ----------
+        like
+            Pods that it is one of, if many of them are to be placed.
+        """
         if self.is_out_of_time():
             return UNDECIDED
         try:
@@ -202,14 +223,23 @@ class Placer:
         gate = framework.pre_enqueue(pod)
         if not gate.is_success:
             return Outcome("", gate.message)
-        decision = self._try(framework, info)
+        known = self._refusals.get(framework, info)
+        if known:
+            return Outcome("", known)
+        state = CycleState(self.budget())
+        decision = self._try(framework, state, info, like)
         if decision.is_placed:
             return Outcome(decision.node_name)
-        return UNDECIDED if decision.is_over_budget else Outcome("", decision.message())
+        if decision.is_over_budget:
+            return UNDECIDED
+        self._refusals.add(framework, state, decision)
+        return Outcome("", decision.message())
 
-    def _try(self, framework: FrameworkRunner, info: PodInfo) -> Decision:
+    def _try(
+        self, framework: FrameworkRunner, state: CycleState, info: PodInfo, like: LikePods | None
+    ) -> Decision:
         """Decide about a pod, with preemption; bind it where it fits."""
-        decision = self._attempt(framework, info)
+        decision = self._attempt(framework, state, info, like)
         for _ in range(MAX_ROUNDS):
             victims = self.preemption.take()
             if decision.is_placed or not victims or not decision.nominated_node_name:
@@ -218,23 +248,31 @@ class Placer:
             self.evict(victims, info.key)
             self._send_lower_away(info, node_name)
             self.cluster.nominator.add(info, node_name)
-            decision = self._attempt(framework, info)
+            state.reset()
+            decision = self._attempt(framework, state, info)
         return decision
 
-    def _attempt(self, framework: FrameworkRunner, info: PodInfo) -> Decision:
+    def _attempt(
+        self,
+        framework: FrameworkRunner,
+        state: CycleState,
+        info: PodInfo,
+        like: LikePods | None = None,
+    ) -> Decision:
         self.cluster.cache.update_snapshot(self.snapshot)
-        state = CycleState(self.budget())
-        decision = self._decide(framework, state, info)
+        decision = self._decide(framework, state, info, like)
         if decision.is_placed:
             decision = self._reserve(framework, state, decision)
         return decision
 
-    def _decide(self, framework: FrameworkRunner, state: CycleState, info: PodInfo) -> Decision:
+    def _decide(
+        self, framework: FrameworkRunner, state: CycleState, info: PodInfo, like: LikePods | None
+    ) -> Decision:
         groups = self.cluster.known.pod_groups
         key = groups.key_of(info.pod) if groups.has_any else None
         rules = None if key is None else groups.rules(key)
         if key is None or rules is None:
-            return self.cycle.decide(framework, state, info)
+            return self.cycle.decide(framework, state, info, like=like)
         if not (rules.topology_key or rules.preferred_topology_key):
             return self.cycle.decide(framework, state, info)
         nodes = {member.node_name for member in groups.members(key).values()}
@@ -249,8 +287,19 @@ class Placer:
         if not status.is_success:
             framework.run_unreserve(state, info, node_name)
             return _refused_at_reserve(decision, status)
-        self.changed.bind(info, node_name)
+        self.bind(info, node_name)
         return decision
+
+    def bind(self, info: PodInfo, node_name: str) -> None:
+        """Give a pod its node."""
+        self.changed.bind(info, node_name)
+        self._placed.add(info.uid)
+
+    def bind_alike(self, infos: Iterable[PodInfo]) -> None:
+        """Store pods that are alike and have their nodes already."""
+        for info in infos:
+            self.changed.add_bound(info)
+            self._placed.add(info.uid)
 
     def would_fit(self, info: PodInfo) -> Decision:
         """Decide about one more pod, and change nothing."""
@@ -266,12 +315,19 @@ class Placer:
             known = self.cluster.pods.get(victim.key)
             pod = victim.pod if known is None else known
             self.record.preempted.append(Preempted(victim.key, pod.spec.node_name, preemptor))
-            of_node = drain_kind(pod) in (DrainKind.DAEMON_SET, DrainKind.MIRROR)
-            if pod.metadata.uid.startswith(UID_PREFIX) and not of_node:
+            if pod.metadata.uid in self._placed:
                 self.record.displaced.append(pod.spec.node_name)
+            self.record.victims.append((pod, self._replaced(pod)))
+
+    def _replaced(self, pod: Pod) -> Pod | None:
+        """Delete a pod; return what its controller creates in its place."""
+        if drain_kind(pod) is not DrainKind.MANAGED:
             self.changed.delete(pod)
-            if drain_kind(pod) is DrainKind.MANAGED:
-                self.record.successors.append(self.changed.create(pod))
+            return None
+        successor, why = self.changed.replace(pod)
+        if why:
+            self.note(f"A preempted pod cannot be created again: {why}")
+        return successor
 
     def _send_lower_away(self, info: PodInfo, node_name: str) -> None:
         nominator = self.cluster.nominator

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from scheduler.client.codec import Decoder, UndecodableObjectError
 from scheduler.config.config_error import item, shown
 from scheduler.config.strict_decoding import decode
 
@@ -84,6 +85,23 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     pending: bool = False
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
 
+    def namespaces(self) -> frozenset[str]:
+        """Return the namespaces of the objects and of the group.
+
+        Raises
+        ------
+        QuestionError
+            When the metadata of an object cannot be read.
+        """
+        found = {self.podgroup.rpartition("/")[0] or "default"} if self.podgroup else set()
+        for index, raw in enumerate(self.objects):
+            try:
+                found.add(_NAMED.decode(raw).metadata.namespace or "default")
+            except UndecodableObjectError as error:
+                path = ".".join(filter(None, (item("objects", index), error.path)))
+                raise QuestionError(path, error.why) from error
+        return frozenset(found)
+
     def check(self) -> None:
         """Check what types alone cannot tell.
 
@@ -104,6 +122,18 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
         added = sum(each.count for each in self.add)
         if added > MAX_NODES:
             raise QuestionError("add", f"{added} nodes are more than {MAX_NODES}")
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    namespace: str = ""
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: _Metadata = _Metadata()
+
+
+_NAMED: Final = Decoder(_Named)
+"""Reads nulls and repeated keys as :mod:`scheduler.what_if.manifests` does."""
 
 
 class _Envelope(msgspec.Struct, frozen=True):

@@ -21,14 +21,22 @@ if TYPE_CHECKING:
     from cache.pod_group_objects import GroupKey
     from cache.pod_info import PodInfo
     from scheduler.pod_groups import GroupPlan
+    from scheduler.runtime.judgement import LikePods
     from scheduler.what_if.placer import Placer
 
 
-def place_all(placer: Placer, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Outcome]]:
+def place_all(
+    placer: Placer, pods: Iterable[Pod], like: LikePods | None = None
+) -> Iterator[tuple[Pod, Outcome]]:
     """Place pending pods; yield what becomes of each.
 
     A group that has not begun is placed when its first member is due, with all of its waiting
     members: those that are not among ``pods`` are yielded as well.
+
+    Parameters
+    ----------
+    like
+        Pods that all of these are like.
     """
     groups = placer.cluster.known.pod_groups
     done: set[str] = set()
@@ -37,7 +45,7 @@ def place_all(placer: Placer, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Outcom
             continue
         key = groups.key_of(pod) if groups.has_any else None
         if key is None or pod.spec.scheduling_gates or groups.standing(key).has_begun:
-            yield pod, placer.place(pod)
+            yield pod, placer.place(pod, like)
             continue
         placed = False
         for member, outcome in place_group(placer, key):
@@ -90,7 +98,7 @@ def _decide(placer: Placer, task: GroupTask) -> Iterator[tuple[Pod, Outcome]]:
         plan = _plan(placer, task)
     placed = {each.decision.info.uid: each.decision.node_name for each in plan.placed}
     for each in plan.placed:
-        placer.changed.bind(each.decision.info, each.decision.node_name)
+        placer.bind(each.decision.info, each.decision.node_name)
     for info in task.members:
         placer.cluster.nominator.delete(info.uid)
         node_name = placed.get(info.uid)

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from typing import Self
@@ -233,37 +234,43 @@ def forecast_json(forecast: Forecast) -> bytes:
 
 
 def without_names(forecast: Forecast) -> Forecast:
-    """Return a forecast for readers who may not see nodes, nor pods of others: counts only.
+    """Return a forecast for readers who may see neither nodes nor pods of others: counts only."""
+    own = without_others(forecast)
+    parts = tuple(
+        replace(part, nodes={}, placements=(), placements_omitted=part.placed) for part in own.parts
+    )
+    drains = tuple(replace(each, node="") for each in own.drains)
+    return replace(own, nodes={}, parts=parts, drains=drains)
 
-    Of the reader's own pods and groups the reasons stay, because they count nodes. Those of other
+
+def without_others(forecast: Forecast) -> Forecast:
+    """Return a forecast for readers who may see nodes, and no pods but those of the question.
+
+    Of the question's own pods and groups the reasons stay, because they count nodes. Those of other
     pods may name them and their claims.
     """
 
     def anonymous(part: Part) -> Part:
-        is_own = part.kind in (PODS, GROUP)
-        return msgspec.structs.replace(
+        if part.kind in (PODS, GROUP):
+            return part
+        return replace(
             part,
-            subject=part.subject if is_own else "",
-            reason=part.reason if is_own else "",
-            refusals=tuple(msgspec.structs.replace(each, sample=()) for each in part.refusals)
-            if is_own
-            else (),
+            subject="",
+            reason="",
+            refusals=(),
             nodes={},
             placements=(),
             placements_omitted=part.placed,
         )
 
     parts = tuple(map(anonymous, forecast.parts))
-
-    drains = tuple(
-        msgspec.structs.replace(each, node="", unmanaged=(), blocked=()) for each in forecast.drains
-    )
-    return msgspec.structs.replace(
+    own_nodes = {name for part in parts for name in part.nodes}
+    return replace(
         forecast,
-        nodes={},
+        nodes={name: count for name, count in forecast.nodes.items() if name in own_nodes},
         reason=next((reason for each in parts if (reason := each.reason or each.next)), ""),
         parts=parts,
-        drains=drains,
+        drains=tuple(replace(each, unmanaged=(), blocked=()) for each in forecast.drains),
         budgets=(),
         preempted=tuple(Preempted("", "", each.by) for each in forecast.preempted),
     )

@@ -79,6 +79,11 @@ class Tally:
         """The pods that would wait."""
         return sum(count for count, _ in self._refused.values())
 
+    @property
+    def total(self) -> int:
+        """All pods that were counted."""
+        return self.placed + self.refused + self.undecided
+
     def part(self) -> Part:
         """Return the part as counted so far; the nodes with the most pods come first."""
         nodes = sorted(self._nodes.items(), key=lambda each: (-each[1], each[0]))

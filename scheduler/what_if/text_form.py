@@ -86,7 +86,8 @@ def _part_lines(part: Part) -> Iterator[str]:
     for refusal in part.refusals[:MAX_REASONS]:
         names = ", ".join(refusal.sample[:MAX_SHOWN])
         more = " ..." if refusal.pods > min(len(refusal.sample), MAX_SHOWN) else ""
-        yield f"  {_pods(refusal.pods)} not placed ({names}{more}): {refusal.reason.strip()}"
+        whose = f" ({names}{more})" if names else ""
+        yield f"  {_pods(refusal.pods)} not placed{whose}: {refusal.reason.strip()}"
     if len(part.refusals) > MAX_REASONS:
         yield f"  and {len(part.refusals) - MAX_REASONS} more reasons"
     if part.kind in (PODS, GROUP) and not part.refused and not part.undecided and part.placed:
@@ -149,7 +150,11 @@ def _budget_summary(use: BudgetUse) -> str:
 
 
 def _preempted_lines(forecast: Forecast) -> Iterator[str]:
-    yield f"{_pods(len(forecast.preempted))} would be preempted:"
+    count = _pods(len(forecast.preempted))
+    if not forecast.preempted[0].pod:  # the reader may not see it
+        yield f"{count} would be preempted."
+        return
+    yield f"{count} would be preempted:"
     for each in forecast.preempted[:MAX_PLACEMENTS]:
         yield f"  {each.pod} on {each.node}, for {each.by}"
     left = len(forecast.preempted) - MAX_PLACEMENTS

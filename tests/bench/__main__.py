@@ -11,6 +11,7 @@ lost       what it costs to look for events that watches have lost
 measuring  what metrics cost a cycle, and what a scrape costs
 memory     what a process takes that holds 150 000 bound pods
 expensive  what pods that need more than their budget take from others
+journal    what --journal costs: pods/s, and the time of a cycle, with and without it in turn
 gpu        how much of a cluster's GPUs a policy can give away, by a published trace
 hostile    how long others wait while one tenant is hostile, one spec after the other
 mixed      a steady load beside many hostile objects
@@ -36,6 +37,7 @@ COMMANDS = {
     "measuring": "tests.bench.measuring",
     "memory": "tests.bench.memory",
     "expensive": "tests.bench.expensive_pods",
+    "journal": "tests.bench.journal_cost",
     "gpu": "tests.bench.gpu",
     "hostile": "tests.bench.hostile",
     "mixed": "tests.bench.hostile_mixed",

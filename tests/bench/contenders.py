@@ -71,7 +71,14 @@ class Berth:
         Where it serves its metrics; 0 takes a free port.
     flags
         Further ones.
+
+    Attributes
+    ----------
+    program
+        What Python runs.
     """
+
+    program: Sequence[str] = ("-m", "scheduler")
 
     def __init__(
         self,
@@ -106,7 +113,7 @@ class Berth:
         }
         path = control_plane.folder / "berth.yaml"
         path.write_text(yaml.safe_dump(config))
-        command = [*self._python(), "-m", "scheduler", "run", "--config", str(path)]
+        command = [*self._python(), *self.program, "run", "--config", str(path)]
         command += [*self._local_address(), *self._flags]
         return ServerProcess(command, control_plane.folder / "berth.log")
 

@@ -333,3 +333,19 @@ def test_a_view_takes_its_rows_of_an_array_of_any_shape(shape, count):
     taken = NodesView(columns, rows).take(array)
     assert (taken.shape, taken.dtype) == ((*shape, count), np.int32)
     assert np.array_equal(taken, array[..., rows])
+
+
+def test_amounts_that_are_added_to_rows_are_those_of_a_pod_that_is_put_there():
+    one = pod("p").request({"cpu": "500m", "memory": "1Gi", "x/gpu": "2", "x/none": "1"})
+    both = [with_resources(name, "cpu", "x/gpu") for name in "ab"]
+    counted, put = columns_of(*both), columns_of(*both)
+    counted.add_amounts(np.array([1], dtype=np.intp), one.info())
+    changed = with_resources("b", "cpu", "x/gpu")
+    changed.add_pod(one.info())
+    put.put(changed)
+    view, other = NodesView(counted), NodesView(put)
+    for name in ("cpu", "memory", "pods", "x/gpu"):
+        assert view.requested(name).tolist() == other.requested(name).tolist()
+    for which in (0, 1):
+        assert view.nonzero_requested(which).tolist() == other.nonzero_requested(which).tolist()
+    assert list(counted.follow(put.cursor - 1)[1]) == [1]

@@ -55,6 +55,17 @@ def test_a_budget_that_selects_nothing_protects_nothing(selector: LabelSelector 
     assert budgets.in_namespace("default") == ()
 
 
+def test_all_budgets_are_kept_as_the_api_has_them() -> None:
+    budgets = DisruptionBudgets()
+    empty, other = budget(LabelSelector()), budget(name="other")
+    for each in (empty, other):
+        budgets.budget_changed(None, each)
+    budgets.budget_changed(other, None)
+    assert budgets.objects("default") == (empty,)
+    budgets.budget_changed(empty, None)
+    assert budgets.objects("default") == ()
+
+
 def test_a_budget_is_replaced_and_forgotten() -> None:
     budgets = DisruptionBudgets()
     old, new = budget(allowed=1), budget(allowed=0)

@@ -132,3 +132,9 @@ def test_counting_ports_agrees_with_comparing_every_pair(
     assert set(ports) == set(taken)
     assert len(ports) == len(taken)
     assert ports == used(*taken.elements()) == ports.copy()
+
+
+@given(others=st.lists(PORTS), own=st.lists(PORTS))
+def test_own_ports_are_in_nobodys_way(others: list[HostPort], own: list[HostPort]) -> None:
+    expected = any(overlap(mine, theirs) for mine in own for theirs in others)
+    assert used(*others, *own).conflicts_beside(own) == expected

@@ -3,6 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from cache.objects import Pod
 from cache.pod_info import PodInfo
@@ -61,6 +62,14 @@ def test_a_pod_that_waits_is_no_template() -> None:
 def test_of_the_conditions_of_a_bound_pod_those_are_kept_that_are_read() -> None:
     bound = PodTemplates().share(decoded("a"))
     assert [condition.type for condition in bound.status.conditions] == ["DisruptionTarget"]
+
+
+def test_that_a_pod_is_not_ready_is_kept() -> None:
+    made = decoded("a")
+    conditions = tuple(replace(each, status="False") for each in made.status.conditions)
+    made = replace(made, status=replace(made.status, conditions=conditions))
+    kept = PodTemplates().share(made).status.conditions
+    assert (kept[0].type, kept[0].status) == ("Ready", "False")
 
 
 @pytest.mark.parametrize(

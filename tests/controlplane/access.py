@@ -79,10 +79,11 @@ def grant_access(call: Call, lifetime_s: int) -> str:
 
 def _await_rules(call: Call, token: str, manifests: Sequence[Mapping[str, Any]]) -> None:
     deadline = time.monotonic() + _DEADLINE_S
+    bound = {each["roleRef"]["name"] for each in manifests if "roleRef" in each}
     for manifest in manifests:
+        if manifest["metadata"]["name"] not in bound:
+            continue  # for scrapers and users, not for berth
         for rule in manifest.get("rules", ()):
-            if "nonResourceURLs" in rule:  # for scrapers, not for berth
-                continue
             resource, _, subresource = rule["resources"][0].partition("/")
             review = {
                 "apiVersion": "authorization.k8s.io/v1",

@@ -117,7 +117,7 @@ class BlockingApi:
             )
         )
 
-    def wait_until(self, holds: Callable[[], bool], what: str, *, timeout_s: float = 60.0) -> None:
+    def wait_until(self, holds: Callable[[], bool], what: str, *, timeout_s: float = 180.0) -> None:
         """Ask `holds` again and again until it is true.
 
         Raises

@@ -33,9 +33,12 @@ class ForwardingKubelet:
         ``host:port`` by the name of a pod, whatever port is asked for.
     port
         Where it listens, on loopback.
+    forwarded
+        How many connections it has forwarded.
     """
 
     def __init__(self) -> None:
+        self.forwarded = 0
         self.addresses: dict[str, str] = {}
         self.port = 0
         self._ready = threading.Event()
@@ -96,6 +99,7 @@ class ForwardingKubelet:
         except (OSError, ValueError) as error:
             await socket.send_bytes(b"\x01" + f"cannot connect: {error}".encode())
             return socket
+        self.forwarded += 1
         back = asyncio.create_task(_copy_back(reader, socket))
         try:
             async for message in socket:

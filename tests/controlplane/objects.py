@@ -101,6 +101,19 @@ def make_pod(
     }
 
 
+def make_restricted_pod(name: str, namespace: str, node: str) -> dict[str, Any]:
+    """Return a pod on a node, as a namespace with the restricted security standard takes it."""
+    container = {
+        "name": "main",
+        "image": "registry.k8s.io/pause:3.10",
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    security = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    return make_pod(
+        name, namespace=namespace, nodeName=node, containers=[container], securityContext=security
+    )
+
+
 def make_namespace(name: str, labels: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return a namespace."""
     return {

@@ -16,10 +16,15 @@ if TYPE_CHECKING:
     from tests.controlplane.control_plane import ControlPlane
 
 USER: Final = "system:kube-scheduler"
+_CLUSTER_ROLES: Final = ("system:kube-scheduler", "system:volume-scheduler")
 
 
 def start_kube_scheduler(
-    control_plane: ControlPlane, config: Mapping[str, Any] | None = None, *, https_port: int = 0
+    control_plane: ControlPlane,
+    config: Mapping[str, Any] | None = None,
+    *,
+    https_port: int = 0,
+    user: str = USER,
 ) -> ServerProcess:
     """Start kube-scheduler under its own user and default cluster role.
 
@@ -34,6 +39,8 @@ def start_kube_scheduler(
         everything else replaces.
     https_port
         Serves metrics there, on loopback and to everybody; 0 serves nothing.
+    user
+        Another one, for a second kube-scheduler beside the first; see :func:`grant_like`.
 
     Raises
     ------
@@ -46,12 +53,13 @@ def start_kube_scheduler(
         "kind": "KubeSchedulerConfiguration",
         "leaderElection": {"leaderElect": False},
         "clientConnection": {
-            "kubeconfig": str(control_plane.kubeconfig_of(USER)),
+            "kubeconfig": str(control_plane.kubeconfig_of(user)),
             "qps": 5000,
             "burst": 5000,
         },
     }
-    config_file = control_plane.folder / "kube-scheduler.yaml"
+    name = user.rpartition(":")[2]
+    config_file = control_plane.folder / f"{name}.yaml"
     config_file.write_text(yaml.safe_dump(_laid_over(defaults, config or {})))
     command = [binary, f"--config={config_file}", f"--secure-port={https_port}"]
     if control_plane.pod_groups:
@@ -62,7 +70,25 @@ def start_kube_scheduler(
             f"--cert-dir={control_plane.folder}",
             "--authorization-always-allow-paths=/metrics,/readyz",
         ]
-    return ServerProcess(command, control_plane.folder / "kube-scheduler.log")
+    return ServerProcess(command, control_plane.folder / f"{name}.log")
+
+
+def grant_like(control_plane: ControlPlane, user: str) -> None:
+    """Give a user of the control plane the cluster roles that kube-scheduler's own user has."""
+    for role in _CLUSTER_ROLES:
+        binding = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": f"{role}:{user}"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": role,
+            },
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+        }
+        path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+        control_plane.call("POST", path, binding)
 
 
 def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import yaml
 from scheduler.cli import _parser
 from scheduler.config import load_config, running_profiles
 from scheduler.config.ignored_fields import ignored_fields
+from scheduler.journal.flags import journal_options
 from scheduler.profiles.operator import operator_options
 from tests.deploy.chart import CHART, KUBE_VERSION, ROOT, ChartError, helm, of_kind, only, rendered
 
@@ -66,6 +67,7 @@ def test_there_are_ten_files_of_values() -> None:
         pytest.param({"metrics": {"serviceMonitor": {"on": True}}}, "on", id="unknown-below"),
         pytest.param({"replicaCount": "2"}, "replicaCount", id="text-for-a-number"),
         pytest.param({"replicaCount": -1}, "replicaCount", id="fewer-than-none"),
+        pytest.param({"journal": {"maxSize": 1}}, "maxSize", id="no-room-for-a-journal"),
         pytest.param({"server": {"port": 65536}}, "port", id="no-port"),
         pytest.param({"image": {"digest": "sha256:1"}}, "digest", id="no-digest"),
         pytest.param({"image": {"pullPolicy": "always"}}, "pullPolicy", id="no-policy"),
@@ -89,6 +91,10 @@ def test_there_are_ten_files_of_values() -> None:
             {"config": {"leaderElection": {"leaderElect": True}}}, "leaderElection", id="twice-told"
         ),
         pytest.param({"metrics": {"readers": [{"name": "a"}]}}, "namespace", id="half-a-reader"),
+        pytest.param({"insight": {"askers": [{"name": "a"}]}}, "kind", id="half-an-asker"),
+        pytest.param(
+            {"insight": {"askers": [{"kind": "Role", "name": "a"}]}}, "kind", id="no-kind-of-asker"
+        ),
         pytest.param(
             {"podDisruptionBudget": {"maxUnavailable": "half"}}, "maxUnavailable", id="no-share"
         ),
@@ -105,6 +111,11 @@ def test_the_schema_refuses_and_says_where(values: dict[str, Any], where: str) -
         pytest.param({"serviceAccount": {"create": False}}, "serviceAccount.name", id="nobody"),
         pytest.param(
             {"metrics": {"podMonitor": {"enabled": True}}}, "tokenSecret.name", id="no-token"
+        ),
+        pytest.param(
+            {"insight": {"askers": [{"kind": "ServiceAccount", "name": "a"}]}},
+            "insight.askers: a ServiceAccount needs a namespace",
+            id="an-account-of-no-namespace",
         ),
     ],
 )
@@ -204,14 +215,45 @@ def test_what_berth_is_told_of_profiles(
     assert (options.enabled, options.selector, options.allow_python) == expected
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        pytest.param({}, {"emptyDir": {"sizeLimit": "1280Mi"}}, id="of-the-pod"),
+        pytest.param(
+            {"existingClaim": "mine"},
+            {"persistentVolumeClaim": {"claimName": "mine"}},
+            id="of-a-claim",
+        ),
+    ],
+)
+def test_each_replica_writes_a_journal_of_its_own(
+    values: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    manifests = rendered({"journal": {"enabled": True, **values}})
+    (volume,) = (each for each in pod_spec(manifests)["volumes"] if each["name"] == "journal")
+    assert volume == {"name": "journal", **expected}
+    berth = container(manifests)
+    (mount,) = (each for each in berth["volumeMounts"] if each["name"] == "journal")
+    (variable,) = berth["env"]
+    assert variable["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}}
+    options = journal_options(_parser().parse_args(berth["args"]))
+    assert options is not None
+    assert str(options.directory) == f"{mount['mountPath']}/$({variable['name']})"
+    assert (options.max_bytes, options.max_age_s) == (1 << 30, 86400)
+
+
 def test_the_lease_is_the_one_that_there_is_a_right_to(tmp_path: Path) -> None:
     manifests = rendered(files=[Path(__file__).parent / "values" / "renamed.yaml"])
     election = load_config(configuration(manifests, tmp_path)).leader_election
-    role = only(manifests, "Role")
-    assert (election.resource_namespace, [election.resource_name]) == (
-        role["metadata"]["namespace"],
-        role["rules"][1]["resourceNames"],
-    )
+    roles = of_kind(manifests, "Role")
+    assert {each["metadata"]["namespace"] for each in roles} == {election.resource_namespace}
+    named = [
+        rule["resourceNames"]
+        for role in roles
+        for rule in role["rules"]
+        if "get" in rule["verbs"] and "leases" in rule["resources"]
+    ]
+    assert named == [[election.resource_name]] * 2  # of the candidates, and of those who ask
 
 
 def test_without_the_right_to_delete_pods_no_profile_preempts(tmp_path: Path) -> None:
@@ -376,6 +418,27 @@ def test_the_config_maps_that_berth_may_read_are_those_that_are_named() -> None:
     )
     assert role["rules"] == [
         {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": names, "verbs": ["get"]}
+    ]
+
+
+def test_nobody_may_ask_the_leader_unless_the_values_say_so() -> None:
+    assert "berth-asker" not in str(of_kind(rendered(), "RoleBinding"))
+
+
+def test_those_who_may_ask_the_leader_are_those_that_are_named() -> None:
+    askers = [
+        {"kind": "Group", "name": "developers"},
+        {"kind": "ServiceAccount", "name": "dashboard", "namespace": "tools"},
+    ]
+    manifests = rendered({"insight": {"askers": askers}})
+    (binding,) = (
+        each
+        for each in of_kind(manifests, "RoleBinding")
+        if each["roleRef"]["name"] == "berth-asker"
+    )
+    assert binding["subjects"] == [
+        {"kind": "Group", "name": "developers", "apiGroup": "rbac.authorization.k8s.io"},
+        {"kind": "ServiceAccount", "name": "dashboard", "namespace": "tools"},
     ]
 
 

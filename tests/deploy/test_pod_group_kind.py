@@ -1,7 +1,7 @@
 """The kind PodGroup of the chart accepts and refuses what that of scheduler-plugins 0.34.7 does.
 
-The verdicts are those of an API server with the original definition. Where the Go module
-sigs.k8s.io/scheduler-plugins is in the module cache, the original is asked again.
+The verdicts are those of an API server with the original definition, which is asked again: the Go
+module that holds it is downloaded unless it is in the module cache.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 KINDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 KIND: Final = "podgroups.scheduling.x-k8s.io"
 GROUPS: Final = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups"
-ORIGINAL: Final = (
-    "sigs.k8s.io/scheduler-plugins@v0.34.7/config/crd/bases/scheduling.x-k8s.io_podgroups.yaml"
-)
+ORIGINAL_MODULE: Final = "sigs.k8s.io/scheduler-plugins@v0.34.7"
+ORIGINAL_FILE: Final = "config/crd/bases/scheduling.x-k8s.io_podgroups.yaml"
 _DEADLINE_S: Final = 30.0
 
 Row = tuple[str, dict[str, Any], str]
@@ -121,12 +120,11 @@ def chart_definition() -> dict[str, Any]:
 
 
 def original_definition() -> dict[str, Any]:
-    cache = subprocess.run(
-        ["go", "env", "GOMODCACHE"], capture_output=True, text=True, check=True
-    ).stdout
-    file = Path(cache.strip()) / ORIGINAL
-    if not file.exists():
-        pytest.skip("go mod download sigs.k8s.io/scheduler-plugins@v0.34.7")
+    found = subprocess.run(
+        ["go", "mod", "download", "-json", ORIGINAL_MODULE], capture_output=True, check=False
+    )
+    assert found.returncode == 0, found.stderr + found.stdout
+    file = Path(json.loads(found.stdout)["Dir"]) / ORIGINAL_FILE
     made = yaml.safe_load(file.read_text(encoding="utf-8"))
     assert isinstance(made, dict)
     return made

@@ -172,7 +172,7 @@ class Cluster:
 
     def _put(self, rule: Rule, role: dict[str, Any], *, allowed: bool) -> None:
         self.plane.call("PUT", rule.path, role)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         # The authoriser follows the roles by a watch.
         while any(self._may(access, rule) != allowed for access in rule.accesses):
             assert time.monotonic() < deadline, f"{rule}: the change is not in force"
@@ -227,7 +227,7 @@ def cluster(controlplane_binaries: None) -> Iterator[Cluster]:
 
 def start_and_stop(kubeconfig: Path, config: SchedulerConfig | None = None) -> None:
     with RunningBerth(kubeconfig, config=config or electing_config()) as berth:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not berth.is_ready:
             assert time.monotonic() < deadline, "berth is not ready"
             time.sleep(0.02)
@@ -288,7 +288,7 @@ def scrape(cluster: Cluster, token: str) -> int:
     )
     url = f"https://127.0.0.1:{port}"
     with RunningBerth(cluster.kubeconfig, serving=serving) as berth:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not berth.is_ready:
             assert time.monotonic() < deadline, "berth is not ready"
             time.sleep(0.02)

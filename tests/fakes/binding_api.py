@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scheduler.client.errors import ApiError
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cache.objects import Pod
-    from scheduler.client.errors import ApiError
 
 
 class FakeBindingApi:
@@ -30,8 +33,21 @@ class FakeBindingApi:
         self.bound_to: list[str] = []
         """The node of each POST."""
         self.asked = 0
+        self.in_line: Callable[[], object] = lambda: None
+        """Called while a POST waits for a connection."""
 
-    async def bind_pod(self, namespace: str, name: str, uid: str, node_name: str) -> None:
+    async def bind_pod(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        node_name: str,
+        *,
+        may_send: Callable[[], bool] | None = None,
+    ) -> None:
+        self.in_line()
+        if may_send is not None and not may_send():
+            raise ApiError(None, "Withheld", "not sent")
         self.bound_to.append(node_name)
         answer = self._binds.pop(0)
         if answer is not None:

@@ -17,12 +17,15 @@ from cache.scheduler_cache import SchedulerCache
 from plugins.default_preemption import eligibility
 from plugins.framework.attempt_budget import AttemptBudget
 from plugins.framework.status import SUCCESS, Code, Status
-from scheduler.api_writes.binder import Binder, PodGoneError
+from scheduler import assembly
+from scheduler.api_writes.binder import Binder, LastLook, PodGoneError
 from scheduler.api_writes.eviction import Evictor
 from scheduler.api_writes.pod_status_writer import PodStatusWriter
 from scheduler.client.errors import Action
+from scheduler.cycle.bind_guard import BindGuard
 from scheduler.cycle.binding_cycle import BindingCycles
 from scheduler.cycle.failure_handler import Failure, FailureHandler
+from scheduler.cycle.foreign_binds import ForeignBinds
 from scheduler.cycle.kubelet_rejections import KubeletRejections
 from scheduler.cycle.preemption_executor import PreemptionExecutor
 from scheduler.cycle.reaper import Reaper
@@ -66,6 +69,24 @@ def _without(owner: Any, attribute: str) -> AbstractContextManager[Any]:
     return patch.object(owner, attribute, lambda *args, **more: None)
 
 
+# --- beside other schedulers ---------------------------------------------------------------------
+
+
+@_variant(BindGuard, "check")
+def _bindings_do_not_look_at_their_node(real: Any) -> Any:
+    return lambda self, info: SUCCESS
+
+
+@_variant(LastLook, "may_send")
+def _bindings_are_not_looked_at_when_sent(real: Any) -> Any:
+    return lambda self: True
+
+
+@_variant(ForeignBinds, "sizes")
+def _no_room_is_left_to_others(real: Any) -> Any:
+    return lambda self: {}
+
+
 # --- who is who -------------------------------------------------------------------------------
 
 
@@ -98,6 +119,21 @@ def _update_of_a_pod_in_flight_is_an_addition(real: Any) -> Any:
             real(self, info, event)
 
     return add
+
+
+@_variant(EventHandlers, "_wake_nominated")
+def _nominated_pods_wait_for_room(real: Any) -> Any:
+    return lambda self, node_name: None
+
+
+@_variant(PreemptionExecutor, "_is_awaited")
+def _preemptors_spin_while_the_watch_is_behind(real: Any) -> Any:
+    return lambda self, victim, end: False
+
+
+@_variant(SchedulingQueue, "group_undone")
+def _groups_go_on_where_bindings_fail(real: Any) -> Any:
+    return lambda self, key: None
 
 
 # --- every attempt ends once ------------------------------------------------------------------
@@ -340,6 +376,11 @@ def _stores_never_go_back(real: Any) -> Any:
 @_variant(KubeletRejections, "see")
 def _rejections_are_passed_over(real: Any) -> Any:
     return lambda self, pod: None
+
+
+@_variant(assembly, "_has_node")
+def _statuses_of_pods_that_have_ended_are_written(real: Any) -> Any:
+    return lambda cache, pods, uid: cache.is_placed_pod(uid)
 
 
 # --- nominations and victims ------------------------------------------------------------------

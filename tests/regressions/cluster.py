@@ -19,6 +19,7 @@ from scheduler.client.codec import Decoder
 from scheduler.client.errors import ApiError
 from scheduler.informers.watch_events import EventType
 from tests.fakes.api_objects import RESOURCES, ApiProblemError, ObjectLog, merge
+from tests.fakes.refusals import lost
 from tests.fakes.refusals import refusal as refused
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ KINDS: tuple[WatchedKind[Any], ...] = (
 """What the cluster has and its watches tell, in the order in which they are heard."""
 
 _DECODERS: dict[str, Decoder[Any]] = {kind.resource: Decoder(kind.struct) for kind in KINDS}
-_VERBS = ("binds", "statuses", "deletes", "events", "volumes")
+_VERBS = ("binds", "statuses", "deletes", "events", "volumes", "connections")
 
 
 class Cluster:
@@ -84,6 +85,7 @@ class Cluster:
         self._gates: list[tuple[str, asyncio.Future[int]]] = []
         self._refusals: dict[str, deque[tuple[int, int]]] = {verb: deque() for verb in _VERBS}
         self._always_refused: dict[str, dict[str, int]] = {verb: {} for verb in _VERBS}
+        self._lost_answers: set[str] = set()
         self._saved_version = 0
         self.binds: list[tuple[str, str]] = []
         self.deletes: list[str] = []
@@ -206,6 +208,10 @@ class Cluster:
         """Refuse all requests about a pod with an HTTP status; 0 for no longer."""
         self._always_refused[verb][name] = status
 
+    def lose_answers(self, name: str) -> None:
+        """Carry out all bindings of a pod, and answer none of them."""
+        self._lost_answers.add(name)
+
     async def _take_up(self, verb: str, name: str) -> None:
         refusal = retry_after_s = 0
         await asyncio.sleep(0)
@@ -223,8 +229,20 @@ class Cluster:
 
     # --- the scheduler's requests -------------------------------------------------------------
 
-    async def bind_pod(self, namespace: str, name: str, uid: str, node_name: str) -> None:
-        """Bind a pod as kube-apiserver does."""
+    async def bind_pod(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        node_name: str,
+        *,
+        may_send: Callable[[], bool] | None = None,
+    ) -> None:
+        """Bind a pod as kube-apiserver does, once there is a connection."""
+        if self._held["connections"]:
+            await self._take_up("connections", name)
+        if may_send is not None and not may_send():
+            raise ApiError(None, "Withheld", "not sent: it is not wanted any more")
         self.binds.append((uid, node_name))
         await self._take_up("binds", name)
         pod = self._get(name)
@@ -240,6 +258,8 @@ class Cluster:
         if problem:
             raise ApiError(409, "Conflict", f"pod {name} {problem}")
         self.assign(name, node_name)
+        if name in self._lost_answers:
+            raise lost("POST")
 
     def assign(self, name: str, node_name: str) -> None:
         """Bind a pod, whoever asks."""

@@ -17,6 +17,9 @@
     expect at most <n> bind requests
     expect at most <n>ms for <ns>     of the thread, by all pods of a namespace
     expect rest                       nothing is assumed, nominated, in flight, held or kept
+    expect the cache equals the API   node by node, sum by sum
+    expect every pod that fits is bound   by its CPU alone; no pod waits for room that is there
+    expect each victim is deleted once
 
 ``nobody`` stands for none, ``1000 pods`` for a number; of the pods that had one name, the second
 is called ``name#2``.
@@ -25,11 +28,15 @@ is called ``name#2``.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from cache.comparer import compare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from tests.fakes.api_objects import JsonObject
     from tests.regressions.world import World
 
 Action: TypeAlias = "Callable[[World], None]"
@@ -220,6 +227,59 @@ def _rest() -> Action:
     return check
 
 
+def _cache_is_true() -> Action:
+    def check(world: World) -> None:
+        nodes, pods = world.cluster.objects("nodes"), world.cluster.objects("pods")
+        for found in compare(world.cache.dump(), nodes, pods):
+            raise Unmet(str(found))
+
+    return check
+
+
+def _none_waits_in_vain() -> Action:
+    def check(world: World) -> None:
+        free = {
+            node["metadata"]["name"]: _milli(node["status"]["allocatable"]["cpu"])
+            for node in world.cluster.all_raw("nodes")
+            if not node.get("spec", {}).get("unschedulable")
+        }
+        waiting = []
+        for pod in world.cluster.pods():
+            spec = pod["spec"]
+            if pod["status"].get("phase") in ("Succeeded", "Failed"):
+                continue
+            if spec.get("nodeName") in free:
+                free[spec["nodeName"]] -= _cpu_of(spec)
+            elif not (spec.get("nodeName") or spec.get("schedulingGates")):
+                waiting.append(pod)
+        for pod in waiting:
+            name = pod["metadata"]["name"]
+            for node_name, milli in free.items():
+                if _cpu_of(pod["spec"]) <= milli and "deletionTimestamp" not in pod["metadata"]:
+                    raise Unmet(f"found that {name} fits on {node_name}")
+
+    return check
+
+
+def _cpu_of(spec: JsonObject) -> int:
+    return sum(_milli(each["resources"]["requests"]["cpu"]) for each in spec["containers"])
+
+
+def _milli(amount: str) -> int:
+    if "e" in amount:
+        return 10**9  # what nobody can read fits nowhere
+    return int(amount[:-1]) if amount.endswith("m") else int(amount) * 1000
+
+
+def _victims_once() -> Action:
+    def check(world: World) -> None:
+        twice = [uid for uid, count in Counter(world.cluster.deletes).items() if count > 1]
+        if twice:
+            raise Unmet(f"found {' '.join(twice)}")
+
+    return check
+
+
 _FORMS: Final[dict[str, Callable[..., Action]]] = {
     rf"(?P<room>{'|'.join(_ROOMS)}): {_NAMES}": _room,
     rf"nominated: {_PLACES}": _nominated,
@@ -238,4 +298,7 @@ _FORMS: Final[dict[str, Callable[..., Action]]] = {
     r"message of (?P<name>\S+): (?P<text>.+)": _message,
     r"at most (?P<milliseconds>\d+)ms for (?P<namespace>\S+)": _time,
     r"rest": _rest,
+    r"the cache equals the API": _cache_is_true,
+    r"every pod that fits is bound": _none_waits_in_vain,
+    r"each victim is deleted once": _victims_once,
 }

@@ -22,11 +22,22 @@ Options: TypeAlias = "dict[str, str]"
 _NODE_OPTIONS: Final = frozenset({"cpu", "rack"})
 _GROUP_OPTIONS: Final = frozenset({"min", "rack"})
 _POD_OPTIONS: Final = frozenset(
-    {"cpu", "priority", "on", "gate", "finalizer", "copies", "namespace", "owner", "group"}
+    {
+        "cpu",
+        "priority",
+        "on",
+        "gate",
+        "finalizer",
+        "copies",
+        "namespace",
+        "owner",
+        "group",
+        "scheduler",
+    }
 )
 
 _NUMBERS: Final = {
-    "cpu": r"\d+(e\d+)?",
+    "cpu": r"\d+(e\d+|m)?",
     "priority": r"\d+",
     "copies": r"\d+",
     "min": r"-?\d+",
@@ -128,6 +139,11 @@ def _cordon_node(world: World, name: str) -> None:
     world.cluster.change("nodes", name, {"spec": {"unschedulable": True}})
 
 
+@_step("uncordon node {name}")
+def _uncordon_node(world: World, name: str) -> None:
+    world.cluster.change("nodes", name, {"spec": {"unschedulable": None}})
+
+
 @_step("delete node {name}")
 def _delete_node(world: World, name: str) -> None:
     world.cluster.remove("nodes", name)
@@ -144,7 +160,7 @@ def _pod(world: World, name: str, options: Options) -> None:
 def _pod_object(options: Options) -> JsonObject:
     requests = {"cpu": options.get("cpu", "1")}
     spec: JsonObject = {
-        "schedulerName": "berth",
+        "schedulerName": options.get("scheduler", "berth"),
         "priority": int(options.get("priority", "0")),
         "containers": [{"name": "main", "image": "pause", "resources": {"requests": requests}}],
     }
@@ -178,6 +194,13 @@ def _delete_pod(world: World, name: str) -> None:
 @_step("end pod {name}")
 def _end_pod(world: World, name: str) -> None:
     world.cluster.remove("pods", name)
+
+
+@_step("deleted pods end")
+def _end_deleted_pods(world: World) -> None:
+    for pod in world.cluster.pods():
+        if "deletionTimestamp" in pod["metadata"]:
+            world.cluster.remove("pods", pod["metadata"]["name"])
 
 
 @_step("finish pod {name}")
@@ -234,12 +257,12 @@ def _lose_events(world: World, resource: str) -> None:
     world.cluster.lose_events(resource)
 
 
-@_step("hold (?P<verb>binds|statuses|deletes)( of (?P<name>\\S+))?")
+@_step("hold (?P<verb>binds|statuses|deletes|connections)( of (?P<name>\\S+))?")
 def _hold(world: World, verb: str, name: str | None) -> None:
     world.cluster.hold(verb, name or "")
 
 
-@_step("release (?P<verb>binds|statuses|deletes)( with (?P<status>\\d+))?")
+@_step("release (?P<verb>binds|statuses|deletes|connections)( with (?P<status>\\d+))?")
 def _release(world: World, verb: str, status: str | None) -> None:
     world.cluster.release(verb, int(status or "0"))
 
@@ -252,6 +275,11 @@ def _refuse(world: World, verb: str, status: str, s: str | None) -> None:
 @_step("refuse (?P<verb>binds|statuses|deletes) of {name} with (?P<status>\\d+)")
 def _refuse_all(world: World, verb: str, name: str, status: str) -> None:
     world.cluster.refuse(verb, name, int(status))
+
+
+@_step("lose answers of binds of {name}")
+def _lose_answers(world: World, name: str) -> None:
+    world.cluster.lose_answers(name)
 
 
 @_step("refuse (?P<verb>binds|statuses|deletes) of {name} no longer")

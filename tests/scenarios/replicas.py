@@ -16,7 +16,7 @@ from tests.controlplane.server_process import ServerProcess
 
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from tests.controlplane.control_plane import ControlPlane
@@ -39,6 +39,13 @@ class Replica:
         Without one, a new one of berth's service account.
     times
         Of its lease.
+    flags
+        Further ones.
+
+    Attributes
+    ----------
+    config_file
+        Its configuration, which it reloads when it changes.
     """
 
     def __init__(
@@ -48,6 +55,7 @@ class Replica:
         *,
         kubeconfig: Path | None = None,
         times: ElectionTimes = TIMES,
+        flags: Sequence[str] = (),
     ) -> None:
         self.number = number
         kubeconfig = kubeconfig or own_kubeconfig(plane, number)
@@ -62,10 +70,10 @@ class Replica:
                 "resourceNamespace": NAMESPACE,
             },
         }
-        file = plane.folder / f"replica-{number}.yaml"
-        file.write_text(yaml.safe_dump(config))
-        command = [sys.executable, "-m", "scheduler", "run", "--config", file]
-        command += ["--secure-port", "0", "--insecure-bind-address", "127.0.0.1:0"]
+        self.config_file = plane.folder / f"replica-{number}.yaml"
+        self.config_file.write_text(yaml.safe_dump(config))
+        command = [sys.executable, "-m", "scheduler", "run", "--config", str(self.config_file)]
+        command += ["--secure-port", "0", "--insecure-bind-address", "127.0.0.1:0", *flags]
         self._process = ServerProcess(command, plane.folder / f"replica-{number}.log")
 
     def __str__(self) -> str:

@@ -319,24 +319,3 @@ class TestExpiry:
             assert berth.app.known.pods.cache.counts().assumed_pods == 0
             berth.on_loop(berth.app.transport.flowing.set)
             check_the_books(plane, api, berth)
-
-    def test_a_stale_watch_pauses_it(self, fresh_control_plane):
-        plane = fresh_control_plane
-        with (
-            BlockingApi(plane.admin_kubeconfig) as api,
-            RunningBerth(plane.berth_kubeconfig(), ttl_s=0.1, stale_watch_s=0.0) as berth,
-        ):
-            api.create_many(nodes(3))
-            api.wait_until(lambda: berth.is_ready, "berth is ready")
-            berth.app.transport.swallowed.add("pod-0000")
-            api.create_many(pods(1))
-            rounds = berth.app.acting.reaper.rounds
-            api.wait_until(lambda: berth.app.acting.reaper.paused_rounds >= 2, "the reaper was due")
-            assert berth.app.acting.reaper.rounds > rounds
-            assert berth.app.known.pods.cache.counts().assumed_pods == 1
-            assert bound(api) == {}
-            # Nobody settles it any more, and the end would wait for that.
-            api.delete("/api/v1/namespaces/default/pods/pod-0000")
-            api.wait_until(
-                lambda: not berth.app.known.pods.cache.counts().assumed_pods, "it is gone"
-            )

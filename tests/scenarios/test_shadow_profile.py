@@ -9,7 +9,7 @@ import pytest
 
 from scheduler.cli import main
 from scheduler.profiles.operator import OperatorOptions
-from scheduler.shadow import ShadowReport, command
+from scheduler.shadow import ShadowReport
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.objects import make_node, make_pod
 from tests.controlplane.scheduling_profiles import SchedulingProfiles
@@ -44,7 +44,6 @@ def test_it_looks_on_reports_and_then_decides(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(command, "configure_logging", lambda log_format, level: None)
     plane = fresh_control_plane
     kubeconfig = plane.berth_kubeconfig()
     profiles = SchedulingProfiles(plane)

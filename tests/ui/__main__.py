@@ -1,4 +1,6 @@
-"""``make ui-test``: every view of the page in Chromium, with a cluster of the largest usual size.
+"""``make ui-test``: every view of the page in Chromium.
+
+From a dump of the largest usual size, and of a small cluster whose leader the page asks.
 
 Each view is opened in light and dark: no message on the console, no violation of axe-core's rules,
 the keyboard leads everywhere, and scripts are not needed. The times to the first paint and to a
@@ -13,19 +15,27 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from playwright.sync_api import sync_playwright
 
+from scheduler.process.log_setup import configure_logging
+from tests.controlplane.server_process import ServerProcess
 from tests.e2e.packages import install_packages
 from tests.ui import dump
-from tests.ui.views import VIEWS, Pods
-from tests.ui.visits import Problems, Visitor
+from tests.ui.live import live_cluster
+from tests.ui.views import LIVE_VIEWS, NO_LEADER, VIEWS, Pods
+from tests.ui.visits import Visitor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from playwright.sync_api import Browser
+
+    from tests.ui.views import View
+    from tests.ui.visits import Problems
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 HERE: Final = Path(__file__).parent
@@ -40,29 +50,64 @@ PACKAGES: Final = {
 def main(arguments: list[str]) -> int:
     """Return 0 if no view has a problem."""
     options = _options(arguments)
+    configure_logging("console", "error")
     install_packages(PACKAGES)
+    os.environ["PYTHONPATH"] = str(ROOT)  # berth ui runs in the folder of its dump
     axe = _axe()
-    with tempfile.TemporaryDirectory() as folder:
+    problems: Problems = []
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         began = time.monotonic()
-        dump.write(Path(folder) / "dump.json", options.nodes, options.pending)
+        live = stack.enter_context(live_cluster(options.live_nodes, options.live_pending))
+        _say(f"a leader on {options.live_nodes} nodes, {options.live_pending} pods wait", began)
+        flags = ["--kubeconfig", str(live.kubeconfig)]
+        live_address = stack.enter_context(_page(Path(folder) / "live", flags))
+        began = time.monotonic()
+        objects = dump.write(Path(folder) / "dump.json", options.nodes, options.pending)
         _say(f"dump with {options.nodes} nodes and {options.pending} pending pods", began)
-        began = time.monotonic()
-        with _page(Path(folder)) as address:
-            _say("read by berth ui until it answers", began)
-            problems = _visit(address, axe, options, Pods.of(Path(folder) / "dump.json"))
+        with _browser() as browser:
+            began = time.monotonic()
+            with chdir(folder), _page(Path(folder) / "dump", ["--from", "dump.json"]) as address:
+                _say("read by berth ui until it answers", began)
+                visitor = Visitor(browser, address, axe, options.images, problems)
+                _visit(visitor, _wanted(VIEWS, options), Pods.of(objects))
+                visitor.use_the_keyboard()
+            visitor = Visitor(browser, live_address, axe, options.images, problems)
+            _visit(visitor, _wanted(LIVE_VIEWS, options), live.pods)
+            with _page(Path(folder) / "none", [*flags, "--lease", "nobody"]) as address:
+                visitor = Visitor(browser, address, axe, options.images, problems)
+                _visit(visitor, _wanted(NO_LEADER, options), live.pods)
     for problem in problems:
         print(f"PROBLEM {problem}")
     print("no problem" if not problems else f"{len(problems)} problems")
     return 1 if problems else 0
 
 
+def _wanted(views: Iterable[View], options: argparse.Namespace) -> list[View]:
+    return [view for view in views if not options.only or view.name in options.only]
+
+
+def _visit(visitor: Visitor, views: list[View], pods: Pods) -> None:
+    if not views:
+        return
+    head = f"{'view':14}{'scheme':>8}{'first paint':>14}{'loaded':>10}{'explained':>12}{'kB':>8}"
+    print(f"\n{head}")
+    for scheme in ("light", "dark"):
+        for view in views:
+            print(visitor.visit(view, view.path(pods), scheme), flush=True)
+    visitor.visit_without_scripts(views, pods)
+
+
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make ui-test")
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pending", type=int, default=20000)
+    parser.add_argument("--live-nodes", type=int, default=200)
+    parser.add_argument("--live-pending", type=int, default=400)
     parser.add_argument("--images", type=Path, default=IMAGES)
     parser.add_argument("--only", action="append", help="the name of a view; may be repeated")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    options.images = options.images.resolve()
+    return options
 
 
 def _say(what: str, began: float) -> None:
@@ -77,41 +122,35 @@ def _axe() -> str:
 
 
 @contextmanager
-def _page(folder: Path) -> Iterator[str]:
-    """Run ``berth ui`` over the dump of a folder; give its address."""
-    command = [sys.executable, "-m", "scheduler", "ui", "--from", "dump.json"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            address = process.stdout.readline().strip()
-            if not address:
-                sys.exit("berth ui has ended without an address")
-            yield address
-        finally:
-            process.terminate()
+def _page(log: Path, flags: list[str]) -> Iterator[str]:
+    """Run ``berth ui``; give its address. It ends with this process, however that ends."""
+    command = [sys.executable, "-m", "scheduler", "ui", *flags]
+    process = ServerProcess(command, log)
+    try:
+        while not (address := _address(log)):
+            if process.exit_status is not None:
+                sys.exit(f"berth ui has ended without an address: {log.read_text()}")
+            time.sleep(0.05)
+        yield address
+    finally:
+        process.kill()
 
 
-def _visit(address: str, axe: str, options: argparse.Namespace, pods: Pods) -> Problems:
-    problems: Problems = []
-    wanted = [view for view in VIEWS if not options.only or view.name in options.only]
+def _address(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8").splitlines(keepends=True) if log.exists() else []
+    return next((each.strip() for each in lines if each.startswith("http") and "\n" in each), "")
+
+
+@contextmanager
+def _browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # Chromium's own sandbox refuses to run as root.
         flags = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=flags)
-        visitor = Visitor(browser, address, axe, options.images, problems)
-        print(
-            f"\n{'view':14}{'scheme':>8}{'first paint':>14}{'loaded':>10}{'explained':>12}{'kB':>8}"
-        )
-        for scheme in ("light", "dark"):
-            for view in wanted:
-                print(visitor.visit(view, view.path(pods), scheme), flush=True)
-        visitor.use_the_keyboard()
-        visitor.visit_without_scripts(pods)
-        browser.close()
-    return problems
+        try:
+            yield browser
+        finally:
+            browser.close()
 
 
 if __name__ == "__main__":

@@ -153,9 +153,11 @@ def _pod(
     requests = {"cpu": wishes["cpu"], "memory": wishes["memory"]}
     if "gpu" in wishes:
         requests["nvidia.com/gpu"] = wishes["gpu"]
+    extended = {name: amount for name, amount in requests.items() if "/" in name}
+    resources = {"requests": requests, **({"limits": extended} if extended else {})}
     spec: dict[str, Any] = {
         "schedulerName": "berth",
-        "containers": [{"name": "main", "image": "app:1", "resources": {"requests": requests}}],
+        "containers": [{"name": "main", "image": "app:1", "resources": resources}],
     }
     app = name.rsplit("-", 1)[0]
     selector = {"matchLabels": {"app": app}}
@@ -318,11 +320,11 @@ def _policies() -> list[dict[str, Any]]:
     ]
 
 
-def write(path: Path, nodes: int, pending: int, seed: int = 1) -> Path:
-    """Write the objects of a cluster as kubectl would print them."""
+def write(path: Path, nodes: int, pending: int, seed: int = 1) -> list[dict[str, Any]]:
+    """Write the objects of a cluster as kubectl would print them, and return them."""
     items = cluster(nodes, pending, seed)
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    return path
+    return items
 
 
 if __name__ == "__main__":
@@ -331,4 +333,4 @@ if __name__ == "__main__":
     parser.add_argument("--pending", type=int, default=20000)
     parser.add_argument("file", type=Path)
     options = parser.parse_args()
-    print(write(options.file, options.nodes, options.pending))
+    write(options.file, options.nodes, options.pending)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +17,10 @@ class Pods:
     placed: str
 
     @classmethod
-    def of(cls, path: Path) -> Pods:
-        """Return the first pod of each kind in a dump."""
+    def of(cls, objects: Iterable[Mapping[str, Any]]) -> Pods:
+        """Return the first pod of each kind among some objects."""
         waiting, placed = {}, ""
-        for each in json.loads(path.read_bytes())["items"]:
+        for each in objects:
             if each["kind"] != "Pod":
                 continue
             meta = each["metadata"]
@@ -44,12 +42,16 @@ class View:
     explains: bool = False
     asks: bool = False
     """Whether the form is filled in and sent."""
+    grows: bool = False
+    """Whether rows are added while the page is looked at."""
+    words: str = ""
+    """What the page has to say in the end."""
 
 
 BOTH: Final = ("light", "dark")
 
 VIEWS: Final = (
-    View("pending", lambda _: "pending", in_docs=BOTH),
+    View("pending", lambda _: "pending", in_docs=("light",)),
     View("pod", lambda pods: f"pods/{pods.waiting['big']}", in_docs=BOTH, explains=True),
     View("pod-gpu", lambda pods: f"pods/{pods.waiting['gpu']}", explains=True),
     View("pod-alone", lambda pods: f"pods/{pods.waiting['alone']}", explains=True),
@@ -60,8 +62,28 @@ VIEWS: Final = (
     View("nodes-racks", lambda _: "nodes?by=topology.kubernetes.io/rack&show=fragmented"),
     View("node-list", lambda _: "nodes/list?order=fragmented"),
     View("node", lambda _: "nodes/one/general-0000"),
-    View("decisions", lambda _: "decisions", in_docs=("dark",)),
+    View("decisions", lambda _: "decisions"),
     View("policies", lambda _: "policies", in_docs=("light",)),
     View("what-if", lambda _: "what-if?drain=general-0001&replicas=500", in_docs=BOTH, asks=True),
     View("error", lambda _: "pods/nobody/nothing"),
 )
+
+NO_LEADER: Final = (
+    View(
+        "no-leader", lambda _: "decisions", in_docs=("light",), words="The leader cannot be asked"
+    ),
+)
+"""The views while the Lease that the page was told of does not exist."""
+
+LIVE_VIEWS: Final = (
+    View(
+        "live-pod", lambda pods: f"pods/{pods.waiting['big']}", explains=True, words="by the leader"
+    ),
+    View("live-what-if", lambda _: "what-if?replicas=20", asks=True, words="By the leader"),
+    View("live-policies", lambda _: "policies", words="As the leader"),
+    View("live-nodes", lambda _: "nodes", words="leader berth-"),
+    View("live-placed", lambda pods: f"pods/{pods.placed}", explains=True, words="by the leader"),
+    View("live-decisions", lambda _: "decisions", in_docs=("dark",), grows=True, words="Runner-up"),
+    View("live-pending", lambda _: "pending", in_docs=BOTH, words="Counted by the leader"),
+)
+"""The views that ask the leader; the last ones show what has come meanwhile."""

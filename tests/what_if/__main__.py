@@ -7,41 +7,37 @@ import asyncio
 import contextlib
 import random
 import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from scheduler.config import parse_config
+import msgspec
+
+from scheduler.offline.live import list_cluster
 from scheduler.process.log_setup import configure_logging
 from tests.controlplane.api import ApiClient
 from tests.controlplane.binaries import find_or_build
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.controller_manager import start_controller_manager
-from tests.scenarios.running_berth import RunningBerth
-from tests.what_if.actions import ADD, DRAIN, SCALE_UP, first_nodes, random_action
-from tests.what_if.life import CONTROLLERS, SEEDS, Kubelets, Scene
+from tests.what_if.actions import CONFIG, KINDS, first_nodes, kind_of, random_action
+from tests.what_if.comparison import MORE_SEEDS, SEEDS, Outcome, Told, ask, differences
+from tests.what_if.config_moves import moves
+from tests.what_if.kubelets import Kubelets
+from tests.what_if.life import CONTROLLERS, Scene
+from tests.what_if.workloads import daemon_set
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
-    from scheduler.what_if import Forecast
     from tests.what_if.actions import Action
+    from tests.what_if.kubelets import Happening
 
 BINARIES = ["etcd", "kube-apiserver", "kube-controller-manager", "kubectl"]
-CONFIG = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-leaderElection: {leaderElect: false}
-podMaxBackoffSeconds: 1
-profiles: [{schedulerName: berth}]
-"""
-"""The default profile. With short pauses, as nothing is compared before all pods were tried."""
-
-CLASS = {
-    "apiVersion": "scheduling.k8s.io/v1",
-    "kind": "PriorityClass",
-    "metadata": {"name": "high"},
-    "value": 1000,
-}
+CLASSES = {"high": 1000, "agents": 2000}
+MOST_SHARE = 0.97
 
 
 class Row(NamedTuple):
@@ -49,26 +45,44 @@ class Row(NamedTuple):
 
     Attributes
     ----------
-    placed, refused, blocked
-        Pods that got a node, that wait, and that could not be evicted: forecast and outcome.
-    on_same_nodes
-        How many of the pods that got a node did so on a node that the forecast had for as many.
-    is_among_forecasts
-        Whether a forecast with another seed has the numbers of the outcome.
+    pods
+        Pods with a node afterwards, those that are missing, and those that could not be evicted,
+        as forecast and in fact.
+    seed
+        The seed whose forecast has the outcome: the same numbers for each workload. None if no
+        seed has.
+    is_but_for_victims
+        Whether pods are preempted and a forecast has the outcome for all that nobody preempts.
+    distinct
+        How many different outcomes the first forecasts had.
+    same_nodes, placed
+        Of the pods with a node, how many are on a node that has as many by the first forecast.
+    why
+        What differs from the first forecast.
     """
 
     number: int
     kind: str
-    placed: tuple[int, int]
-    refused: tuple[int, int]
-    blocked: tuple[int, int]
-    on_same_nodes: int
-    is_among_forecasts: bool
+    pods: tuple[tuple[int, int], ...]
+    seed: int | None
+    is_but_for_victims: bool
+    distinct: int
+    same_nodes: int
+    placed: int
+    why: tuple[str, ...]
 
-    @property
-    def is_equal(self) -> bool:
-        """Whether all numbers are as they were forecast."""
-        return all(told == seen for told, seen in (self.placed, self.refused, self.blocked))
+    def __str__(self) -> str:
+        numbers = "  ".join(
+            f"{name} {told:3} / {seen:3}"
+            for name, (told, seen) in zip(("placed", "missing", "blocked"), self.pods, strict=True)
+        )
+        verdict = "as forecast" if self.seed == 0 else f"as with seed {self.seed}"
+        if self.seed is None:
+            verdict = "as forecast but for victims" if self.is_but_for_victims else "DIFFERENT"
+        return (
+            f"{self.number:4} {self.kind:14} {numbers}  "
+            f"{self.distinct:2} outcomes of {SEEDS}  {verdict}"
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,114 +91,180 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=100, help="actions")
     parser.add_argument("--nodes", type=int, default=12)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--traces", type=Path, help="a folder for what differs (a new one)")
     options = parser.parse_args(arguments)
+    if options.traces is None:
+        options.traces = Path(tempfile.mkdtemp(prefix=f"what-if-{options.seed}-"))
+    options.traces.mkdir(exist_ok=True)
     find_or_build(BINARIES)
     configure_logging("console", "error")
     with ControlPlane(audit=False) as plane:
         manager = start_controller_manager(plane, CONTROLLERS)
         try:
-            with RunningBerth(plane.berth_kubeconfig(), config=parse_config(CONFIG, "campaign")):
-                rows = asyncio.run(_campaign(plane, options))
+            rows = asyncio.run(_campaign(plane, options))
         finally:
             manager.kill()
-    return _report(rows)
+    return _report(rows, options)
 
 
 async def _campaign(plane: ControlPlane, options: argparse.Namespace) -> list[Row]:
     chance = random.Random(options.seed)
     rows = []
     async with ApiClient(plane.admin_kubeconfig) as api:
-        await api.post("/apis/scheduling.k8s.io/v1/priorityclasses", CLASS)
-        await api.create_many(first_nodes(chance, options.nodes))
-        kubelets = asyncio.create_task(Kubelets(api).run())
-        scene = Scene(api, plane.admin_kubeconfig)
-        kinds = [SCALE_UP] * 4 + [DRAIN, SCALE_UP, ADD] * options.count
-        for number in range(options.count):
-            names = [each["metadata"]["name"] for each in await api.list_all("/api/v1/nodes")]
-            action = random_action(chance, number, kinds[number], sorted(names))
-            rows.append(await _round(scene, action, number))
-            sys.stdout.write(f"{_line(rows[-1])}\n")
-            sys.stdout.flush()
-            await scene.tidy(action, most_share=0.9)
-            if action.kind == ADD:
-                await scene.drop_added_nodes()
-        kubelets.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await kubelets
+        for name, value in CLASSES.items():
+            await api.post(
+                "/apis/scheduling.k8s.io/v1/priorityclasses",
+                {"metadata": {"name": name}, "value": value},
+            )
+        nodes = first_nodes(chance, options.nodes)
+        await api.create_many(nodes)
+        kubelets = Kubelets(api)
+        running = asyncio.create_task(kubelets.run())
+        scene = Scene(plane, api, kubelets)
+        try:
+            await scene.restart_berth()
+            await api.create_many([daemon_set()])
+            await scene.rest()
+            for number in range(options.count):
+                names, apps = await scene.node_names(), list(scene.workloads)
+                action = random_action(chance, number, kind_of(number), names, apps)
+                rows.append(await _round(scene, kubelets, action, number, options.traces))
+                sys.stdout.write(f"{rows[-1]}\n")
+                for line in rows[-1].why if rows[-1].seed != 0 else ():
+                    sys.stdout.write(f"       {line}\n")
+                sys.stdout.flush()
+                await scene.tidy(action, nodes, MOST_SHARE)
+        finally:
+            await scene.stop_berth()
+            running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await running
     return rows
 
 
-async def _round(scene: Scene, action: Action, number: int) -> Row:
-    before = await scene.pods()
-    told = await scene.ask(action)
-    blocked = await scene.do(action)
-    after = await scene.pods()
-    return _compare(number, action, told, before, after, blocked)
-
-
-def _compare(
-    number: int,
-    action: Action,
-    forecasts: Sequence[Forecast],
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
-    blocked: set[str],
+async def _round(
+    scene: Scene, kubelets: Kubelets, action: Action, number: int, traces: Path
 ) -> Row:
-    told = forecasts[0]
-    had = {uid for uid, pod in before.items() if pod["spec"].get("nodeName")}
-    placed = [
+    if action.kind == CONFIG:
+        return await _config_round(scene, action, number)
+    await scene.prepare(action)
+    objects = await list_cluster(str(scene.kubeconfig), limits=True)
+    told = [ask(objects, action.question, seed) for seed in range(SEEDS)]
+    began, since = len(kubelets.happenings), time.monotonic()
+    blocked = await scene.do(action)
+    seen = Outcome.of(
+        await scene.state(), Counter("-".join(each.split("-")[:2]) for each in blocked)
+    )
+    nodes = Counter(
         pod["spec"]["nodeName"]
-        for uid, pod in after.items()
-        if uid not in had and pod["spec"].get("nodeName")
-    ]
-    waiting = sum(not pod["spec"].get("nodeName") for pod in after.values())
-    left = dict(told.nodes)
-    same = 0
-    for name in placed:
-        if left.get(name, 0):
-            left[name] -= 1
-            same += 1
-    outcome = len(placed), waiting, len(blocked)
+        for pod in (await scene.pods()).values()
+        if pod["spec"].get("nodeName")
+    )
+    distinct = len({each.outcome for each in told})
+    seed = _seed_of(seen, told, objects, action)
+    important = scene.important()
+    row = Row(
+        number,
+        action.kind,
+        _numbers(told[0].outcome, seen),
+        seed,
+        any(
+            each.forecast.preempted and each.outcome.among(important) == seen.among(important)
+            for each in told
+        ),
+        distinct,
+        (told[0].nodes & nodes).total(),
+        nodes.total(),
+        tuple(differences(told[0].outcome, seen)),
+    )
+    if seed is None:
+        happened = kubelets.happenings[began:]
+        _write_trace(traces / f"{number}.json", objects, action, row, happened, since, scene, told)
+    return row
+
+
+def _seed_of(seen: Outcome, told: list[Told], objects: list[Any], action: Action) -> int | None:
+    for seed, each in enumerate(told):
+        if each.outcome == seen:
+            return seed
+    for seed in range(SEEDS, SEEDS + MORE_SEEDS):
+        if ask(objects, action.question, seed).outcome == seen:
+            return seed
+    return None
+
+
+async def _config_round(scene: Scene, action: Action, number: int) -> Row:
+    claims = await moves(scene, action)
+    false = [each for each in claims if not each.is_true]
+    told = sum(each.told == "moves" for each in claims)
+    seen = sum(each.told == "moves" and each.is_true for each in claims)
     return Row(
         number,
         action.kind,
-        (told.placed, len(placed)),
-        (told.refused, waiting),
-        (_blocked(told), len(blocked)),
-        same,
-        outcome in {(each.placed, each.refused, _blocked(each)) for each in forecasts},
+        ((told, seen), (0, 0), (0, 0)),
+        None if false else 0,
+        False,
+        1,
+        0,
+        0,
+        tuple(map(str, false)),
     )
 
 
-def _blocked(told: Forecast) -> int:
-    return sum(len(drain.blocked) for drain in told.drains)
+def _numbers(told: Outcome, seen: Outcome) -> tuple[tuple[int, int], ...]:
+    def sums(outcome: Outcome) -> tuple[int, int, int]:
+        counts = [each for _, each in outcome.workloads]
+        blocked = sum(count for _, count in outcome.blocked)
+        return sum(each[0] for each in counts), sum(each[1] for each in counts), blocked
+
+    return tuple(zip(sums(told), sums(seen), strict=True))
 
 
-def _line(row: Row) -> str:
-    verdict = "by another seed" if row.is_among_forecasts else "DIFFERENT"
-    verdict = "as forecast" if row.is_equal else verdict
-    return (
-        f"{row.number:4} {row.kind:14} placed {row.placed[0]:3} / {row.placed[1]:3}  "
-        f"refused {row.refused[0]:3} / {row.refused[1]:3}  "
-        f"blocked {row.blocked[0]:2} / {row.blocked[1]:2}  "
-        f"same nodes {row.on_same_nodes:3}  {verdict}"
-    )
+def _write_trace(
+    path: Path,
+    objects: list[Any],
+    action: Action,
+    row: Row,
+    happened: Sequence[Happening],
+    since: float,
+    scene: Scene,
+    told: Sequence[Told],
+) -> None:
+    """Write all that is needed to see why an outcome differs from its forecasts."""
+    trace = {
+        "kind": action.kind,
+        "question": action.question,
+        "why": row.why,
+        "happened": [str(each._replace(at_s=each.at_s - since)) for each in happened],
+        "kubectl": scene.said_by_kubectl.splitlines(),
+        "outcomes": [each.outcome for each in told],
+        "forecast": told[0].forecast,
+        "objects": objects,
+    }
+    path.write_bytes(msgspec.json.encode(trace))
+    sys.stdout.write(f"       trace: {path}\n")
 
 
-def _report(rows: Sequence[Row]) -> int:
-    equal = sum(row.is_equal for row in rows)
-    placed = sum(row.placed[1] for row in rows)
-    same = sum(row.on_same_nodes for row in rows)
-    sys.stdout.write(
-        f"{equal} of {len(rows)} outcomes as forecast; {same} of {placed} pods on the same nodes\n"
-    )
-    among = sum(row.is_among_forecasts for row in rows)
-    sys.stdout.write(f"{among} of {len(rows)} outcomes as a forecast with one of {SEEDS} seeds\n")
-    for kind in (SCALE_UP, DRAIN, ADD):
-        of_kind = [row for row in rows if row.kind == kind]
-        equal_of_kind = sum(row.is_equal for row in of_kind)
-        sys.stdout.write(f"  {kind}: {equal_of_kind} of {len(of_kind)}\n")
-    return int(among < len(rows))
+def _report(rows: Sequence[Row], options: argparse.Namespace) -> int:
+    out = sys.stdout.write
+    placed = sum(row.placed for row in rows)
+    same = sum(row.same_nodes for row in rows)
+    out(f"seed {options.seed}: {same} of {placed} pods on the nodes of the first forecast\n")
+    columns = "actions", "as forecast", "with another seed", "but for victims", "different"
+    out(f"{'':16} {'  '.join(columns)}\n")
+    for kind in (*KINDS, ""):
+        of_kind = [row for row in rows if not kind or row.kind == kind]
+        no_seed = [row for row in of_kind if row.seed is None]
+        counts = (
+            len(of_kind),
+            sum(row.seed == 0 for row in of_kind),
+            sum(bool(row.seed) for row in of_kind),
+            sum(row.is_but_for_victims for row in no_seed),
+            sum(not row.is_but_for_victims for row in no_seed),
+        )
+        cells = (f"{n:{len(name)}}" for n, name in zip(counts, columns, strict=True))
+        out(f"{kind or 'in all':16} {'  '.join(cells)}\n")
+    return int(any(row.seed is None and not row.is_but_for_victims for row in rows))
 
 
 if __name__ == "__main__":

@@ -82,9 +82,17 @@ class RecordedCluster(Cluster):
             raise
         write.outcome = "ok"
 
-    async def bind_pod(self, namespace: str, name: str, uid: str, node_name: str) -> None:
+    async def bind_pod(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        node_name: str,
+        *,
+        may_send: Callable[[], bool] | None = None,
+    ) -> None:
         with self._written("binds", Write("bind", f"{namespace}/{name}/{uid}", node_name)):
-            await super().bind_pod(namespace, name, uid, node_name)
+            await super().bind_pod(namespace, name, uid, node_name, may_send=may_send)
 
     async def patch_pod_status(
         self,

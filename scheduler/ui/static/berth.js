@@ -39,23 +39,46 @@ function listen(map, tip) {
   });
 }
 
-function stream(rows) {
+// New rows come with where to go on from; after a change of the leader all rows are replaced.
+function stream(first) {
+  let rows = first;
   const pause = document.querySelector("[data-pause]");
+  const state = document.querySelector("[data-state]");
+  const said = state.textContent;
   pause.addEventListener("click", () => {
     const paused = pause.getAttribute("aria-pressed") !== "true";
     pause.setAttribute("aria-pressed", String(paused));
   });
-  setInterval(async () => {
+  async function follow() {
     if (document.hidden || pause.getAttribute("aria-pressed") === "true") return;
-    const first = rows.querySelector("tr");
-    const after = first ? first.dataset.seq : 0;
-    const response = await fetch(`${rows.dataset.stream}?after=${after}`);
-    if (!response.ok) return;
-    const table = new DOMParser().parseFromString(
-      `<table><tbody>${await response.text()}</tbody></table>`, "text/html");
-    rows.prepend(...table.querySelectorAll("tr"));
+    const cursor = encodeURIComponent(rows.dataset.cursor);
+    let text = "";
+    try {
+      const response = await fetch(`${rows.dataset.stream}/decisions/rows?cursor=${cursor}`);
+      text = response.ok ? await response.text() : "";
+    } catch {
+      state.textContent = "The server of this page does not answer any more.";
+      return;
+    }
+    const found = new DOMParser().parseFromString(`<table>${text}</table>`, "text/html")
+      .querySelector("tbody");
+    if (!found) return;
+    if (("measured" in found.dataset) !== ("measured" in rows.dataset)) {
+      location.reload(); // the leader can be asked again, or not any more: other columns
+      return;
+    }
+    state.textContent = said;
+    if ("restart" in found.dataset) {
+      rows.replaceWith(found);
+      rows = found;
+      return;
+    }
+    rows.prepend(...found.rows);
+    rows.dataset.cursor = found.dataset.cursor;
     while (rows.rows.length > 500) rows.lastElementChild.remove();
-  }, 3000);
+  }
+  const next = () => setTimeout(() => follow().finally(next), 2000);
+  next();
 }
 
 document.addEventListener("keydown", (event) => {
@@ -68,4 +91,4 @@ document.addEventListener("keydown", (event) => {
 for (const place of document.querySelectorAll("[data-load]")) load(place);
 const tip = document.querySelector("[data-tip]");
 for (const map of document.querySelectorAll("[data-cell]")) listen(map, tip);
-for (const rows of document.querySelectorAll("[data-stream]")) stream(rows);
+for (const rows of document.querySelectorAll("[data-stream]:not([data-stream=''])")) stream(rows);

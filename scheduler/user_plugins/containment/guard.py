@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import structlog
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from scheduler.user_plugins.containment.watchdog import Watchdog
 
 T = TypeVar("T")
+
+CallObserver: TypeAlias = "Callable[[str, str, str | None], object]"
 
 log = structlog.get_logger(__name__)
 
@@ -126,6 +128,9 @@ class ContainedGuard:
         self.is_replaced = False
         """Whether its source has newer code: this guard is not reported any more once nothing uses
         it."""
+        self.observer: CallObserver | None = None
+        """Gets every call: the plugin, the method, and why it is not made; None for one that is.
+        Empty for a plugin that is skipped."""
 
     @property
     def calls(self) -> int:
@@ -142,10 +147,10 @@ class ContainedGuard:
         """
         clock, breaker, number = self._clock, self._breaker, _POINT_NUMBERS.get(point, _OTHER)
         began = self._asked_at = clock()
-        if self._left_out:
-            return self._pass_over(began)
-        if breaker.state is not State.CLOSED and not breaker.admits(began):
-            return self._pass_over(began)
+        if self._left_out or (breaker.state is not State.CLOSED and not breaker.admits(began)):
+            return self._pass_over(point, began)
+        if self.observer is not None:
+            self.observer(self.code.name, point, None)
         watchdog = self._watchdog
         if watchdog is not None and self._ends_process and not watchdog.armed:
             watchdog.arm()
@@ -197,14 +202,20 @@ class ContainedGuard:
             return f"fails: {self._last_failure}" if recent else ""
         return f"fails, and {what}: {self._last_failure}"
 
-    def _pass_over(self, began: float) -> Absent:
+    def _pass_over(self, point: str, began: float) -> Absent:
         self._passed_over += 1
-        if self.code.failure_policy == "Ignore":
-            return ABSENT
+        why = "" if self.code.failure_policy == "Ignore" else self._why_pods_wait(began)
+        if self.observer is not None:
+            self.observer(self.code.name, point, why)
+        if why:
+            raise PluginFailedError(why)
+        return ABSENT
+
+    def _why_pods_wait(self, began: float) -> str:
         if self._left_out:
-            raise PluginFailedError(f"left out: {self._left_out}")
+            return f"left out: {self._left_out}"
         left_s = max(self._breaker.open_until - began, 1.0)
-        raise PluginFailedError(f"switched off for another {left_s:.0f} s: {self._last_failure}")
+        return f"switched off for another {left_s:.0f} s: {self._last_failure}"
 
     def _failed(self, point: str, error: BaseException) -> PluginFailedError:
         """Record a call that raised; return the error for the pod."""

@@ -60,6 +60,14 @@ def test_a_gang_at_its_minimum_goes_whole_wherever_its_members_run() -> None:
     assert stage.victims(PREEMPTOR.request(cpu="2")) == {"n1": everybody, "n2": everybody}
 
 
+def test_equal_members_go_in_the_order_of_their_uids_whoever_came_first() -> None:
+    same = "2025-01-01T00:00:00Z"
+    members = [member("g", at, "n2" if at else "n1").started(same) for at in range(3)]
+    for arriving in (members, members[::-1]):
+        stage = cluster(N1, N2, *arriving, g=3)
+        assert stage.victims(PREEMPTOR.request(cpu="2"))["n1"] == (["g-0", "g-1", "g-2"], 0)
+
+
 def test_a_gang_goes_whole_where_its_surplus_does_not_suffice() -> None:
     stage = cluster(N1, N2, *gang("g", "n1", "n1", "n2"), g=2)
     found = stage.victims(PREEMPTOR.request(cpu="2"))

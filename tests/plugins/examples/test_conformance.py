@@ -11,6 +11,7 @@ from plugins.examples.headroom import Headroom
 from plugins.examples.load_aware import LoadAware
 from plugins.examples.node_cost import NodeCost
 from plugins.examples.rack_spread import RackSpread
+from plugins.examples.shared_node_reserve import SharedNodeReserve
 from tests.plugins import conformance
 from tests.plugins.conformance import Cluster, Recipe, clusters, pending_pods
 from tests.plugins.examples.asking import Measured
@@ -31,6 +32,7 @@ ROWS = {
     "NodeCost-memory": Recipe(adapt(NodeCost), {"label": "tier", "per": "memory"}),
     "Headroom": Recipe(adapt(Headroom), KEPT),
     "Headroom-some-nodes": Recipe(adapt(Headroom), {**KEPT, "nodes": {"tier": "1"}}),
+    "SharedNodeReserve": Recipe(adapt(SharedNodeReserve), {"share": {"cpu": 0.3}, "pods": 1}),
     "LoadAware-nothing-measured": Recipe(adapt(LoadAware), {}),
     "LoadAware": Recipe(adapt(LoadAware), {"target": 0.5, "usageOfRequest": 0.7}, measured),
 }

@@ -209,6 +209,26 @@ def test_a_claim_that_is_deleted_sends_the_pod_back() -> None:
     assert stage.bind(world()) == why
 
 
+@pytest.mark.parametrize(
+    ("static", "doing"),
+    [
+        pytest.param(True, "failed to check binding", id="a volume was claimed for it"),
+        pytest.param(False, "failed to check provisioning pvc", id="it was to be provisioned"),
+    ],
+)
+def test_a_claim_that_is_made_again_sends_the_pod_back(*, static: bool, doing: str) -> None:
+    stage = Stage(static=static)
+
+    async def world() -> None:
+        await stage.api.patched.wait()
+        stage.api.delete(PERSISTENT_VOLUME_CLAIMS, "default", "data")
+        again = CLAIM | {"metadata": {"uid": "another"}}
+        stage.api.put(PERSISTENT_VOLUME_CLAIMS, "default", "data", again)
+
+    why = f'binding volumes: {doing}: persistentvolumeclaims "default/data" not found'
+    assert stage.bind(world()) == why
+
+
 def test_a_volume_that_is_deleted_sends_the_pod_back() -> None:
     stage = Stage(static=True)
 

@@ -80,7 +80,7 @@ class WriterScene:
         assert await self.writer.drain(30) == 0
 
     async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not condition():  # noqa: ASYNC110 - not every condition has an event
                 await asyncio.sleep(0)
 

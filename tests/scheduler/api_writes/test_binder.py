@@ -8,6 +8,7 @@ import pytest
 import structlog
 
 from cache.resources import MalformedObjectError
+from plugins.framework.status import SUCCESS, unschedulable
 from scheduler.api_writes import binder
 from scheduler.api_writes.binder import (
     MAX_ANSWERED,
@@ -28,6 +29,9 @@ from tests.fakes.ports import FakeExecutor, fake_ports
 from tests.fakes.refusals import lost, refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cache.pod_info import PodInfo
     from plugins.framework.status import Status
 
 INFO = pod("a").uid("uid-a").info()
@@ -63,12 +67,14 @@ class Scene:
     slept: list[float] = field(default_factory=list)
     abandoned: list[str] = field(default_factory=list)
     taken_while_asleep: list[int] = field(default_factory=list)
+    check: Callable[[PodInfo], Status] = lambda _: SUCCESS
 
     def __post_init__(self) -> None:
         self.binder = Binder(
             fake_ports(self.api, self.clock, executor=FakeExecutor(self._sleep)),
             self.slots,
             self.abandoned.append,
+            self.check,
         )
 
     async def _sleep(self, seconds: float) -> None:
@@ -269,7 +275,7 @@ def test_where_bindings_hang_only_a_few_requests_are_under_way():
         class HangingApi:
             sent = 0
 
-            async def bind_pod(self, namespace, name, uid, node_name) -> None:
+            async def bind_pod(self, namespace, name, uid, node_name, *, may_send) -> None:
                 self.sent += 1
                 if namespace == "default":
                     await answered.wait()
@@ -330,3 +336,25 @@ def test_only_so_many_bindings_pause_at_a_time(monkeypatch):
         return abandoned, len(api.bound_to)
 
     assert asyncio.run(play()) == (["crowded"], 3)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [pytest.param(LOST, id="in doubt"), pytest.param(post(503), id="not taken up")],
+)
+def test_the_guard_is_asked_before_a_binding_is_sent_again(answer):
+    taken = unschedulable("taken")
+    looks = iter([SUCCESS, taken])
+    scene = Scene(FakeBindingApi([answer], [UNBOUND]), check=lambda _: next(looks))
+    assert scene.bind() is taken
+    assert scene.api.bound_to == ["n1"]
+    assert scene.abandoned == []
+
+
+def test_the_guard_is_asked_once_more_after_the_wait_for_a_connection():
+    taken, statuses = unschedulable("taken"), [SUCCESS]
+    scene = Scene(FakeBindingApi([None]), check=lambda _: statuses[-1])
+    scene.api.in_line = lambda: statuses.append(taken)
+    assert scene.bind() is taken
+    assert scene.api.bound_to == []
+    assert (scene.abandoned, scene.slept) == ([], [])

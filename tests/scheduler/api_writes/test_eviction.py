@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import itertools
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +16,7 @@ from tests.builders import pod
 from tests.fakes.eviction_api import FakeEvictionApi
 from tests.fakes.ports import FakeExecutor, fake_ports
 from tests.fakes.refusals import lost, refusal
+from tests.scheduler.informers.harness import until
 
 if TYPE_CHECKING:
     from cache.objects import Pod
@@ -32,11 +35,13 @@ class Scene:
         self.live = live
         self.held: set[str] = set()
         self.wanted = True
+        self.is_placed = True
         self.turned_back: list[tuple[str, str]] = []
         self.evictor = Evictor(
             fake_ports(api, wall=lambda: 1_700_000_000.0, executor=FakeExecutor(self._sleep)),
             lambda namespace, name: self.live,
             self._turn_back,
+            lambda uid: self.is_placed,
         )
 
     def _turn_back(self, uid: str, plugin: str) -> bool:
@@ -304,6 +309,58 @@ def test_a_pod_that_one_preemptor_has_spared_is_evicted_for_the_other():
         return await asyncio.gather(first, made.evict()), made.api.deleted
 
     assert asyncio.run(scene()) == ([Evicted.SPARED, Evicted.DELETED], ["victim"])
+
+
+def test_a_preemptor_that_comes_just_as_an_eviction_ends_does_not_wait_for_it(monkeypatch):
+    shield, waits = asyncio.shield, itertools.count()
+
+    def few(task):
+        assert next(waits) < 10, "the loop stands still"
+        return shield(task)
+
+    async def two() -> list[Evicted]:
+        scene = Scene(FakeEvictionApi())
+        scene.wanted = False
+        comes = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        first = asyncio.ensure_future(scene.evict())
+        # The first one's task ends in the turn in which the second one starts, right before it.
+        loop.call_soon(comes.set)
+        await comes.wait()
+        return [await scene.evict(), await first]
+
+    monkeypatch.setattr(asyncio, "shield", few)
+    assert asyncio.run(two()) == [Evicted.SPARED, Evicted.SPARED]
+
+
+def test_an_eviction_that_fails_when_nobody_waits_for_it_any_more_is_no_error_of_the_loop():
+    async def scene() -> list[str]:
+        messages: list[str] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: messages.append(context["message"]))
+        made = Scene(FakeEvictionApi(deletes=[error(403)]))
+        made.api.gate.clear()
+        preemption = asyncio.ensure_future(made.evict())
+        await until(lambda: made.api.deleted)
+        preemption.cancel()
+        await asyncio.wait([preemption])
+        (task,) = made.evictor._under_way.values()
+        made.api.gate.set()
+        await asyncio.wait([task])
+        del task
+        gc.collect()
+        return messages
+
+    assert asyncio.run(scene()) == []
+
+
+def test_a_pod_that_has_no_node_any_more_is_left_alone():
+    async def scene() -> tuple[Evicted, list[tuple[str, str]]]:
+        made = Scene(FakeEvictionApi())
+        made.is_placed = False
+        return await made.evict(), made.api.writes
+
+    assert asyncio.run(scene()) == (Evicted.UNPLACED, [])
 
 
 def test_a_victim_that_the_watch_still_shows_is_not_deleted_again():

@@ -306,7 +306,7 @@ def test_a_pod_that_is_gone_is_nothing_to_complain_about(control_plane, kubeconf
 def test_a_victim_that_is_spared_is_not_marked_any_longer(control_plane, kubeconfig, namespace):
     async def scene(api: Api):
         pod = await api.get_pod(namespace, "web-0")
-        evictor = Evictor(fake_ports(api), lambda *_: pod, lambda *_: False)
+        evictor = Evictor(fake_ports(api), lambda *_: pod, lambda *_: False, lambda _: True)
         wanted = iter([True, True])
         return await evictor.evict(PodInfo(pod), "P", "to make room", lambda: next(wanted, False))
 

@@ -25,7 +25,7 @@ def run(request: pytest.FixtureRequest) -> Run:
 
     def run_on_loop(main: Coroutine[Any, Any, Any]) -> Any:
         async def bounded() -> Any:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 return await main
 
         with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:

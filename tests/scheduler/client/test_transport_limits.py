@@ -164,6 +164,56 @@ def test_retry_after_holds_what_it_is_about(run: Run, method, path, answer, held
         assert (is_open, was_sent, refused, came_back) == (True, True, [], True)
 
 
+def test_a_hold_reaches_requests_that_wait_in_line_already(run: Run) -> None:
+    async def main() -> tuple[list[int | None], int, bool]:
+        all_wait = asyncio.Event()
+
+        async def handler(request: web.Request) -> web.Response:
+            await all_wait.wait()
+            return denied()
+
+        limiter = InFlightLimiter(1)
+        async with (
+            Loopback(handler) as server,
+            transport_to(server.url, limiter=limiter) as transport,
+        ):
+            tasks = [asyncio.create_task(transport.request("POST", BINDING)) for _ in range(3)]
+            await until(lambda: limiter.waiting == 2)
+            all_wait.set()
+            ends = await asyncio.gather(*tasks, return_exceptions=True)
+            statuses = [end.status for end in ends if isinstance(end, ApiError)]
+            return statuses, len(server.received), limiter.try_acquire()
+
+    assert run(main()) == ([429, 429, 429], 1, True)
+
+
+def test_a_hold_reaches_requests_that_wait_for_a_connection_already(run: Run) -> None:
+    async def main() -> tuple[list[int | None], int, int]:
+        all_wait = asyncio.Event()
+
+        async def handler(request: web.Request) -> web.Response:
+            await all_wait.wait()
+            return denied()
+
+        async with (
+            Loopback(handler) as server,
+            transport_to(
+                server.url,
+                limiter=InFlightLimiter(8),
+                max_connections=1,
+                write_fence=lambda timeout_s: timeout_s,
+            ) as transport,
+        ):
+            tasks = [asyncio.create_task(transport.request("POST", BINDING)) for _ in range(3)]
+            await until(lambda: transport.writes_in_flight == 3)
+            all_wait.set()
+            ends = await asyncio.gather(*tasks, return_exceptions=True)
+            statuses = [end.status for end in ends if isinstance(end, ApiError)]
+            return statuses, len(server.received), transport.writes_in_flight
+
+    assert run(main()) == ([429, 429, 429], 1, 0)
+
+
 @pytest.mark.parametrize("outcome", ["answered", "refused", "dropped"])
 def test_every_request_gives_its_permit_back(run: Run, outcome: str) -> None:
     async def main() -> None:
@@ -264,6 +314,43 @@ def test_a_write_has_no_more_time_than_the_fence_grants(run: Run) -> None:
     assert (written.reason, written.ambiguous) == ("Timeout", True)
     assert "0.05 s" in written.message
     assert "0.2 s" in read.message
+
+
+@pytest.mark.parametrize(
+    "fence", [pytest.param(None, id="no fence"), pytest.param(lambda left_s: left_s, id="a fence")]
+)
+def test_whether_a_write_is_wanted_is_asked_after_the_wait_for_a_connection(
+    run: Run, fence
+) -> None:
+    async def main() -> tuple[list[str], ApiError, int]:
+        wanted, arrived, go_on = [True], asyncio.Event(), asyncio.Event()
+
+        async def handler(request: web.Request) -> web.Response:
+            arrived.set()
+            await go_on.wait()
+            return json_answer({})
+
+        async with (
+            Loopback(handler) as server,
+            transport_to(server.url, max_connections=1, write_fence=fence) as transport,
+        ):
+            first = asyncio.ensure_future(transport.request("POST", "/first"))
+            await arrived.wait()
+            second = asyncio.ensure_future(
+                transport.request("POST", "/second", may_send=lambda: wanted[-1])
+            )
+            await asyncio.sleep(0)
+            wanted.append(False)
+            go_on.set()
+            await first
+            with pytest.raises(ApiError) as caught:
+                await second
+            paths = [received.path for received in server.received]
+            return paths, caught.value, transport.writes_in_flight
+
+    paths, error, in_flight = run(main())
+    assert (paths, error.reason, error.ambiguous) == (["/first"], "Withheld", False)
+    assert in_flight == 0
 
 
 def test_the_fence_is_asked_again_after_the_wait_for_a_connection(run: Run) -> None:

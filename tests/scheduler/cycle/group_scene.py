@@ -134,7 +134,7 @@ class GroupScene:
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait until something is true."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not condition():  # noqa: ASYNC110 - not every condition has an event
                 await asyncio.sleep(0)
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.cycle import best_rows
 from scheduler.cycle.best_rows import INFEASIBLE, BestRows
 
 SCORES = st.integers(INFEASIBLE, 4)
@@ -51,6 +52,34 @@ def test_rows_that_got_worse_leave_the_others_as_likely_as_before():
     picked = [best.pick(chance.randrange) for _ in range(2000)]
     assert set(picked) == set(range(90, 100))
     assert min(picked.count(row) for row in range(90, 100)) > 120
+
+
+@given(st.lists(st.integers(0, 4), min_size=2, max_size=8), CHANGES)
+def test_the_second_best_row_is_the_best_but_for_the_picked_one(scores, changes):
+    best = BestRows(np.array(scores, dtype=np.int64))
+    for row, score in changes:
+        best.change(row % len(scores), score)
+    after = best.scores.tolist()
+    try:
+        picked = best.pick(random.Random(5).randrange)
+    except LookupError:
+        return
+    others = {row: score for row, score in enumerate(after) if row != picked}
+    second = best.second(picked)
+    assert best.scores.tolist() == after
+    if max(others.values()) == INFEASIBLE:
+        assert second is None
+    else:
+        assert second is not None
+        assert second[1] == max(others.values()) == others[second[0]]
+
+
+def test_the_second_best_of_many_rows_is_only_found_among_equals(monkeypatch):
+    monkeypatch.setattr(best_rows, "MAX_SEARCHED", 3)
+    best = BestRows(np.array([5, 5, 3, 3], dtype=np.int64))
+    assert best.second(0) == (1, 5)
+    best.change(1, 4)
+    assert best.second(0) is None
 
 
 @pytest.mark.parametrize(

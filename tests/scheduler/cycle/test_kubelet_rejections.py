@@ -93,10 +93,24 @@ def test_other_ends_are_none(ended):
 
 
 def test_a_node_is_avoided_by_pods_of_the_same_controller_only():
-    rejections = Scene().play(made("rs"), made("", node_name="n2")).rejections
+    rejections = Scene().play(made("rs")).rejections
     assert rejections.avoided(made("rs")) == {"n1": PAUSE_S}
     assert rejections.avoided(made("other")) == {}
     assert rejections.avoided(made("")) == {}
+
+
+@pytest.mark.parametrize(
+    ("successor", "nodes"),
+    [
+        pytest.param(pod("b"), {"n2": PAUSE_S}, id="the same containers"),
+        pytest.param(pod("b").request(cpu="1"), {}, id="another request"),
+        pytest.param(pod("b").image("other"), {}, id="another image"),
+        pytest.param(pod("b", namespace="elsewhere"), {}, id="another namespace"),
+    ],
+)
+def test_pods_without_a_controller_avoid_it_if_they_are_alike(successor, nodes):
+    rejections = Scene().play(made("", node_name="n2")).rejections
+    assert rejections.avoided(successor.scheduler("berth").build()) == nodes
 
 
 def test_it_is_avoided_for_longer_each_time_and_never_for_ever():

@@ -24,6 +24,7 @@ from scheduler.api_writes.pod_status_writer import PodStatusWriter
 from scheduler.api_writes.volume_writer import StorageWriter
 from scheduler.client.errors import ApiError
 from scheduler.config import default_config, effective_profiles
+from scheduler.cycle.bind_guard import BindGuard
 from scheduler.cycle.binding_cycle import MAX_BINDING, BindingCycles
 from scheduler.cycle.failure_handler import FailureHandler
 from scheduler.cycle.host_selection import HostSelector
@@ -75,6 +76,7 @@ class Stage:
         self._plugins = plugins
         self.profiles = Profiles
         self.traces: Traces | None = None
+        self.guard = BindGuard(parts.cache, parts.profiles, enabled=False)
 
     async def play(self) -> Stage:
         """Queue the pod, run its cycle, and wait until its binding has ended."""
@@ -107,9 +109,7 @@ class Stage:
             reports,
             parts.clock,
         )
-        self.bindings = BindingCycles(
-            ports.executor, self.clock, parts.pods, failures, reports, slots
-        )
+        self.bindings = BindingCycles(ports, parts.pods, failures, reports, slots, self.guard)
         self.scheduling = SchedulingLoop(
             ports,
             parts.pods,

@@ -22,7 +22,7 @@ class Gang(GroupScene):
 
     def __init__(self, grace: str | None = "10m", key=KEY, minimum: int = 3) -> None:
         super().__init__()
-        evictor = Evictor(self.ports, self.live_pod, lambda uid, plugin: False)
+        evictor = Evictor(self.ports, self.live_pod, lambda uid, plugin: False, lambda uid: True)
         self.partial = PartialGangs(
             self.ports, self.groups, self.live_pod, lambda: OURS, evictor, self.reports
         )

@@ -89,11 +89,13 @@ class Scene:
         self.recorder = EventRecorder(ports, instance="test")
         self.writer = PodStatusWriter(ports, lambda uid: False)
         self.held: set[str] = set()
+        self.unplaced: set[str] = set()
         self.gangs = GangLog(api)
         evictor = Evictor(
             fake_ports(api, executor=FakeExecutor(_wait)),
             self._live_pod,
             lambda uid, plugin: uid in self.held,
+            lambda uid: uid not in self.unplaced,
         )
         self.pods = KnownPods(SchedulerCache(), self.queue, WaitingPods())
         self.executor = PreemptionExecutor(
@@ -278,17 +280,71 @@ class TestWhenNoEventWillCome:
     """A preemptor is never left waiting for what has happened already."""
 
     def test_a_last_victim_that_was_gone_before_we_came(self):
+        async def scene() -> QueueState:
+            made = Scene(FakeEvictionApi(), *victims(1))
+            made.preempt(victims(1))
+            made.watch_shows_gone("v0")
+            made.refuse()
+            await made.executor.drain(30)
+            return made.state
+
+        assert asyncio.run(scene()) is QueueState.ACTIVE
+
+    def test_a_last_victim_that_is_gone_is_waited_for_while_the_watch_still_shows_it(self):
         scene = play(victims(1), FakeEvictionApi(deletes=[ApiError(404, "NotFound", "gone")]))
-        assert scene.state is QueueState.ACTIVE
+        before = scene.state
+        scene.watch_shows_gone("v0")
+        after = scene.state
+        assert before is QueueState.UNSCHEDULABLE
+        assert after in (QueueState.ACTIVE, QueueState.BACKOFF)
+
+    def test_each_of_several_victims_is_waited_for(self):
+        tried = (QueueState.ACTIVE, QueueState.BACKOFF)
+
+        async def scene() -> tuple[bool, bool]:
+            gone = ApiError(404, "NotFound", "gone")
+            made = Scene(FakeEvictionApi(deletes=[gone]), *victims(2))
+            made.preempt(victims(2))
+            made.watch_shows_gone("v1")
+            made.refuse()
+            await made.executor.drain(30)
+            before = made.state in tried
+            made.watch_shows_gone("v0")
+            return before, made.state in tried
+
+        assert asyncio.run(scene()) == (False, True)
 
     def test_a_victim_that_was_turned_back(self):
         scene = play(victims(1), held=["u-0"])
         assert (scene.state, scene.api.writes) == (QueueState.ACTIVE, [])
 
+    def test_a_victim_whose_binding_has_failed_is_left_alone(self):
+        async def scene() -> tuple[QueueState, list[str]]:
+            made = Scene(FakeEvictionApi(), *victims(1))
+            made.unplaced = {"u-0"}
+            made.preempt(victims(1))
+            made.refuse()
+            await made.executor.drain(30)
+            return made.state, made.api.deleted
+
+        assert asyncio.run(scene()) == (QueueState.ACTIVE, [])
+
+    def test_a_last_victim_whose_binding_fails_while_it_is_deleted(self):
+        async def scene() -> QueueState:
+            (victim,) = victims(1)
+            made = Scene(FakeEvictionApi(), victim)
+            made.live[victim.name] = pod(victim.name).uid(victim.uid).build()
+            made.preempt([victim])
+            made.refuse()
+            await made.executor.drain(30)
+            return made.state
+
+        assert asyncio.run(scene()) is QueueState.ACTIVE
+
     @pytest.mark.parametrize("count", [1, 3])
     def test_a_refusal(self, count):
         scene = play(victims(count), FakeEvictionApi(deletes=[FORBIDDEN] * count))
-        assert scene.state is QueueState.ACTIVE
+        assert scene.state is QueueState.BACKOFF
 
     def test_a_refusal_before_its_attempt_has_ended(self):
         async def scene() -> QueueState:
@@ -513,12 +569,13 @@ class TestGangs:
             entry = stage.pop_group()
             stage.refuse_group(entry, *(member("a"),))
             listed = victims(1)
-            made = Scene(FakeEvictionApi(deletes=[ApiError(404, "NotFound", "gone")]), *listed)
+            made = Scene(FakeEvictionApi(), *listed)
             (info,) = (queued.info for queued in entry.tried)
             made.live[info.name] = info.pod
             made.executor._queue = stage.queue
             found = GroupVictims(tuple(listed), 0, ((info, "n1"),), priority=10)
             made.executor.start_group(entry.key, "u-g", found)
+            del made.live[listed[0].name]
             await made.executor.drain(30)
             return stage.queue.state_of(entry.info.uid)
 

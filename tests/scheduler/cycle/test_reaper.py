@@ -26,7 +26,6 @@ class Scene:
         self.parts.cache.assume_pod(info, "n1")
         self.parts.cache.finish_binding(info, self.parts.clock())
         self.parts.clock.advance(31)
-        self.stale = False
         self.api_says = api_says
         self.handed_over: list[Callable[[], None]] | None = None
         self.reaper = Reaper(
@@ -34,7 +33,6 @@ class Scene:
             self.parts.clock,
             self.parts.pods,
             self._get_pod,
-            lambda: self.stale,
             self.parts.metrics,
         )
 
@@ -87,16 +85,6 @@ def test_bound_to_another_node_it_is_moved():
     scene.parts.cache.add_node(node("n2").capacity(cpu="4").build())
     scene.reaper.round()
     assert (scene.parts.milli_cpu_on("n1"), scene.parts.milli_cpu_on("n2")) == (0, 1000)
-
-
-def test_a_stale_watch_pauses_everything():
-    scene = Scene(PENDING.build())
-    scene.stale = True
-    scene.reaper.round()
-    assert scene.parts.milli_cpu_on("n1") == 1000
-    scene.stale = False
-    scene.reaper.round()
-    assert scene.parts.milli_cpu_on("n1") == 0
 
 
 def test_without_an_answer_nothing_is_freed():

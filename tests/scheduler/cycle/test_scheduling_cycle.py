@@ -116,6 +116,23 @@ def test_the_highest_score_wins():
     assert (decision.node_name, decision.score, decision.feasible_nodes) == ("b", 7, 3)
 
 
+@pytest.mark.parametrize(
+    ("points", "runner_up"),
+    [
+        pytest.param({"b": 7, "c": 5}, ("c", 5), id="it has less"),
+        pytest.param({"b": 7}, ("a", 0), id="the others are equal"),
+    ],
+)
+def test_the_second_best_node_is_named(points, runner_up):
+    decision = decide(cycle_over("a", "b", "c"), framework(Points(**points)))
+    assert (decision.node_name, decision.runner_up) == ("b", runner_up)
+
+
+def test_a_single_feasible_node_has_no_second_best():
+    decision = decide(cycle_over("a", "b"), framework(ByName("b"), Points(b=7)))
+    assert decision.runner_up is None
+
+
 def test_weights_multiply_scores():
     runner = framework(Points(a=10, b=7), weights={"Points": 5})
     assert decide(cycle_over("a", "b"), runner).score == 50

@@ -39,6 +39,15 @@ def test_numbers_go_on_where_the_stream_has_dropped_the_oldest(monkeypatch):
     assert [each.seq for each in made.after(1, 9)] == [2, 3]
 
 
+def test_the_runner_up_is_kept_with_its_score():
+    made = RecentDecisions(lambda: 1.0)
+    made.add("a/1", "uid", "berth", node="n1", score=7, runner_up=("n2", 5))
+    made.add("a/2", "uid", "berth", node="n1", score=7)
+    made.collect()
+    found = [(each.runner_up, each.runner_up_score) for each in made.after(0, 2)]
+    assert found == [("n2", 5), (None, None)]
+
+
 def test_a_pod_keeps_its_refusals_when_it_is_placed():
     made = recent(("a/1", "no cpu"), ("a/2", "n2"), ("a/1", "n1"))
     assert [(each.node, each.message) for each in made.of_pod("a/1")] == [

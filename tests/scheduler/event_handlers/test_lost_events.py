@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
+from scheduler.client.errors import ApiError
 from scheduler.event_handlers import lost_events
 from scheduler.event_handlers.lost_events import LostEvents
 from scheduler.informers.metadata_list import metadata_pages
@@ -287,3 +288,68 @@ class TestThePeriod:
 
     def test_with_a_period_of_0_it_never_looks(self):
         assert self.rounds_in(self.lost(leads=True, period_s=0.0), 7200) == 0
+
+
+class LateAnswers:
+    """What is asked for while the watch goes on: each answer comes after `meanwhile`."""
+
+    def __init__(self, it: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+        transport = it.informer._transport
+        self._ask = transport.request
+        self._it = it
+        self.meanwhile = lambda: None
+        monkeypatch.setattr(transport, "request", self._request)
+
+    async def _request(self, *what, **more):
+        answer = await self._ask(*what, **more)
+        self.meanwhile()
+        await self._it.caught_up()
+        return answer
+
+
+def test_an_answer_from_before_a_deletion_does_not_bring_back_the_dead(monkeypatch):
+    async def main():
+        async with scene("a") as it:
+            uid = it.informer.get("default", "a").metadata.uid
+            answers = LateAnswers(it, monkeypatch)
+            answers.meanwhile = lambda: it.server.delete("pods", "a", namespace="default")
+            assert await it.informer.reread("default", "a", uid) == []
+            assert it.informer.get_by_uid(uid) is None
+            assert it.parts.queue.counts().active == 0
+
+    run(main)
+
+
+def test_an_answer_from_before_a_creation_does_not_remove_it(monkeypatch):
+    async def main():
+        async with scene() as it:
+            new = pod("b")
+            new["metadata"]["uid"] = "uid-b"
+            answers = LateAnswers(it, monkeypatch)
+            answers.meanwhile = lambda: it.server.create("pods", new)
+            assert await it.informer.reread("default", "b", "uid-b") == []
+            assert it.informer.get_by_uid("uid-b") is not None
+            assert it.parts.queue.counts().active == 1
+
+    run(main)
+
+
+def test_an_answer_of_a_server_that_is_behind_the_watch_is_none(monkeypatch):
+    async def main():
+        async with scene("a") as it:
+            uid = it.informer.get("default", "a").metadata.uid
+            transport = it.informer._transport
+            query = [("fieldSelector", "metadata.name=a")]
+            old = await transport.request("GET", "/api/v1/namespaces/default/pods", query=query)
+            it.server.delete("pods", "a", namespace="default")
+            await it.caught_up()
+
+            async def answer(*what, **more):
+                return old
+
+            monkeypatch.setattr(transport, "request", answer)
+            with pytest.raises(ApiError, match="older than"):
+                await it.informer.reread("default", "a", uid)
+            assert it.informer.get_by_uid(uid) is None
+
+    run(main)

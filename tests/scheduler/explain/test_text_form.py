@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from plugins.framework.status import Code
 from plugins.node_resources_fit import Shortfall
-from scheduler.explain import Explanation, NodeScores, Rejection, as_text
+from scheduler.explain import Explanation, Ranking, Rejection, as_text
 
 FULL = Rejection("NodeResourcesFit", Code.UNSCHEDULABLE, ("Insufficient cpu",))
 TAINTED = Rejection(
@@ -17,6 +18,11 @@ def nothing(name: str) -> list[Shortfall]:
     return []
 
 
+def ranking(names: list[str], **scores: list[int]) -> Ranking:
+    weighted = {plugin: np.array(column) for plugin, column in scores.items()}
+    return Ranking(names, weighted, sum(weighted.values(), np.zeros(len(names), np.int64)), {})
+
+
 def names(count: int, prefix: str = "node") -> list[str]:
     return [f"{prefix}-{index:04}" for index in range(count)]
 
@@ -27,7 +33,7 @@ def test_reasons_come_with_their_nodes_and_then_the_ranking() -> None:
         5,
         None,
         {"c": TAINTED, "a": FULL, "b": TAINTED},
-        {"d": NodeScores({"Fit": 40, "Image": 0, "Taint": 300}, 340), "e": NodeScores({}, 0)},
+        ranking(["e", "d"], Fit=[0, 40], Image=[0, 0], Taint=[0, 300]),
     )
 
     def lacks(name: str) -> list[Shortfall]:
@@ -51,7 +57,7 @@ def test_reasons_come_with_their_nodes_and_then_the_ranking() -> None:
 def test_thousands_of_nodes_fit_on_a_screen() -> None:
     reasons = [Rejection("P", Code.UNSCHEDULABLE, (f"reason {index}",)) for index in range(25)]
     rejected = {name: reasons[index % 25] for index, name in enumerate(names(4000, "no"))}
-    ranked = {name: NodeScores({"Fit": 5}, 5) for name in names(1000, "yes")}
+    ranked = ranking(names(1000, "yes"), Fit=[5] * 1000)
     text = as_text(Explanation("a/b", 5000, None, rejected, ranked), nothing)
     lines = text.splitlines()
     assert len(lines) < 65

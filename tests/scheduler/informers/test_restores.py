@@ -143,10 +143,7 @@ def test_a_restored_etcd_is_believed_by_everybody(fresh_control_plane: ControlPl
                 await until(lambda: "9Gi" in str(storage.volume("disk")))
                 storage.volumes.assume(_claimed(storage))
             await asyncio.to_thread(plane.restore_etcd)
-            await until(
-                lambda: all(each.statistics().rewinds == 1 for each in every),
-                deadline_s=25,
-            )
+            await until(lambda: all(each.statistics().rewinds == 1 for each in every))
             assert [each.metadata.name for each in pods.list()] == ["kept"]
             assert sorted(parts.cache.node_names()) == ["goes", "stays"]
             assert parts.milli_cpu_on("stays") == 1000

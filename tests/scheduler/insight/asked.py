@@ -22,7 +22,7 @@ OPTIONS = ServingOptions(bind_address="127.0.0.1", secure_port=0)
 
 RIGHTS: Mapping[str, frozenset[str]] = {
     "admin": frozenset({"get pods *", "list pods *", "get nodes", "list schedulingprofiles"}),
-    "tenant": frozenset({"get pods a/*", "list pods a"}),
+    "tenant": frozenset({"get pods a/*", "list pods a", "create pods a"}),
     "viewer": frozenset({"get pods a/*", "list pods a", "get nodes"}),
     "nobody": frozenset(),
 }

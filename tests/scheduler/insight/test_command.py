@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from scheduler.cli import main
 from scheduler.insight.command import WhyAnswer, _Attempt, why_text
-from scheduler.insight.leader_client import AskError, _moved, _MovedError, _refusal, _response
+from scheduler.insight.leader_client import AskError, _moved, _MovedError, _refusal
 
 REFUSED = _Attempt("2026-11-23T11:39:16.120Z", "a/p", message="0/3 nodes are available", attempts=2)
 BOUND = _Attempt("2026-11-23T11:39:17.120Z", "a/p", node="n1", score=418, attempts=3)
@@ -24,6 +25,28 @@ OF_GROUP = _Attempt("2026-11-23T11:39:16.120Z", group="a/gang", message="no room
                 "  2026-11-23 11:39:16Z  0/3 nodes are available (attempt 2)",
             ],
             id="attempts, the newest first",
+        ),
+        pytest.param(
+            WhyAnswer(
+                "a/p",
+                "bound",
+                (
+                    replace(BOUND, runner_up="n2", runner_up_score=400),
+                    replace(BOUND, runner_up="n3", runner_up_score=418),
+                    replace(BOUND, runner_up="n4", runner_up_score=430),
+                ),
+            ),
+            [
+                "Pod a/p is bound.",
+                "",
+                "Its last attempts:",
+                "  2026-11-23 11:39:17Z  bound to n1 "
+                "(attempt 3, 418 points; second best is n2 with 400)",
+                "  2026-11-23 11:39:17Z  bound to n1 (attempt 3, 418 points; n3 is equally good)",
+                "  2026-11-23 11:39:17Z  bound to n1 "
+                "(attempt 3, 418 points; n4 with 430 was left to other schedulers)",
+            ],
+            id="the second best node",
         ),
         pytest.param(
             WhyAnswer("a/p", "grouped", (OF_GROUP,)),
@@ -99,19 +122,6 @@ def test_refusals(status, body, moved, message):
     error = _refusal(status, body)
     assert isinstance(error, _MovedError if moved else AskError)
     assert message in str(error)
-
-
-WHOLE = b'HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{"a": "bcdef"}'[:-1]
-
-
-def test_a_whole_response_is_read():
-    assert _response(WHOLE) == (200, b'{"a": "bcdef"')
-
-
-@pytest.mark.parametrize("length", range(len(WHOLE)))
-def test_a_response_that_is_cut_anywhere_is_asked_for_again(length):
-    with pytest.raises(_MovedError, match="in the middle of its answer"):
-        _response(WHOLE[:length])
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 
@@ -9,13 +12,21 @@ from scheduler.insight.messages import (
     Assumed,
     Frames,
     Objects,
+    Profiles,
     WireProfile,
     changed_objects,
     frame,
     objects_frame,
 )
+from scheduler.user_plugins.catalogue import PluginCatalogue
+from scheduler.user_plugins.plugin_source import SOURCE_ATTRIBUTE, PluginSource
+from scheduler.user_plugins.profile_of_directory import with_plugins
 from tests.builders import node, pod
+from tests.scheduler.user_plugins.sources import good
 from tests.strategies import nodes, pods
+
+if TYPE_CHECKING:
+    from plugins.framework.interfaces import Plugin
 
 WITH_ARGS = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -38,6 +49,16 @@ profiles:
   plugins:
     score:
       disabled: [{name: ImageLocality}]
+"""
+
+WITH_EXTENDER = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: berth}]
+extenders:
+- urlPrefix: http://secret:80
+  filterVerb: filter
+  managedResources: [{name: example.com/fpga}]
 """
 
 
@@ -75,14 +96,45 @@ def test_frames_arrive_in_parts_of_any_size(size):
 )
 def test_profiles_arrive_as_they_were_sent(config):
     profiles = running_profiles(config)
-    assert tuple(WireProfile.of(each).effective(PLUGINS) for each in profiles) == profiles
+    found = tuple(WireProfile.of(each).effective(PLUGINS, no_code) for each in profiles)
+    assert found == profiles
+
+
+def no_code(source: PluginSource) -> dict[str, type[Plugin]]:
+    raise AssertionError(f"{source} was not sent")
+
+
+def test_code_from_the_cluster_arrives_with_the_profiles_that_use_it():
+    """Plugins of one name may have other code in another profile."""
+    profiles = {}
+    for digest in (1, 2):
+        source = PluginSource.of_text("config-map", "ns/name/p.py", good("Own", default=digest))
+        classes = PluginCatalogue().load([source])
+        config = with_plugins(default_config("berth"), classes)
+        profiles[digest] = running_profiles(config, {**PLUGINS, **classes})[0]
+    worker = PluginCatalogue()
+    for profile in profiles.values():
+        (sent,) = Frames().feed(frame(Profiles((WireProfile.of(profile),))))
+        assert isinstance(sent, Profiles)
+        found = sent.profiles[0].effective(PLUGINS, lambda source: worker.load([source]))
+        assert found.points == profile.points
+        code = [getattr(each.classes["Own"], SOURCE_ATTRIBUTE) for each in (found, profile)]
+        assert code[0] == code[1]
+
+
+def test_extenders_arrive_without_addresses():
+    config = parse_config(WITH_EXTENDER, "file")
+    (profile,) = running_profiles(config)
+    wire = WireProfile.of(replace(profile, extenders=config.extenders))
+    assert wire.extenders == (("example.com/fpga",),)
+    assert b"secret" not in frame(Profiles((wire,)))
 
 
 def test_a_profile_with_a_plugin_that_is_not_loaded_says_which():
     (profile,) = running_profiles(default_config("berth"))
     fewer = {name: plugin for name, plugin in PLUGINS.items() if name != "NodeResourcesFit"}
     with pytest.raises(LookupError, match="NodeResourcesFit"):
-        WireProfile.of(profile).effective(fewer)
+        WireProfile.of(profile).effective(fewer, no_code)
 
 
 def test_objects_of_one_message_stay_in_their_order():

@@ -9,6 +9,7 @@ import pytest
 from scheduler.config import default_config, running_profiles
 from scheduler.decision.recent_decisions import RecentDecisions
 from scheduler.insight.pages import (
+    COUNT_S,
     HIDDEN,
     MAX_LIMIT,
     MAX_QUESTION_BYTES,
@@ -21,6 +22,7 @@ from tests.fakes.clock import FakeClock
 from tests.scheduler.insight.asked import visit
 from tests.scheduler.insight.informed import Informed
 from tests.scheduler.parts import Parts
+from tests.scheduler.what_if.clusters import manifest
 
 
 class Leader:
@@ -118,6 +120,19 @@ def test_pending_pods_are_counted_by_reason():
     )
 
 
+def test_one_count_of_all_pending_pods_serves_everybody_for_a_while():
+    leader = Leader()
+
+    async def scene(fetch):
+        before = await fetch("pending")
+        leader.parts.queue.add(pod("more", namespace="a").scheduler("berth").gate("later").info())
+        within = [await fetch("pending"), await fetch("pending?namespace=a")]
+        leader.clock.advance(COUNT_S)
+        return [each[1]["pods"] for each in (before, *within, await fetch("pending"))]
+
+    assert visit(leader.pages(), scene) == [1, 1, 2, 2]
+
+
 def test_a_standby_sends_to_the_leader():
     status, body = get("pending", leader=Leader(leads=False))
     assert (status, body["reason"]) == (503, "NotLeading")
@@ -168,9 +183,10 @@ def test_too_many_questions_of_one_user_leave_the_others_alone():
         pytest.param("namespace=a&name=../b", "name: '../b' is not", id="a path"),
         pytest.param("namespace=A&name=p", "namespace: 'A' is not", id="capitals"),
         pytest.param("namespace=a&name=" + "x" * 300, "name: 'xxx", id="too long"),
+        pytest.param("namespace=a&name=p&form=xml", "form: 'xml' is neither", id="no form"),
     ],
 )
-def test_a_mistake_in_the_name_of_a_pod_is_named(query, named):
+def test_a_mistake_in_a_question_about_a_pod_is_named(query, named):
     status, body = get(f"why?{query}")
     assert (status, named in body["message"]) == (400, True)
 
@@ -179,6 +195,8 @@ def test_questions_that_need_the_worker_and_their_mistakes():
     """In one test, because a worker takes a second to start."""
     leader = Leader()
     question = {"drain": ["node-1"]}
+    own = manifest("mine")
+    own["metadata"]["namespace"] = "a"
     wrong = {"drain": ["node-1"], "add": [{"count": 1, "like": "no-such-node"}]}
 
     async def scene(fetch):
@@ -189,14 +207,20 @@ def test_questions_that_need_the_worker_and_their_mistakes():
                 await fetch("what-if", data=json.dumps(wrong)),
                 await fetch("what-if", data=b"{" * 1_000),
                 await fetch("what-if", data=io.BytesIO(b" " * (MAX_QUESTION_BYTES + 1))),
-                await fetch("what-if", "tenant", data=b"{}"),
+                await fetch("what-if", "tenant", data=json.dumps(question)),
+                await fetch("what-if", "tenant", data=json.dumps({"objects": [own]})),
+                *await asyncio.gather(
+                    *(fetch("what-if", data=json.dumps(question)) for _ in range(2))
+                ),
             )
         finally:
             await leader.worker.stop()
 
-    why, forecast, mistake, nonsense, large, tenant = visit(leader.pages(), scene)
+    why, forecast, mistake, nonsense, large, drain, own_pods, *both = visit(leader.pages(), scene)
     assert (why[0], why[1]["state"], why[1]["pod"]) == (200, "gated", "a/waits")
     assert "node-1" in why[1]["now"]["nodes"]
     assert (forecast[0], forecast[1]["refused"]) == (200, 0)
     assert (mistake[0], "add[0].like" in mistake[1]["message"]) == (422, True)
-    assert (nonsense[0], large[0], tenant[0]) == (422, 413, 403)
+    assert (nonsense[0], large[0], drain[0]) == (422, 413, 403)
+    assert (own_pods[0], own_pods[1]["placed"], own_pods[1]["nodes"]) == (200, 1, {})
+    assert sorted(each[0] for each in both) == [200, 429]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import os
 import signal
@@ -11,11 +12,16 @@ import pytest
 from msgspec.structs import replace
 
 from scheduler.config import default_config, running_profiles
+from scheduler.config.extender import Extender, ManagedResource
 from scheduler.insight import worker as worker_module
 from scheduler.insight.refused import RefusedError
 from scheduler.insight.worker import InsightWorker, WorkerSources
+from scheduler.user_plugins.for_commands import known_plugins
+from scheduler.user_plugins.profile_of_directory import with_plugins
 from tests.builders import node, pod
 from tests.scheduler.insight.informed import Informed
+
+PROFILES = running_profiles(default_config("berth"))
 
 
 class Asked:
@@ -28,11 +34,12 @@ class Asked:
         self.put(pod("runs").request(cpu="4").on("node-1").build())
         self.put(pod("waits").request(cpu="8").scheduler("berth").build())
         self.assumed: dict[str, str] = {}
+        self.profiles = PROFILES
         self.worker = InsightWorker(
             WorkerSources(
                 lambda: self.stores.all,
                 lambda: self.assumed,
-                lambda: running_profiles(default_config("berth")),
+                lambda: self.profiles,
             )
         )
 
@@ -91,6 +98,14 @@ def test_a_pod_is_tried_on_the_copy_as_it_is_by_now(play, monkeypatch):
     assert third["now"]["nodes"]["node-2"]["reasons"] == ["Insufficient cpu"]
 
 
+def test_the_text_alone_is_the_same_text(play):
+    async def scene(asked: Asked):
+        return [await asked.why(only_text=only_text) for only_text in (False, True)]
+
+    both, text = play(scene)
+    assert text == {**both, "now": None}
+
+
 def test_a_user_who_may_not_see_nodes_gets_counts(play):
     answer = play(lambda asked: asked.why(shows_nodes=False, shows_pods=False))
     assert answer["now"]["counts"]["rejected"][0]["nodes"] == 2
@@ -100,6 +115,44 @@ def test_a_user_who_may_not_see_nodes_gets_counts(play):
 
 def test_a_pod_that_is_gone_by_then_has_no_trial(play):
     assert play(lambda asked: asked.why("nobody"))["now"] is None
+
+
+def test_an_extender_that_was_not_asked_is_in_the_notes(play, monkeypatch):
+    monkeypatch.setattr(worker_module, "SYNC_EVERY_S", 0.0)
+
+    async def scene(asked: Asked):
+        fpga = Extender("http://extender", managed_resources=(ManagedResource("example.com/fpga"),))
+        for extenders in ((fpga,), (fpga, Extender("http://extender"))):
+            asked.profiles = [dataclasses.replace(each, extenders=extenders) for each in PROFILES]
+            yield (await asked.why())["notes"]
+
+    async def notes(asked: Asked):
+        found = [each async for each in scene(asked)]
+        asked.profiles = PROFILES
+        return found
+
+    none, one = play(notes)
+    assert none == []
+    assert one == [
+        "An extender of this profile was not asked: the scheduler asks, and may refuse or rank "
+        "nodes by the answer."
+    ]
+
+
+def test_metrics_of_nodes_that_were_not_known_are_in_the_notes(play, monkeypatch):
+    monkeypatch.setattr(worker_module, "SYNC_EVERY_S", 0.0)
+    config = with_plugins(default_config("berth"), ["LoadAware"])
+    profiles = running_profiles(config, known_plugins(None))
+
+    async def notes(asked: Asked):
+        asked.put(pod("small").request(cpu="1").scheduler("berth").build())
+        asked.profiles = profiles
+        found = await asked.why("small")
+        asked.profiles = PROFILES
+        return found["notes"]
+
+    (note,) = play(notes)
+    assert note == "Metrics of nodes were not known: a plugin would have used cpu_utilization."
 
 
 def test_a_worker_that_is_killed_is_replaced(play):
@@ -117,7 +170,7 @@ def test_a_worker_that_is_killed_is_replaced(play):
 def test_an_answer_that_takes_too_long_is_ended(play):
     async def scene(asked: Asked):
         with pytest.raises(RefusedError, match="longer than 0 s") as refused:
-            await asked.why(limit_s=0.0)
+            await asked.why(limit_s=0.0, shows_pods=False)  # a question that was not asked before
         return refused.value.status, await asked.why()
 
     status, later = play(scene)

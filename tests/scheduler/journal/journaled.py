@@ -60,11 +60,15 @@ def quiet() -> Iterator[None]:
 
 def play_world(seed: int, directory: Path, *, files: int = 3) -> None:
     """Play a world of some seed, and write its journal in some files."""
+    play_lines(history(seed), directory, files=files)
+
+
+def play_lines(lines: Sequence[str], directory: Path, *, files: int = 1) -> None:
+    """Play what happens in a world, and write its journal in some files."""
 
     async def play() -> None:
         async with JournaledWorld() as world:
             writer = JournalWriter(world.journal, JournalOptions(directory))
-            lines = history(seed)
             for number, line in enumerate(lines):
                 steps.of(line)(world)
                 await world.settle()

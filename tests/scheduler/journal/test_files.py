@@ -6,6 +6,7 @@ import stat
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from scheduler.cli import main
 from scheduler.journal import Journal, JournalOptions, JournalWriter
@@ -155,6 +156,27 @@ def test_a_disk_that_fails_leaves_a_gap_and_is_tried_again(tmp_path: Path) -> No
     header = read_header(path)
     assert header is not None
     assert header.lost > 0
+
+
+def test_an_entry_that_cannot_be_encoded_leaves_a_gap_and_the_disk_is_not_blamed(
+    tmp_path: Path,
+) -> None:
+    journal = Journal(1, 1000)
+    writer = JournalWriter(journal, JournalOptions(tmp_path))
+    journal.record("cut", [], "")
+    journal.record("renew", None, "n1")
+    journal.record("decision", object(), "")
+    journal.record("renew", None, "n2")
+    with capture_logs() as logs:
+        writer.write_now()
+    told = [each["reason"] for each in logs if each["event"] == "journal has a gap"]
+    assert told == ["an entry cannot be encoded"]
+    assert writer.gaps == 1
+    (path,) = files_of(tmp_path)
+    assert [record for records in read_frames(path) for record in records] == [
+        ["cut", [], ""],
+        ["renew", None, "n1"],
+    ]
 
 
 def test_a_buffer_that_is_full_ends_the_journal_and_the_scheduler_goes_on(tmp_path: Path) -> None:

@@ -147,6 +147,41 @@ def test_a_lease_that_is_given_back_is_taken_at_the_next_look() -> None:
     assert run_in_virtual_time(main()) <= LOOK_S
 
 
+@pytest.mark.parametrize(
+    ("arrange", "writes_ago"),
+    [
+        pytest.param(FakeLeaseStore, None, id="nobody has led"),
+        pytest.param(lambda: held_by(""), 1, id="given back"),
+        pytest.param(lambda: held_by("other"), 0, id="waited out"),
+    ],
+)
+def test_what_a_new_leader_has_to_know_is_what_the_one_before_may_have_written(
+    arrange: Callable[[], FakeLeaseStore], writes_ago: int | None
+) -> None:
+    async def main() -> tuple[str, int]:
+        store = arrange()
+        candidate = Candidate(store)
+        await candidate.elector.acquire()
+        assert store.lease is not None
+        return candidate.elector.version_to_know, int(store.lease.resource_version)
+
+    known, stored = run_in_virtual_time(main())
+    assert known == ("" if writes_ago is None else str(stored - writes_ago))
+
+
+def test_who_deletes_a_lease_does_not_speak_for_its_holder() -> None:
+    async def main() -> tuple[str, str]:
+        store = held_by("other")
+        candidate = Candidate(store)
+        asyncio.get_running_loop().call_later(3.2, store.delete)
+        await candidate.elector.acquire()
+        assert store.lease is not None
+        return candidate.elector.version_to_know, store.lease.resource_version
+
+    known, stored = run_in_virtual_time(main())
+    assert known == stored
+
+
 def test_a_holder_that_renews_is_never_deposed() -> None:
     """Not even one whose wall clock stands still, as these do."""
 

@@ -117,6 +117,33 @@ def test_what_others_wrote_beside_the_record_stays(play, fresh_control_plane):
     assert lease["spec"]["holderIdentity"] == "two"
 
 
+def test_the_certificate_of_the_holder_is_published_until_another_holds_it(
+    fresh_control_plane, play
+):
+    changes = {"metadata": {"annotations": {"team": "storage"}}}
+
+    async def scene(leases: Leases) -> tuple[str, str, str]:
+        first = Leases(leases._transport, NAMESPACE, "berth", lambda: "of one")
+        made = await first.create(RECORD, timeout_s=10)
+        await asyncio.to_thread(
+            fresh_control_plane.call,
+            "PATCH",
+            PATH,
+            changes,
+            content_type="application/merge-patch+json",
+        )
+        seen = await leases.get(timeout_s=10)
+        assert seen is not None
+        renewed = await first.update(seen, RECORD, timeout_s=10)
+        other = LeaseRecord("two", 15, STAMP, STAMP, 4)
+        taken = await leases.update(renewed, other, timeout_s=10)
+        return made.certificate, renewed.certificate, taken.certificate
+
+    assert play(scene) == ("of one", "of one", "")
+    lease = fresh_control_plane.call("GET", PATH)
+    assert lease["metadata"]["annotations"] == {"team": "storage"}
+
+
 def test_clocks_that_are_centuries_apart_agree_on_one_leader(play):
     times = ElectionTimes(lease_s=4.0, renew_s=3.0, retry_s=0.2)
 

@@ -92,6 +92,8 @@ def fed() -> Metrics:
     metrics.expired("requeued")
     metrics.binding_abandoned("retries")
     metrics.kubelet_rejected("OutOfcpu")
+    metrics.binding_withheld("NodePorts")
+    metrics.collision("cpu")
     metrics.preemption(3)
     metrics.preempted("success", 0.02)
     for state, numbers in STATES:
@@ -184,6 +186,8 @@ SLOW = (
         ),
         ("berth_assumed_pods_expired_total", "counter", "outcome", ""),
         ("berth_bindings_abandoned_total", "counter", "reason", ""),
+        ("berth_bindings_withheld_total", "counter", "cause", ""),
+        ("berth_collisions_total", "counter", "resource", ""),
         ("berth_kubelet_rejections_total", "counter", "reason", ""),
         ("berth_cycle_under_way_seconds", "gauge", "", ""),
         ("berth_malformed_objects_total", "counter", "resource", ""),

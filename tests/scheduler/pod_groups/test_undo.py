@@ -307,3 +307,45 @@ def test_the_rack_where_rooms_were_made_is_tried_first():
         nominator.add(gang[1].info(), "n3")
         plan = cluster.plan(gang, rules(2, topology="rack"))
         assert nodes_of(plan) == {"m0": "n2", "m1": "n3"}
+
+
+class Ending(NominatedNodes):
+    """A nomination that another thread takes away while a group is planned."""
+
+    def __init__(self, nominator, after):
+        super().__init__(nominator)
+        self.nominator, self.left = nominator, after
+
+    def crowded(self, info, nodes):
+        found = super().crowded(info, nodes)
+        self.left -= 1
+        if self.left == 0:
+            self.nominator.delete("ahead")
+        return found
+
+
+@pytest.mark.parametrize("after", range(1, 9))
+@pytest.mark.parametrize(
+    "gang",
+    [
+        pytest.param(members(2, cpu="1"), id="alike"),
+        pytest.param([pod("m0").request(cpu="1"), pod("m1").request(cpu="500m")], id="unlike"),
+        pytest.param([pod("m0").host_port(80), pod("m1").host_port(80)], id="ports"),
+        pytest.param([each.pod_anti_affinity("zone", app="m") for each in members(2)], id="terms"),
+    ],
+)
+def test_a_nomination_that_ends_meanwhile_leaves_no_member_behind(gang, after):
+    nominator = Nominator(lambda uid: True)
+    nominator.add(pod("ahead").uid("ahead").priority(1000).request(cpu="4").info(), "n0")
+    framework = default_framework()
+    framework.nominated = Ending(nominator, after)
+    full = [small(f"n{i}", cpu=cpu).label("zone", f"z{i}").info() for i, cpu in enumerate("41111")]
+    for number, each in enumerate(full[1:]):
+        each.add_pod(pod(f"p{number}").uid(f"p{number}").on(each.name).request(cpu="1").info())
+    cluster = Cluster(full, framework=framework)
+    before = cluster.facts()
+    plan = cluster.plan(gang)
+    if plan.verdict is Verdict.FITS:
+        assert len(plan.placed) == 2
+    else:
+        assert cluster.facts() == before

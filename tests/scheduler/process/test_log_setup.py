@@ -12,7 +12,7 @@ import warnings
 import pytest
 import structlog
 
-from scheduler.process.log_setup import configure_logging
+from scheduler.process.log_setup import configure_logging, errors_to_stderr
 
 
 @pytest.fixture
@@ -265,3 +265,19 @@ def test_a_console_traceback_shows_no_local_variables(lines):
 def test_what_is_not_there_is_refused(format_, level):
     with pytest.raises(ValueError, match="is n"):
         configure_logging(format_, level)
+
+
+def test_a_command_shows_errors_only_and_leaves_the_log_as_it_was(capsys):
+    root = logging.getLogger()
+    before = structlog.get_config(), root.level
+    library = logging.getLogger("urllib3.connectionpool")
+    with errors_to_stderr():
+        log = structlog.get_logger("berth.test")
+        log.info("connected")
+        library.warning("retrying")
+        log.error("broken")
+    assert (structlog.get_config(), root.level) == before
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert "broken" in line

@@ -335,6 +335,17 @@ def test_scheduling_profiles_get_new_plugins_though_the_file_lacks_one():
     assert OtherDial in {type(plugin) for plugin in changed.plugins}
 
 
+def test_the_last_good_generation_gets_new_plugins_too():
+    world = Compiling()
+    world.policies.put(spec(profile=enabled("Dial")))
+    world.policies.put(spec(generation=2, profile=enabled("Dail")))
+    world.plugins["Dial"] = OtherDial
+    world.policies.plugins_changed()
+    _, changed = world.policies.frameworks()
+    assert OtherDial in {type(plugin) for plugin in changed.plugins}
+    assert world.running()["gpu"] == "schedulingprofile/gpu@1"
+
+
 def test_a_plugin_that_fails_is_told_where_it_runs():
     world = Compiling()
     world.policies.put(spec(profile=enabled("Dial")))

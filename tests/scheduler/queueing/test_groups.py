@@ -311,6 +311,12 @@ class TestPlaced:
         stage.show(member("d"))
         assert stage.pop_names() == ["d"]
 
+    def test_an_active_pod_that_joins_it_stays_active(self, stage):
+        self.placed(stage)
+        stage.show(pod("d"))
+        stage.show(member("d"))
+        assert stage.pop_names() == ["d"]
+
     def test_a_gang_below_its_minimum_is_completed_first(self, stage):
         self.placed(stage)
         stage.show(pod("x"), pod("y"))

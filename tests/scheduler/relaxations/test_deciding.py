@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.relaxations.deciding import MAX_WEIGHT, nearest_weight
 from tests.builders import node, pod, requirement, term
 from tests.scheduler.relaxations.small_clusters import relaxations
 
@@ -62,3 +67,19 @@ def test_the_node_of_a_placed_pod_is_compared_with_the_best_other_one() -> None:
 def test_a_placed_pod_that_its_node_would_refuse_now_is_noted() -> None:
     found = relaxations(ASKED, N1, N2.taint("gpu"), placed_on="n2")
     assert found.notes == ("It would not be placed on n2 again: that node is refused now.",)
+
+
+SCORES = st.tuples(st.integers(0, 300), st.integers(0, 100))
+
+
+@given(st.lists(SCORES, min_size=2, max_size=6), st.integers(1, MAX_WEIGHT))
+def test_the_nearest_weight_is_that_of_a_search_through_all(scores, weight):
+    rest, raw = (np.array(column, dtype=np.int64) for column in zip(*scores, strict=True))
+
+    def wins(other: int) -> bool:
+        total = rest + other * raw
+        return bool(total[1] == total.max() and total[0] < total[1])
+
+    others = [each for each in range(MAX_WEIGHT + 1) if each != weight and wins(each)]
+    nearest = min(others, key=lambda other: (abs(other - weight), other), default=None)
+    assert nearest_weight(weight, rest, raw, 0, 1) == nearest

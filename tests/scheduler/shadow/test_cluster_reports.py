@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from scheduler.cli import main
-from scheduler.shadow import ShadowReport, command
+from scheduler.shadow import ShadowReport
 from scheduler.shadow.command import PROFILES_PATH
 
 REPORT = ShadowReport(
@@ -74,9 +74,8 @@ class Served:
 
 
 @pytest.fixture(autouse=True)
-def no_log(monkeypatch):
+def no_log():
     """Leave the log of this process as it is: the command turns it to the standard error."""
-    monkeypatch.setattr(command, "configure_logging", lambda log_format, level: None)
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     yield
     structlog.reset_defaults()

@@ -6,7 +6,6 @@ import pytest
 import structlog
 
 from scheduler.cli import main
-from scheduler.shadow import command
 from tests.builders import node, pod
 from tests.scheduler.explain.cluster_files import write_dump
 
@@ -20,9 +19,8 @@ profiles:
 
 
 @pytest.fixture(autouse=True)
-def no_log(monkeypatch):
+def no_log():
     """Leave the log of this process as it is: the command turns it to the standard error."""
-    monkeypatch.setattr(command, "configure_logging", lambda log_format, level: None)
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     yield
     structlog.reset_defaults()

@@ -13,14 +13,17 @@ from plugins.registry import PLUGINS
 from scheduler.config import default_config, running_profiles
 from scheduler.ui.desk import Desk
 from scheduler.ui.guard import Guard
-from scheduler.ui.listing import Listing, Policy, listing_of
+from scheduler.ui.leader_sources import LeaderSources
+from scheduler.ui.listing import Listing, Origin, Policy, listing_of
 from scheduler.ui.offline_sources import OfflineSources
+from scheduler.ui.pending_series import PendingSeries
 from scheduler.ui.server import PageServer
 from tests.scheduler.explain.cluster_files import as_object, raw
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from scheduler.ui.leader_sources import Asks
     from tests.builders import NodeBuilder, PodBuilder
 
 NOW_S = 1_800_000_000.0
@@ -30,9 +33,12 @@ def policy() -> Policy:
     return Policy(running_profiles(default_config()), PLUGINS, "default")
 
 
-def listing(*objects: NodeBuilder | PodBuilder | dict[str, Any], now_s: float = NOW_S) -> Listing:
+def listing(
+    *objects: NodeBuilder | PodBuilder | dict[str, Any], now_s: float = NOW_S, namespace: str = ""
+) -> Listing:
     plain = [each if isinstance(each, dict) else as_object(each) for each in objects]
-    return listing_of([(raw(each), "") for each in plain], policy(), now_s)
+    origin = Origin("https://cluster", namespace)
+    return listing_of([(raw(each), "") for each in plain], policy(), now_s, origin)
 
 
 @dataclass(frozen=True)
@@ -63,17 +69,24 @@ class Browser:
             return Answer(response.status, response.headers, await response.text())
 
 
-def visit(shown: Listing, do: Callable[[Browser], Awaitable[Any]]) -> Any:
-    """Serve a listing, and return what a visitor makes of it."""
-    return asyncio.run(_visit(shown, do))
+def visit(
+    shown: Listing, do: Callable[[Browser], Awaitable[Any]], leader: Asks | None = None
+) -> Any:
+    """Serve a listing, and perhaps a leader's answers; return what a visitor makes of it."""
+    return asyncio.run(_visit(shown, do, leader))
 
 
-async def _visit(shown: Listing, do: Callable[[Browser], Awaitable[Any]]) -> Any:
+async def _visit(
+    shown: Listing, do: Callable[[Browser], Awaitable[Any]], leader: Asks | None
+) -> Any:
     desk = Desk(shown)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     guard = Guard(port)
-    app = PageServer(desk, OfflineSources(desk), guard, "dump.json").application()
+    own = OfflineSources(desk)
+    asked = None if leader is None else LeaderSources(leader, own, shown.origin.namespace)
+    series = None if leader is None else PendingSeries()
+    app = PageServer(desk, own, guard, "dump.json", asked, series).application()
     runner = web.AppRunner(app, access_log=None)
     try:
         await runner.setup()

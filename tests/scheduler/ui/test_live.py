@@ -39,7 +39,7 @@ def test_a_running_cluster_is_shown_and_listed_again(fresh_control_plane: Contro
                     return text
 
             assert "1 of 1 nodes can run it" in shown(f"pods/{namespace}/first")
-            assert "as of" in shown("nodes")
+            assert "listed at" in shown("nodes")
             call("POST", pods, make_pod("second", namespace=namespace))
             deadline = time.monotonic() + 120
             while "second" not in shown("pending"):

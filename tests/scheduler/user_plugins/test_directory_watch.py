@@ -22,7 +22,7 @@ class Watched:
         self.watch = DirectoryWatch(directory, self.catalogue, interval_s=0.01)
 
     def until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not condition():
             assert time.monotonic() < deadline, "the change was never seen"
             time.sleep(0.005)

@@ -15,7 +15,7 @@ from cache.workload_objects import (
     WorkloadMeta,
 )
 from scheduler.config import default_config, running_profiles
-from scheduler.offline.cluster import Cluster
+from scheduler.offline.cluster import LIMIT_RANGE, RESOURCE_QUOTA, Cluster
 from scheduler.what_if import decode_question, forecast
 from tests.builders import NodeBuilder, PodBuilder, node, pod
 
@@ -62,8 +62,9 @@ def running(name: str, on: str, cpu: str = "1", kind: str = "ReplicaSet", **labe
 
 
 def cluster_of(*things: NodeBuilder | PodBuilder | Pod | PodDisruptionBudget) -> Cluster:
-    """Return a cluster."""
+    """Return a cluster without quotas."""
     cluster = Cluster()
+    cluster.limits |= {RESOURCE_QUOTA: [], LIMIT_RANGE: []}
     for each in things:
         if isinstance(each, NodeBuilder):
             cluster.add_node(each.build())

@@ -154,3 +154,31 @@ def test_the_present_configuration_decides_where_it_is_given(dump, file, tmp_pat
     flags = ("--pod", file, "--replicas", "3", "--from", dump, "-o", "json")
     assert what_if(*flags, "--against", str(old)) == 0
     assert len(json.loads(capsys.readouterr().out)["nodes"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        pytest.param(["--against", "F"], "--against takes --lists or --from", id="configuration"),
+        pytest.param(["--plugin-dir", "."], "--plugin-dir takes --lists or --from", id="plugins"),
+        pytest.param(["--cpu-seconds", "9"], "--cpu-seconds takes --lists or", id="time"),
+        pytest.param(["--keep-annotations", "x/"], "--keep-annotations takes", id="annotations"),
+        pytest.param(["--lists", "--from", "F"], "--from and --lists contradict", id="both"),
+    ],
+)
+def test_what_the_leader_decides_itself_is_not_asked(arguments, sentence, capsys):
+    assert what_if("--drain", "n1", *arguments) == 1
+    assert sentence in capsys.readouterr().err
+
+
+def test_without_a_leader_another_way_is_named(tmp_path, capsys):
+    kubeconfig = tmp_path / "kubeconfig"
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    users = [{"name": "u", "user": {}}]
+    config = {"clusters": [cluster], "contexts": [context], "users": users, "current-context": "c"}
+    kubeconfig.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **config}))
+    assert what_if("--drain", "n1", "--kubeconfig", str(kubeconfig)) == 1
+    told = capsys.readouterr().err
+    assert "the Lease berth-system/berth cannot be read" in told
+    assert told.endswith("(--lists forecasts over your own lists)\n")

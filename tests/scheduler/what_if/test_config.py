@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+from random import Random
+from typing import TYPE_CHECKING
+
 import pytest
 
-from scheduler.what_if import QuestionError
+from cache.pod_info import PodInfo, on_node
+from scheduler.runtime.judgement import judge
+from scheduler.what_if import QuestionError, policy_moves
+from tests.builders import pod
 from tests.scheduler.what_if.clusters import (
     HEAD,
     PACKING,
@@ -11,8 +17,18 @@ from tests.scheduler.what_if.clusters import (
     machine,
     manifest,
     moves,
+    owned,
     running,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cache.objects import Pod
+    from scheduler.what_if.placer import Placer
+    from scheduler.what_if.tally import Tally
+
+HOST = "kubernetes.io/hostname"
 
 TWO = (machine("n1"), machine("n2"))
 
@@ -78,3 +94,54 @@ def test_a_mistake_in_the_configuration_is_reported_with_its_path(text, path, wh
 def test_what_the_time_does_not_suffice_for_is_undecided():
     found = ask(cluster_of(*TWO, running("a", "n1")), cpu_s=0.0, config=PACKING)
     assert found.parts[0].undecided == 1
+
+
+def test_the_node_of_a_pod_counts_where_a_share_of_the_nodes_is_scored():
+    """A decision looks at the first hundred of them; the pod is on one of the others."""
+    machines = [machine(f"n{number:03}") for number in range(150)]
+    share = PACKING.replace("profiles:", "percentageOfNodesToScore: 5\nprofiles:")
+    at_first = ask(cluster_of(*machines, running("a", "n149", "2")), config=share)
+    assert (at_first.parts[0].stayed, at_first.parts[0].placed) == (1, 0)
+
+
+def random_pods(random: Random, machines: Sequence[str]) -> Iterator[Pod]:
+    """Yield running pods of a few kinds, some with terms and spread constraints."""
+    for number in range(30):
+        app = f"app-{random.randrange(4)}"
+        made = pod(f"p{number}").label("app", app).request(cpu=f"{random.randint(2, 8)}00m")
+        kind = random.randrange(4)
+        if kind == 1:
+            made = made.avoids_pods(50, HOST, app=app)
+        elif kind == 2:
+            made = made.pod_anti_affinity(HOST, app=f"{app}-{number}")
+        elif kind == 3:
+            made = made.spread("zone", when_unsatisfiable="ScheduleAnyway", app=app)
+        yield owned(made.on(random.choice(machines)), name=app)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_pod_stays_on_a_best_node_and_moves_to_a_best_one(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = Random(seed)
+    machines = [f"n{number}" for number in range(8)]
+    nodes = [machine(each).label("zone", f"z{at % 2}") for at, each in enumerate(machines)]
+    real, looked_at = policy_moves._decide, []
+
+    def decide(placer: Placer, moved: Pod, tally: Tally) -> None:
+        cache, snapshot, uid = placer.cluster.cache, placer.snapshot, moved.metadata.uid
+        cache.remove_uid(uid)
+        cache.update_snapshot(snapshot)
+        judgement = judge(placer.framework(moved), snapshot, PodInfo(on_node(moved, "")))
+        best = {snapshot.columns.node_infos[row].name for row in judgement.best_rows().tolist()}
+        cache.add_pod(PodInfo(moved))
+        real(placer, moved, tally)
+        now = cache.get_pod(uid).node_name
+        assert now in best
+        assert (now == moved.spec.node_name) == (moved.spec.node_name in best)
+        looked_at.append(now)
+
+    monkeypatch.setattr(policy_moves, "_decide", decide)
+    found = ask(cluster_of(*nodes, *random_pods(random, machines)), config=PACKING)
+    assert (found.parts[0].placed + found.parts[0].stayed, len(looked_at)) == (30, 30)
+    assert found.parts[0].placed

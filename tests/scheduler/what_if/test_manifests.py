@@ -140,6 +140,86 @@ def broken(path: str, value: object):
             "",
             id="a selector",
         ),
+        pytest.param(
+            broken("spec/tolerations", [{"key": 1}]),
+            "objects[0].spec.tolerations[0].key",
+            "str",
+            id="an element of a list",
+        ),
+        pytest.param(
+            broken(
+                "spec/affinity",
+                {
+                    "podAntiAffinity": {
+                        "preferredDuringSchedulingIgnoredDuringExecution": [
+                            {
+                                "weight": 1,
+                                "podAffinityTerm": {
+                                    "topologyKey": "zone",
+                                    "labelSelector": {"matchLabels": {"a": ["b"]}},
+                                },
+                            }
+                        ]
+                    }
+                },
+            ),
+            "objects[0].spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnored",
+            "str",
+            id="deep in an affinity",
+        ),
+        pytest.param(
+            broken("metadata/labels", {"app": 5}), "objects[0].metadata.labels", "str", id="a label"
+        ),
+        pytest.param(
+            {"kind": "PodDisruptionBudget", "spec": {}},
+            "objects[0].metadata.name",
+            "required",
+            id="a budget without a name",
+        ),
+        pytest.param(
+            {
+                "apiVersion": "policy/v1",
+                "kind": "PodDisruptionBudget",
+                "metadata": {"name": "b"},
+                "spec": {"maxUnavailable": [1]},
+            },
+            "objects[0]",
+            "spec.maxUnavailable",
+            id="in a budget",
+        ),
+        pytest.param(
+            {
+                "apiVersion": "v1",
+                "kind": "ResourceQuota",
+                "metadata": {"name": "q"},
+                "spec": {"hard": {"pods": "many"}},
+            },
+            "objects[0].spec.hard[pods]",
+            "not a quantity",
+            id="in a quota",
+        ),
+        pytest.param(
+            {
+                "apiVersion": "v1",
+                "kind": "LimitRange",
+                "metadata": {"name": "l"},
+                "spec": {"limits": [{"type": "Pod"}, {"type": "Container", "max": {"cpu": "x"}}]},
+            },
+            "objects[0].spec.limits[1].max[cpu]",
+            "not a quantity",
+            id="in a LimitRange",
+        ),
+        pytest.param(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": "c"},
+                "spec": {"resources": {"requests": {"storage": "much"}}},
+            },
+            "objects[0].spec.resources.requests[storage]",
+            "not a quantity",
+            id="in a claim",
+        ),
         pytest.param(deployment(-1), "objects[0].spec.replicas", "from 0", id="replicas"),
         pytest.param(
             deployment(template={}), "objects[0].spec.template.spec.containers", "", id="template"

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.offline.cluster import Cluster
 from scheduler.what_if import AddedNodes, Question, QuestionError, decode_question, encode_question
+from scheduler.what_if.manifests import read_manifests
 
 NAMES = st.lists(st.text("abc-", min_size=1, max_size=4), unique=True, max_size=3).map(tuple)
 QUESTIONS = st.builds(
@@ -86,3 +88,54 @@ def test_a_mistake_is_reported_with_its_path(question, path, why):
 def test_a_text_that_is_no_question_is_refused(text, why):
     with pytest.raises(QuestionError, match=why):
         decode_question(text)
+
+
+SPEC = '"spec": {"containers": [{"name": "main"}]}'
+TEMPLATE = (
+    '"kind": "Deployment", "spec": {"template":'
+    f'{{"metadata": {{"namespace": "inner"}}, {SPEC}}}, "selector": {{}}}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "namespaces"),
+    [
+        pytest.param(f'"kind": "Pod", {SPEC}, "metadata": {{"name": "x"}}', {"default"}, id="none"),
+        pytest.param(
+            f'"kind": "Pod", {SPEC}, "metadata": {{"name": "x", "namespace": null}}',
+            {"default"},
+            id="null",
+        ),
+        pytest.param(
+            f'"kind": "Pod", {SPEC}, "metadata": {{"name": "x", "namespace": "a"}}', {"a"}, id="one"
+        ),
+        pytest.param(
+            f'"kind": "Pod", {SPEC}, "metadata": {{"namespace": "a"}},'
+            '"metadata": {"name": "x", "namespace": "b", "namespace": "c"}',
+            {"c"},
+            id="repeated",
+        ),
+        pytest.param(
+            f'{TEMPLATE}, "metadata": {{"name": "x", "namespace": "outer"}}',
+            {"outer"},
+            id="a template's does not count",
+        ),
+    ],
+)
+def test_the_namespaces_are_those_of_the_pods_that_are_created(text, namespaces):
+    question = decode_question(f'{{"objects": [{{{text}}}]}}'.encode())
+    created = read_manifests(question.objects, Cluster()).pods
+    assert question.namespaces() == namespaces
+    assert {each.pod.metadata.namespace for each in created} == namespaces
+
+
+def test_the_namespace_of_a_group_counts():
+    question = decode_question(b'{"podgroup": "ns/gang"}')
+    assert question.namespaces() == {"ns"}
+
+
+def test_a_namespace_that_cannot_be_read_is_named():
+    question = decode_question(b'{"objects": [{"metadata": {"namespace": 7}}]}')
+    with pytest.raises(QuestionError) as error:
+        question.namespaces()
+    assert error.value.path == "objects[0].metadata.namespace"

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from scheduler.what_if import forecast_json, without_names
+from scheduler.what_if import forecast_json, without_names, without_others
 from scheduler.what_if.result import MAX_NAMES, MAX_PLACEMENTS
 from scheduler.what_if.tally import Tally, listed
+from scheduler.what_if.text_form import as_text
 from tests.scheduler.what_if.clusters import ask, budget, cluster_of, machine, manifest, running
 
 
@@ -24,6 +25,21 @@ def test_a_reader_without_rights_sees_counts_and_no_names():
     answer = json.loads(text)
     assert (answer["placed"], answer["refused"]) == (found.placed, found.refused)
     assert answer["parts"][-1]["subject"] == "default/mine"
+
+
+def test_a_reader_of_nodes_sees_no_pods_of_others():
+    cluster = cluster_of(
+        machine("node-one"),
+        running("secret", "node-one", "4", app="web"),
+        budget(0, "secret-budget", app="web"),
+    )
+    found = ask(cluster, objects=[manifest("mine", priority=9)])
+    assert found.preempted[0].pod == "default/secret"
+    shown = without_others(found)
+    text = forecast_json(shown).decode() + as_text(shown)
+    assert "secret" not in text
+    assert "1 pod would be preempted." in text
+    assert shown.nodes == {"node-one": 1}
 
 
 def test_the_list_of_placements_is_bounded_and_the_count_is_not():

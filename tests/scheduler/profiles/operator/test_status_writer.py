@@ -64,7 +64,7 @@ class World:
         self.writer.changed(frozenset({name}))
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not holds():  # noqa: ASYNC110 - what is waited for tells nobody
                 await asyncio.sleep(0.001)
 

@@ -1,4 +1,4 @@
-"""The command ``berth what-if``: forecasts over a dump, or over the lists of a cluster."""
+"""The command ``berth what-if``: asks the leader, or forecasts over a dump or over own lists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import msgspec
 from cache.kept_annotations import MIRROR_ANNOTATION, keep_annotations
 from scheduler.config import ConfigError, default_config, load_config, running_profiles
 from scheduler.config.document import read_text
-from scheduler.explain import ExplainError, add_dump_flag, read_objects, warn_left_out
+from scheduler.explain import ExplainError, read_objects, warn_left_out
+from scheduler.insight.command import add_leader_flags, ask_leader
 from scheduler.offline.cluster import Cluster
 from scheduler.user_plugins.for_commands import (
     add_kept_annotations,
@@ -21,11 +22,16 @@ from scheduler.user_plugins.for_commands import (
     known_plugins,
 )
 from scheduler.user_plugins.profile_of_directory import with_plugins
-from scheduler.what_if.forecast import forecast
-from scheduler.what_if.objects_of_text import objects_of_text
-from scheduler.what_if.placer import DEFAULT_CPU_S
-from scheduler.what_if.question import MAX_BYTES, QuestionError, decode_question
-from scheduler.what_if.result import forecast_json
+from scheduler.what_if import (
+    DEFAULT_CPU_S,
+    QuestionError,
+    decode_question,
+    encode_question,
+    forecast,
+    forecast_json,
+    objects_of_text,
+)
+from scheduler.what_if.question import MAX_BYTES
 from scheduler.what_if.text_form import as_text
 
 if TYPE_CHECKING:
@@ -33,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scheduler.config import SchedulerConfig
-    from scheduler.what_if.question import Question
+    from scheduler.what_if import Question
 
 _FLAGS: Final = {
     "add": "--add",
@@ -46,6 +52,12 @@ _FLAGS: Final = {
 }
 """The flag for each field of a question that has one."""
 
+_LOCAL: Final = ("against", "plugin_dir", "keep_annotations", "cpu_seconds")
+"""The flags with which this process forecasts: the leader has its own configuration and limits."""
+
+_INVALID: Final = 422
+"""The status of the leader's response to a question that has a mistake."""
+
 _FIELD: Final = re.compile(r"(?P<name>\w+)(?:\[(?P<index>\d+)\])?(?P<rest>.*)", re.DOTALL)
 
 
@@ -54,25 +66,40 @@ def add_what_if_command(commands: Any) -> None:
     parser = commands.add_parser(
         "what-if",
         help="forecast what new pods, drains, other nodes or another configuration would do",
-        description="Forecast over a copy of the cluster: nothing is changed. The flags can be "
-        "combined; docs/what-if.md says in which order they take effect.",
+        description="Forecast over a copy of the cluster: nothing is changed. The leader is asked "
+        "through the API server, with your kubeconfig. The flags can be combined; docs/what-if.md "
+        "says in which order they take effect, and who may ask what.",
     )
     parser.set_defaults(command=_what_if)
     _add_question_flags(parser)
-    add_dump_flag(parser)
-    parser.add_argument("--kubeconfig", metavar="F", help="how to reach the API server")
-    parser.add_argument(
+    add_leader_flags(parser)
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    _add_own_flags(parser)
+
+
+def _add_own_flags(parser: argparse.ArgumentParser) -> None:
+    own = parser.add_argument_group("without the leader")
+    own.add_argument(
+        "--from",
+        dest="dumps",
+        metavar="F",
+        action="append",
+        help="forecast over what kubectl get nodes,pods,... -A -o json printed (- for stdin); may "
+        "be repeated",
+    )
+    own.add_argument(
+        "--lists", action="store_true", help="forecast over the cluster as you may list it"
+    )
+    own.add_argument(
         "--against", metavar="OLD", help="the configuration in force (berth's default profile)"
     )
-    add_plugin_dir(parser)
-    add_kept_annotations(parser)
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
-    parser.add_argument(
+    add_plugin_dir(own)
+    add_kept_annotations(own)
+    own.add_argument(
         "--cpu-seconds",
         metavar="S",
         type=float,
-        default=DEFAULT_CPU_S,
-        help="CPU time after which the rest is undecided (%(default)s)",
+        help=f"CPU time after which the rest is undecided ({DEFAULT_CPU_S})",
     )
 
 
@@ -116,11 +143,26 @@ def _add_question_flags(parser: argparse.ArgumentParser) -> None:
 def _what_if(options: argparse.Namespace) -> int:
     if options.dumps and options.kubeconfig is not None:
         raise ExplainError("--from and --kubeconfig contradict each other")
+    if options.dumps and options.lists:
+        raise ExplainError("--from and --lists contradict each other")
     if "-" in options.pod and "-" in (options.dumps or ()):
         raise ExplainError("--pod and --from cannot both be the standard input")
+    question, places = _question(options)
+    try:
+        if options.dumps or options.lists:
+            text, as_json = _own_forecast(options, question)
+        else:
+            text, as_json = _leaders_forecast(options, question)
+    except QuestionError as error:
+        raise ExplainError(_told(error, places)) from error
+    sys.stdout.write(as_json.decode() + "\n" if options.output == "json" else text)
+    return 0
+
+
+def _own_forecast(options: argparse.Namespace, question: Question) -> tuple[str, bytes]:
+    """Return the forecast over a dump or lists, as text and as JSON."""
     keep_annotations([*options.keep_annotations, MIRROR_ANNOTATION])
     plugins = known_plugins(options.plugin_dir)
-    question, places = _question(options)
     if options.against is None:
         config = with_plugins(default_config(), enabled_names(options.plugin_dir, plugins))
     else:
@@ -128,17 +170,31 @@ def _what_if(options: argparse.Namespace) -> int:
     profiles = running_profiles(config, plugins)
     _check_config(options.config, plugins, config)
     cluster = Cluster()
-    objects = read_objects(tuple(options.dumps or ()), options.kubeconfig)
+    objects = read_objects(tuple(options.dumps or ()), options.kubeconfig, limits=True)
     warn_left_out(map(str, cluster.add_all(objects)))
+    cpu_s = DEFAULT_CPU_S if options.cpu_seconds is None else options.cpu_seconds
+    found = forecast(cluster, profiles, question, plugins, cpu_s)
+    return as_text(found), forecast_json(found)
+
+
+def _leaders_forecast(options: argparse.Namespace, question: Question) -> tuple[str, bytes]:
+    """Return the leader's forecast, as text and as JSON."""
+    for name in _LOCAL:
+        if getattr(options, name) not in (None, []):
+            flag = f"--{name.replace('_', '-')}"
+            why = "takes --lists or --from: the leader forecasts by its own configuration"
+            raise ExplainError(f"{flag} {why}")
     try:
-        found = forecast(cluster, profiles, question, plugins, options.cpu_seconds)
-    except QuestionError as error:
-        raise ExplainError(_told(error, places)) from error
-    if options.output == "json":
-        sys.stdout.write(forecast_json(found).decode() + "\n")
-    else:
-        sys.stdout.write(as_text(found))
-    return 0
+        body = ask_leader(options, "what-if", body=encode_question(question))
+    except ExplainError as error:
+        cause = error.__cause__
+        if getattr(cause, "status", None) == _INVALID:
+            path, _, why = str(cause).partition(": ")
+            raise (QuestionError(path, why) if why else QuestionError("", path)) from error
+        raise ExplainError(f"{error} (--lists forecasts over your own lists)") from error
+    answer = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    text = msgspec.json.decode(answer.pop("text"), type=str)
+    return text, msgspec.json.encode(answer)
 
 
 def _check_config(path: str | None, plugins: Any, old: SchedulerConfig) -> None:

@@ -1,0 +1,105 @@
+"""The guard: a look at the newest known state of a pod's node, right before the pod is bound.
+
+A decision is made from the snapshot of its cycle. Until the binding is sent, milliseconds pass, or
+minutes where a pod waits for a plugin or for its volumes. Another scheduler may bind pods to the
+same node in that time, and the API server accepts both: it does not add up what pods request. The
+kubelet does, and rejects the pod that comes second, which has failed for good. What the watch has
+reported by then is in the cache, and so the pod can go back to the queue instead.
+
+    decision -> assume -> [permit] -> [look, PreBind] -> look -> bind -> in doubt -> look -> bind
+                                            |              |                           |
+                                            +--------------+---------------------------+-> undo
+
+Pods on the node count with what they request, other pods that are assumed there, too. Pods that are
+only nominated do not: no kubelet knows of them. What the watch reports after the look is not seen;
+docs/beside-kube-scheduler.md describes what remains.
+
+# Differs: kube-scheduler binds whatever its snapshot said.
+
+*Source*: pkg/kubelet/lifecycle/predicate.go, Admit (1.36), for what a kubelet checks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plugins.framework.status import SUCCESS, Code, Status
+
+if TYPE_CHECKING:
+    from cache.pod_info import PodInfo
+    from cache.scheduler_cache import SchedulerCache
+    from scheduler.cycle.foreign_binds import ForeignBinds
+    from scheduler.runtime.profile_map import Profiles
+
+NODE_DELETED: Final = "NodeDeleted"
+
+
+class BindingWithheldError(Exception):
+    """The binding was not sent: the node that was decided on has been taken by others.
+
+    ``cause`` is the plugin that refused it, or ``NodeDeleted``.
+    """
+
+    def __init__(self, node_name: str, cause: str, why: str) -> None:
+        super().__init__(f"binding to node {node_name} withheld: {why} since the decision")
+        self.cause = cause
+
+
+class BindGuard:
+    """Decides whether the binding of an assumed pod is still worth sending.
+
+    Parameters
+    ----------
+    foreign
+        Is told of each binding that is sent; None for nobody.
+    enabled
+        Whether anything is refused.
+
+    Notes
+    -----
+    *Concurrency*: :meth:`check` on any thread, :meth:`sends` on the I/O loop.
+    """
+
+    def __init__(
+        self,
+        cache: SchedulerCache,
+        profiles: Profiles,
+        foreign: ForeignBinds | None = None,
+        *,
+        enabled: bool = True,
+    ) -> None:
+        self._enabled = enabled
+        self._foreign = foreign
+        self._cache = cache
+        self._profiles = profiles
+
+    def check(self, info: PodInfo) -> Status:
+        """Return Success, or an Error status whose ``error`` is a :class:`BindingWithheldError`.
+
+        A pod that is not assumed any more is not judged: the API server knows what became of it.
+        *Cost*: 4 us.
+        """
+        if not self._enabled:
+            return SUCCESS
+        usage = self._cache.usage_around(info.uid)
+        if usage is None or not usage.is_assumed:
+            return SUCCESS
+        if usage.node is None:
+            return _withheld(usage.name, NODE_DELETED, "node was deleted")
+        framework = self._profiles.get(info.pod.spec.scheduler_name)
+        if framework is None:
+            return SUCCESS
+        status = framework.still_fits(info, usage)
+        if status.is_success:
+            return SUCCESS
+        return _withheld(usage.name, status.plugin, status.message)
+
+    def sends(self, node_name: str) -> None:
+        """Take note that a binding to a node is sent now."""
+        if self._foreign is not None:
+            self._foreign.sends(node_name)
+
+
+def _withheld(node_name: str, cause: str, why: str) -> Status:
+    error = BindingWithheldError(node_name, cause, why)
+    return Status(Code.ERROR, (str(error),), error=error)

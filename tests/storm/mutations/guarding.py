@@ -1,0 +1,78 @@
+"""Berth without what keeps its pods off nodes that others have filled since the decision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cache import scheduler_cache
+from plugins.framework.status import SUCCESS
+from scheduler.api_writes.binder import Binder
+from scheduler.cycle import failure_handler, kubelet_rejections
+from scheduler.cycle.bind_guard import BindGuard
+from scheduler.cycle.binding_cycle import BindingCycles
+from scheduler.cycle.gang import Gang
+from tests.storm.mutations.registry import mutation, variant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@mutation(BindGuard, "check", theme="neighbours")
+def _whatever_was_decided_is_bound(real: Any) -> Any:
+    """the look at the node before a binding"""
+    return lambda self, info: SUCCESS
+
+
+@mutation(Binder, "__init__", theme="neighbours")
+def _bindings_are_repeated_without_a_look(real: Any) -> Any:
+    """the look at the node before a binding that failed is sent again"""
+
+    def init(self: Any, ports: Any, slots: Any, on_abandoned: Any, *_: Any, **__: Any) -> None:
+        real(self, ports, slots, on_abandoned)
+
+    return init
+
+
+@mutation(BindingCycles, "_guarded", theme="neighbours", extra="volumes")
+def _claims_are_bound_without_a_look(real: Any) -> Any:
+    """the look at the node before claims are bound for it"""
+
+    def guarded(self: Any, job: Any, *, sends: bool = True) -> Any:
+        return real(self, job) if sends else SUCCESS
+
+    return guarded
+
+
+@mutation(Gang, "may_bind", theme="neighbours", extra="groups")
+def _members_of_a_gang_look_for_themselves(real: Any) -> Any:
+    """the look at the nodes of all members before the first one is bound"""
+
+    def may_bind(self: Any, info: Any, check: Callable[[Any], Any], **_: Any) -> Any:
+        return check(info)
+
+    return may_bind
+
+
+@mutation(scheduler_cache, "usage_for", theme="answers")
+def _bound_pods_are_judged_again(real: Any) -> Any:
+    """the question whether a pod is still assumed, before its binding is withheld"""
+
+    def usage_for(info: Any, node_info: Any, **_: Any) -> Any:
+        return real(info, node_info)
+
+    return usage_for
+
+
+@mutation(failure_handler, "TRIES_AT_ONCE", theme="neighbours")
+def _withheld_pods_are_tried_at_once_for_ever(real: Any) -> Any:
+    """the limit of attempts without a pause after a binding was withheld"""
+    return 10**9
+
+
+@mutation(kubelet_rejections, "_template", theme="neighbours")
+def _successors_are_known_by_uid(real: Any) -> Any:
+    """the template by which the successor of a rejected pod without a controller is known"""
+    return lambda pod: pod.metadata.uid
+
+
+variant("rejections-are-passed-over", "the nodes that rejected pods avoid", "neighbours")
