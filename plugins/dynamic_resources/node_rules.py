@@ -38,13 +38,20 @@ class NodeRule:
     ----------
     node_name, all_nodes, node_selector
         The first of them that is set decides; where none is, no node can.
+    of : str
+        Whose rule it is, for errors: empty for a whole slice's.
     """
 
-    __slots__ = ("_all_nodes", "_matcher", "_node_name", "_node_selector")
+    __slots__ = ("_all_nodes", "_matcher", "_node_name", "_node_selector", "of")
 
     def __init__(
-        self, node_name: str | None, all_nodes: bool | None, node_selector: NodeSelector | None
+        self,
+        node_name: str | None,
+        all_nodes: bool | None,
+        node_selector: NodeSelector | None,
+        of: str = "",
     ) -> None:
+        self.of = of
         self._node_name = node_name
         self._all_nodes = all_nodes
         self._node_selector = node_selector
@@ -73,7 +80,8 @@ class NodeRule:
 
 def device_rule(device: Device) -> NodeRule:
     """Return the rule of a device in a slice whose devices choose their nodes themselves."""
-    return NodeRule(device.node_name, device.all_nodes, device.node_selector)
+    of = f"device {device.name} in "
+    return NodeRule(device.node_name, device.all_nodes, device.node_selector, of)
 
 
 class SharedSlices:
@@ -153,13 +161,16 @@ class _Choosing:
         self._rules = rules
 
     def slices_for(self, node: Node) -> Iterable[ResourceSlice]:
-        try:
-            return self._slices if any(rule.matches(node) for rule in self._rules) else ()
-        except MalformedSelectorError as error:
-            raise AllocationError(
-                "gather pool information: failed to perform node selection for slice "
-                f"{_name(self._slices[0])}: {error}"
-            ) from error
+        for rule in self._rules:
+            try:
+                if rule.matches(node):
+                    return self._slices
+            except MalformedSelectorError as error:
+                raise AllocationError(
+                    f"gather pool information: failed to perform node selection for {rule.of}slice "
+                    f"{_name(self._slices[0])}: {error}"
+                ) from error
+        return ()
 
 
 def _needed_labels(selector: NodeSelector) -> frozenset[_Label] | None:

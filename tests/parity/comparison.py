@@ -93,8 +93,13 @@ TIMED_OUT: Final = "timed out trying to allocate devices"
 """Of kube-scheduler alone that is no difference: berth leaves out what cannot succeed."""
 
 _DEVICES: Final = 'running "DynamicResources" filter plugin: '
-_NO_WORDS: Final = re.compile(r"(?s)(?<=CEL compile error: ).*")
-"""What is wrong with an expression is said in the words of a parser's generator."""
+_NO_WORDS: Final = re.compile(
+    r"(?s)(?<=CEL compile error: ).*|(?<=failed to parse node selector).*"
+    r"|(?<=for device )&Device\{Name:(?P<name>[^,]*),.*\}(?= in slice )"
+)
+"""What is wrong with an expression is said in the words of a parser's generator, and what is wrong
+with a node selector after a print of all its fields; a device is printed with all its fields, too.
+"""
 
 
 def _has_only_run_out_of_time(oracle: Json) -> bool:
@@ -110,9 +115,13 @@ def _errors(oracle: Json, berth: Json) -> list[str]:
     errors = set(oracle.get("errors", {}).values())
     if not errors or not all(each.startswith(_DEVICES) for each in errors):
         return []
-    theirs = {_NO_WORDS.sub("", each) for each in errors}
-    ours = _NO_WORDS.sub("", berth["error"])
+    theirs = {_NO_WORDS.sub(_name_alone, each) for each in errors}
+    ours = _NO_WORDS.sub(_name_alone, berth["error"])
     return [] if ours in theirs else [f"errors: oracle {sorted(theirs)}; berth {ours}"]
+
+
+def _name_alone(words: re.Match[str]) -> str:
+    return words["name"] or ""
 
 
 def _parts(message: str) -> list[str]:

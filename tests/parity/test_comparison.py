@@ -104,6 +104,24 @@ def test_errors_are_the_same_whatever_they_say() -> None:
     assert differences({"error": "this"}, {"error": "that"}) == []
 
 
+NOT_SELECTED = (
+    'running "DynamicResources" filter plugin: gather pool information: failed to perform node '
+    "selection for {} in slice s: failed to parse node selector"
+)
+GO_DEVICE = "device &Device{Name:dev-4,Attributes:map[]{},Capacity:map[]{},}"
+
+
+@pytest.mark.parametrize(
+    ("device", "same"),
+    [pytest.param("dev-4", True, id="itself"), pytest.param("dev-5", False, id="another device")],
+)
+def test_a_malformed_node_selector_is_that_of_the_same_device(device: str, same: bool) -> None:
+    told = NOT_SELECTED.format(GO_DEVICE) + " &NodeSelector{}: Invalid value: null"
+    said = NOT_SELECTED.format(f"device {device}") + ": nodeSelector: In needs at least one value"
+    found = differences({"error": told, "errors": {"n1": told}}, {"error": said})
+    assert (not found) is same
+
+
 ALLOCATION = {
     "claim": "gpus",
     "allocation": {

@@ -264,6 +264,16 @@ def test_a_malformed_node_selector_is_an_error():
     )
 
 
+def test_an_error_names_the_device_whose_node_selector_is_malformed():
+    bad = NodeSelector((NodeSelectorTerm((NodeSelectorRequirement("zone", "In", ()),)),))
+    found = world(part("s", device("a").on_nodes(bad), slices=1).per_device()).find(ONE)
+    assert found.error == (
+        "gather pool information: failed to perform node selection for device a in slice s: failed "
+        "to parse node selector: nodeSelector.nodeSelectorTerms[0].matchExpressions[0].values: In "
+        "needs at least one value"
+    )
+
+
 # --- the index --------------------------------------------------------------------------------
 
 SLICES = (
