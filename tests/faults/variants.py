@@ -7,7 +7,6 @@ named too.
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
@@ -45,10 +44,11 @@ from scheduler.queueing.requeue_scan import Judging
 from scheduler.queueing.scheduling_queue import SchedulingQueue
 from scheduler.user_plugins.containment.circuit_breaker import Breaker
 from tests.regressions.broken_variants import VARIANTS
+from tests.regressions.replaced import registering
 from tests.storm import mutations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
 TABLE: Final[dict[str, Callable[[], AbstractContextManager[None]]]] = {}
@@ -64,19 +64,7 @@ def without(name: str) -> AbstractContextManager[None]:
     return TABLE[name]() if name in TABLE else mutations.without(name)
 
 
-def _variant(patched: Any, attribute: str) -> Callable[..., Any]:
-    """Register something in place of an attribute; its maker is given the real one."""
-
-    def register(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        @contextmanager
-        def broken() -> Iterator[None]:
-            with patch.object(patched, attribute, make(patched.__dict__[attribute])):
-                yield
-
-        TABLE[make.__name__.strip("_").replace("_", "-")] = broken
-        return make
-
-    return register
+_variant: Final = registering(TABLE)
 
 
 # --- watches and lists --------------------------------------------------------------------------

@@ -7,7 +7,6 @@ the real code, so a scenario that passes with a variant does not test what it sa
 from __future__ import annotations
 
 import copy
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
@@ -41,27 +40,15 @@ from scheduler.queueing.nominator import Nominator
 from scheduler.queueing.requeue_check import Asker, Verdict, WakeUps
 from scheduler.queueing.scheduling_queue import SchedulingQueue
 from scheduler.runtime.profile_map import Profiles
+from tests.regressions.replaced import registering
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
 VARIANTS: Final[dict[str, Callable[[], AbstractContextManager[None]]]] = {}
 
-
-def _variant(patched: Any, attribute: str) -> Callable[..., Any]:
-    """Register a variant that puts a function in place of a method; it is given the real one."""
-
-    def register(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        @contextmanager
-        def broken() -> Iterator[None]:
-            with patch.object(patched, attribute, make(getattr(patched, attribute))):
-                yield
-
-        VARIANTS[make.__name__.strip("_").replace("_", "-")] = broken
-        return make
-
-    return register
+_variant: Final = registering(VARIANTS)
 
 
 def _without(owner: Any, attribute: str) -> AbstractContextManager[Any]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from unittest.mock import patch
 
 from tests.regressions.broken_variants import VARIANTS
+from tests.regressions.replaced import name_of, replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
 
@@ -58,17 +59,9 @@ def mutation(
     """
 
     def register(make: Callable[..., Any]) -> Callable[..., Any]:
-        @contextmanager
-        def broken() -> Iterator[None]:
-            made = make(*(patched.__dict__[each] for each in attributes))
-            others = made if len(attributes) > 1 else (made,)
-            with ExitStack() as stack:
-                for attribute, other in zip(attributes, others, strict=True):
-                    stack.enter_context(patch.object(patched, attribute, other))
-                yield
-
-        name = make.__name__.strip("_").replace("_", "-")
-        MUTATIONS[name] = Mutation((make.__doc__ or "").strip(), broken, theme, extra)
+        removed = (make.__doc__ or "").strip()
+        broken = partial(replaced, patched, attributes, make)
+        MUTATIONS[name_of(make)] = Mutation(removed, broken, theme, extra)
         return make
 
     return register
