@@ -129,8 +129,8 @@ class Binder:
         Where a binding that waits gives its slot back.
     check
         The guard: returns whether a binding is still worth sending. It is asked right before each
-        request is written, which may have waited for the limiter and for a connection, and before a
-        binding that failed stands in line again. :class:`BindingCycles` asks before all of that.
+        request is written, which may have waited for another attempt, for the limiter and for a
+        connection. :class:`BindingCycles` asks before all of that.
     on_abandoned
         Receives the reason of each binding that is abandoned while its pod is still there:
         ``retries``, ``throttled``, ``crowded``, ``conflict``, ``not_found``, ``forbidden`` or
@@ -173,9 +173,8 @@ class Binder:
         if namespace in self._failing and self._under_way.get(namespace, 0) >= MAX_FAILING:
             hang = ApiError(None, "NotSent", "bindings of this namespace fail or hang")
             return self._abandon(info, node_name, hang, "crowded", 0)
-        tries = count()
         end = await settle(
-            lambda: self._send(info, node_name, is_again=next(tries) > 0),
+            lambda: self._send(info, node_name),
             lambda failure: self._why_abandoned(info, failure, began_s),
             lambda seconds: self._pause(info, min(seconds, MAX_PAUSE_S)),
             self._rng,
@@ -185,11 +184,7 @@ class Binder:
             return self._abandon(info, node_name, end.error, end.why, end.tries)
         return end
 
-    async def _send(self, info: PodInfo, node_name: str, *, is_again: bool) -> Status:
-        if is_again:
-            status = self._check(info)
-            if not status.is_success:
-                return status
+    async def _send(self, info: PodInfo, node_name: str) -> Status:
         namespace, under_way, sent_s = info.namespace, self._under_way, self._clock()
         under_way[namespace] = under_way.get(namespace, 0) + 1
         last_look = LastLook(self._check, info)

@@ -6,7 +6,7 @@ same node in that time, and the API server accepts both: it does not add up what
 kubelet does, and rejects the pod that comes second, which has failed for good. What the watch has
 reported by then is in the cache, and so the pod can go back to the queue instead.
 
-    decision -> assume -> [permit] -> [look, PreBind] -> look -> bind -> in doubt -> look -> bind
+    decision -> assume -> [permit] -> [look, PreBind] -> look -> bind -> in doubt -> bind
                                             |              |                           |
                                             +--------------+---------------------------+-> undo
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from cache import scheduler_cache
 from plugins.framework.status import SUCCESS
-from scheduler.api_writes.binder import Binder
 from scheduler.cycle import failure_handler, kubelet_rejections
 from scheduler.cycle.bind_guard import BindGuard
 from scheduler.cycle.binding_cycle import BindingCycles
@@ -23,14 +22,11 @@ def _whatever_was_decided_is_bound(real: Any) -> Any:
     return lambda self, info: SUCCESS
 
 
-@mutation(Binder, "__init__", theme="neighbours")
-def _bindings_are_repeated_without_a_look(real: Any) -> Any:
-    """the look at the node before a binding that failed is sent again"""
-
-    def init(self: Any, ports: Any, slots: Any, on_abandoned: Any, *_: Any, **__: Any) -> None:
-        real(self, ports, slots, on_abandoned)
-
-    return init
+variant(
+    "bindings-are-not-looked-at-when-sent",
+    "the look at the node right before the request is written",
+    "neighbours",
+)
 
 
 @mutation(BindingCycles, "_guarded", theme="neighbours", extra="volumes")
