@@ -198,6 +198,7 @@ class GroupCycles:
 
     def _plan(self, task: GroupTask) -> GroupPlan:
         self._cache.update_snapshot(self._snapshot)
+        self._queue.nominator.freeze()
         if self._journal is None:
             return self._planner.plan(task)
         self._journal.begin(self._cycle)

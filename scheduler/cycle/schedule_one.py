@@ -281,6 +281,7 @@ class SchedulingLoop:
         self._drop_unused_profiles()
         self._under_way = _CycleUnderWay(began, info)
         update = self._cache.update_snapshot(self._cycle.snapshot)
+        self._queue.nominator.freeze()
         budget = AttemptBudget(queued.allowance_s, self._clock.thread_cpu)
         state = CycleState(budget)
         marks: list[Mark] = []

@@ -325,6 +325,7 @@ class Replay:
         self.ties.begin(number)
         self.ties.group_number = number
         self.cycle.next_start = next_start
+        self.state.cluster.nominator.freeze()
         answers = self.services.answers = Answers(reads, now_s)
         return answers
 

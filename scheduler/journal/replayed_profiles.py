@@ -46,7 +46,7 @@ class ReplayedProfiles:
     ) -> None:
         self._plugins = plugins
         self._services = services
-        self.nominated = NominatedNodes(nominator)
+        self.nominated = NominatedNodes(nominator.frozen)
         self._versions: dict[int, dict[str, FrameworkRunner | str]] = {}
 
     def configure(self, version: int, told: Sequence[Mapping[str, Any]]) -> None:

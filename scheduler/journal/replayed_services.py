@@ -90,6 +90,7 @@ class ReplayedServices(OfflineServices):
 
     def __init__(self, state: ReplayedState) -> None:
         super().__init__(state.cluster)
+        self.nominations = state.cluster.nominator.frozen
         self._state = state
         self.answers = Answers()
         self.before_post_filter: Callable[[], object] = lambda: None

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from plugins.framework.victims import Victims
     from scheduler.config import EffectiveProfile
     from scheduler.offline.cluster import Cluster
+    from scheduler.queueing.nominator import Nominations
     from scheduler.runtime.framework_runner import FrameworkRunner
 
 
@@ -147,6 +148,7 @@ class OfflineServices:
     def __init__(self, cluster: Cluster, node_metrics: NodeMetrics | None = None) -> None:
         self._cluster, known = cluster, cluster.known
         self.namespaces = known.namespaces
+        self.nominations: Nominations = cluster.nominator.latest
         self.workloads = known.workloads
         self.storage = known.storage
         self.devices = known.devices
@@ -171,11 +173,11 @@ class OfflineServices:
 
     def nominated_pods(self, node_name: str) -> Sequence[PodInfo]:
         """Return the pods that are nominated for a node."""
-        return self._cluster.nominator.nominated_pods_for_node(node_name)
+        return self.nominations.nominated_pods_for_node(node_name)
 
     def nominated_node_names(self) -> Sequence[str]:
         """Return the nodes that pods are nominated for."""
-        return self._cluster.nominator.node_names()
+        return self.nominations.node_names()
 
     def waiting_pod(self, uid: str) -> None:
         """Return None: no pod waits at Permit offline."""
@@ -215,5 +217,5 @@ def offline_framework(
     classes = {**plugins, **profiles[index].classes}
     services = OfflineServices(cluster, node_metrics)
     framework = build_framework(profiles[index], index, classes, services)
-    framework.nominated = NominatedNodes(cluster.nominator)
+    framework.nominated = NominatedNodes(cluster.nominator.latest)
     return framework

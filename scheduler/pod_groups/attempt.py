@@ -292,7 +292,7 @@ class GroupAttempt:
 
         Returns
         -------
-        Whether enough are placed after all: a nomination may have ended meanwhile.
+        Whether enough are placed after all.
         """
         slots = scopes.exact_slots(scope)
         if slots is None:

@@ -127,7 +127,7 @@ class OtherScheduler:
             world.snapshot, self._services, self._services.wall
         )
         self._on_cost = on_cost
-        nominated = NominatedNodes(world.cluster.nominator)
+        nominated = NominatedNodes(world.cluster.nominator.latest)
         self.frameworks = frameworks_of(profiles, plugins, self._services, nominated)
         self.send_away: Callable[[Sequence[str]], object] = lambda _: None
         self.on_permit_wait: Callable[[str], object] = lambda _: None

@@ -77,7 +77,7 @@ class ProfileSwap:
         self._journal = journal
         self.profiles = profiles
         self._queue = queue
-        self._nominated = NominatedNodes(queue.nominator)
+        self._nominated = NominatedNodes(queue.nominator.frozen)
         self._handlers = handlers
         self._pods = pods
 

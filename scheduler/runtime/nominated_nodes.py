@@ -5,7 +5,7 @@ it has to fit both beside them and without them. So that this stays vectorized, 
 with nominated pods are stored a second time, with these pods on them, and updated when the node or
 its nominations change.
 
-    nominator, columns --changes--> one overlay for each priority level --> CrowdedNodes of a cycle
+    nominations, columns --changes--> an overlay for each priority level --> CrowdedNodes of a cycle
 
 *Source*: pkg/scheduler/framework/runtime/framework.go, addGENominatedPods (1.36).
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from plugins.framework.results import RowArray
-    from scheduler.queueing.nominator import Nominator
+    from scheduler.queueing.nominator import Nominations
 
 MAX_LEVELS: Final = 8
 """Overlays that are kept: one for each distinct priority of nominated pods that pending pods have
@@ -70,43 +70,43 @@ class NominatedNodes:
     changed or whose nominations changed since the last cycle, and for each level.
     """
 
-    def __init__(self, nominator: Nominator) -> None:
-        self._nominator = nominator
+    def __init__(self, nominations: Nominations) -> None:
+        self._nominations = nominations
         self._columns: Columns | None = None
         self._cursor = 0
         self._overlays: OrderedDict[int, _Overlay] = OrderedDict()
 
     def node_of(self, info: PodInfo) -> str | None:
         """Return the node that a pod itself is nominated for, or None."""
-        return self._nominator.node_of(info.uid)
+        return self._nominations.node_of(info.uid)
 
     def node_names(self) -> Sequence[str]:
         """Return the nodes that pods are nominated for."""
-        return self._nominator.node_names()
+        return self._nominations.node_names()
 
     def ahead_of(self, info: PodInfo, node_name: str) -> list[PodInfo]:
         """Return the pods nominated for a node that a pod has to leave resources for."""
-        if not len(self._nominator):
+        if not len(self._nominations):
             return []
         return [
             each
-            for each in self._nominator.nominated_pods_for_node(node_name)
+            for each in self._nominations.nominated_pods_for_node(node_name)
             if each.priority >= info.priority and each.uid != info.uid
         ]
 
     def crowded(self, info: PodInfo, nodes: NodesView) -> tuple[CrowdedNodes, ...]:
         """Return the nodes of a view that other pods are nominated for whom this one must mind."""
-        if not len(self._nominator):
+        if not len(self._nominations):
             self._forget()
             return ()
         if len(nodes) <= FEW_NODES:
             one_by_one = self._one_by_one(info, nodes, range(len(nodes)))
             return () if one_by_one is None else (one_by_one,)
-        level = self._nominator.level(info.priority)
+        level = self._nominations.level(info.priority)
         if level is None:
             return ()
         overlay = self._overlay(level, nodes.columns)
-        own = self._nominator.node_of(info.uid)
+        own = self._nominations.node_of(info.uid)
         found = [overlay.crowded(nodes, without=own)]
         if own is not None and (index := nodes.row(own)) is not None:
             found.append(self._one_by_one(info, nodes, (index,)))
@@ -134,14 +134,14 @@ class NominatedNodes:
         if columns is not self._columns:
             self._forget()
             self._columns, self._cursor = columns, columns.cursor
-        changed = self._nominator.take_changes()
+        changed = self._nominations.take_changes()
         self._cursor, rows = columns.follow(self._cursor)
         changed.update(info.name for row in rows if (info := columns.info_at(row)) is not None)
         for each in self._overlays.values():
             each.dirty |= changed
         overlay = self._overlays.get(level)
         if overlay is None:
-            overlay = self._overlays[level] = _Overlay(level, self._nominator)
+            overlay = self._overlays[level] = _Overlay(level, self._nominations)
             if len(self._overlays) > MAX_LEVELS:
                 self._overlays.popitem(last=False)
         self._overlays.move_to_end(level)
@@ -156,12 +156,12 @@ class NominatedNodes:
 class _Overlay:
     """The nodes that pods of at least one priority are nominated for."""
 
-    def __init__(self, level: int, nominator: Nominator) -> None:
+    def __init__(self, level: int, nominations: Nominations) -> None:
         self._level = level
-        self._nominator = nominator
+        self._nominations = nominations
         self._columns = Columns()
         self._added: dict[str, list[PodInfo]] = {}
-        self.dirty: set[str] = set(nominator.node_names())
+        self.dirty: set[str] = set(nominations.node_names())
         self._rows: RowArray = np.zeros(0, dtype=np.intp)
         """For each row here, the node's row in the columns of the snapshot."""
         self._epochs: tuple[int, int] | None = None
@@ -175,7 +175,7 @@ class _Overlay:
             ahead: list[PodInfo] = []
             if row is not None:
                 node_info = columns.node_infos[row]
-                nominated = self._nominator.nominated_pods_for_node(name)
+                nominated = self._nominations.nominated_pods_for_node(name)
                 ahead = _not_on(node_info, [p for p in nominated if p.priority >= self._level])
             if row is not None and ahead:
                 self._columns.put(_with_pods(columns.node_infos[row], ahead))

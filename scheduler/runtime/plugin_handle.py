@@ -138,12 +138,12 @@ class PluginServices:
         return msgspec.structs.replace(pod, status=status)
 
     def nominated_pods(self, node_name: str) -> Sequence[PodInfo]:
-        """Return the pods that are nominated for a node."""
-        return self._nominator.nominated_pods_for_node(node_name)
+        """Return the pods that were nominated for a node when the attempt under way began."""
+        return self._nominator.frozen.nominated_pods_for_node(node_name)
 
     def nominated_node_names(self) -> Sequence[str]:
-        """Return the nodes that pods are nominated for."""
-        return self._nominator.node_names()
+        """Return the nodes that pods were nominated for when the attempt under way began."""
+        return self._nominator.frozen.node_names()
 
 
 class ProfileHandle:

@@ -147,7 +147,7 @@ class Placer:
         self._frameworks: dict[str, FrameworkRunner] = {}
         for index, profile in enumerate(profiles):
             framework = build_framework(profile, index, plugins, self.services)
-            framework.nominated = NominatedNodes(self.cluster.nominator)
+            framework.nominated = NominatedNodes(self.cluster.nominator.latest)
             self._frameworks[profile.scheduler_name] = framework
         self._refusals = KnownRefusals(changed)
         self._placed: set[str] = set()

@@ -93,7 +93,7 @@ def costs(played: Played) -> list[float]:
         cluster.add(msgspec.Raw(msgspec.json.encode(each)))
     (profile,) = running_profiles(default_config("berth"))
     framework = build_framework(profile, 0, PLUGINS, OfflineServices(cluster))
-    framework.nominated = NominatedNodes(cluster.nominator)
+    framework.nominated = NominatedNodes(cluster.nominator.latest)
     cycle = SchedulingCycle(Snapshot(), HostSelector(1))
     rehearse(cluster.cache, cycle, cast("Profiles", [framework]))
     # As the process does once its first lists are complete.

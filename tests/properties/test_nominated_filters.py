@@ -79,7 +79,7 @@ def framework_for(world: related_pods.World, nominator: Nominator) -> FrameworkR
         },
         {},
     )
-    runner.nominated = NominatedNodes(nominator)
+    runner.nominated = NominatedNodes(nominator.latest)
     return runner
 
 

@@ -173,7 +173,7 @@ class ReuseHistory(RuleBasedStateMachine):
         self.running: dict[str, PodInfo] = {}
         self.nodes: dict[str, Node] = {}
         self.nominator = Nominator(is_waiting=lambda uid: True)
-        self.runner.nominated = NominatedNodes(self.nominator)
+        self.runner.nominated = NominatedNodes(self.nominator.latest)
         for name, shape in zip(NODE_NAMES, nodes, strict=False):
             self.node_comes_or_changes(name, shape)
 

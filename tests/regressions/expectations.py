@@ -94,7 +94,7 @@ def _nominations(world: World) -> list[str]:
     nominator = world.queue.nominator
     return [
         f"{info.uid}={node}"
-        for node in nominator.node_names()
+        for node in nominator.latest.node_names()
         for info in nominator.nominated_pods_for_node(node)
     ]
 

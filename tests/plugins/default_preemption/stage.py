@@ -111,7 +111,7 @@ class Stage:
         handle = OfflineServices(self.cluster)
         handle.preemption = self.preemption
         framework = build_framework(profile, 0, PLUGINS, handle)
-        framework.nominated = NominatedNodes(self.cluster.nominator)
+        framework.nominated = NominatedNodes(self.cluster.nominator.latest)
         return framework
 
     def add_node(self, node: Node) -> None:

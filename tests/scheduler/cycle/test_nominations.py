@@ -76,7 +76,7 @@ class Scene:
             {},
         )
         self.queue = self.parts.queue
-        self.runner.nominated = NominatedNodes(self.queue.nominator)
+        self.runner.nominated = NominatedNodes(self.queue.nominator.latest)
         self.cycle = SchedulingCycle(Snapshot(), HostSelector(1))
         self.notes = Notes()
         self.live: dict[str, object] = {}

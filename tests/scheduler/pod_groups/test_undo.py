@@ -269,7 +269,7 @@ def test_row_23_the_order_in_which_devices_are_taken_matters(order):
 
 def nominated(cluster, **node_by_member):
     nominator = Nominator(lambda uid: True)
-    cluster.profile.nominated = NominatedNodes(nominator)
+    cluster.profile.nominated = NominatedNodes(nominator.latest)
     return nominator
 
 
@@ -313,7 +313,7 @@ class Ending(NominatedNodes):
     """A nomination that another thread takes away while a group is planned."""
 
     def __init__(self, nominator, after):
-        super().__init__(nominator)
+        super().__init__(nominator.latest)
         self.nominator, self.left = nominator, after
 
     def crowded(self, info, nodes):

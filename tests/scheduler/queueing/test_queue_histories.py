@@ -268,7 +268,7 @@ class QueueHistory(RuleBasedStateMachine):
         nominator = self.queue.nominator
         nominated = [
             info.uid
-            for name in nominator.node_names()
+            for name in nominator.latest.node_names()
             for info in nominator.nominated_pods_for_node(name)
         ]
         assert len(nominated) == len(set(nominated)) == len(nominator)

@@ -19,7 +19,7 @@ class Scene:
         for name in NODES:
             self.cache.add_node(node(name).capacity(cpu="4").build())
         self.nominator = Nominator(lambda uid: True)
-        self.nominated = NominatedNodes(self.nominator)
+        self.nominated = NominatedNodes(self.nominator.latest)
 
     def nominate(self, name: str, node_name: str, priority: int = 0, cpu: str = "1") -> None:
         made = pod(name).uid(name).priority(priority).request(cpu=cpu)

@@ -62,9 +62,11 @@ def test_a_pod_that_is_not_there_is_none():
     assert handle_over(None, Nominator(lambda uid: True)).live_pod("default", "web") is None
 
 
-def test_nominated_pods_are_told_by_node():
+def test_nominated_pods_are_told_by_node_as_of_the_beginning_of_the_attempt():
     nominator = Nominator(lambda uid: True)
     nominator.add(POD.info(), "n1")
+    nominator.freeze()
+    nominator.delete("u-1")
     handle = handle_over(None, nominator)
     assert [each.uid for each in handle.nominated_pods("n1")] == ["u-1"]
     assert list(handle.nominated_node_names()) == ["n1"]
