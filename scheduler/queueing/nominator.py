@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cache.locks import MakeLock
     from cache.objects import Pod
@@ -109,7 +109,7 @@ class FrozenNominations(Nominations):
     *Concurrency*: scheduling thread only.
     """
 
-    def follow(self, changed: dict[str, Sequence[PodInfo]]) -> None:
+    def follow(self, changed: Mapping[str, Sequence[PodInfo]]) -> None:
         """Take over the nominated pods of the nodes where they may have changed."""
         for node_name in changed:
             for uid in list(self._pods.get(node_name, ())):
