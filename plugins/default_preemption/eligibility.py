@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from plugins.default_preemption.importance import parsed_time_s
+from cache.api_times import parsed_time_s
 from plugins.framework.status import Code
 
 if TYPE_CHECKING:

@@ -6,22 +6,15 @@ GetEarliestPodStartTime).
 
 from __future__ import annotations
 
-import math
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from cache.ages import AGES
+from cache.api_times import NO_TIME, parsed_time_s
 
 if TYPE_CHECKING:
     from cache.objects import Pod
     from cache.pod_info import PodInfo
 
-MAX_TIMES: Final = 8192
-"""The cache of parsed times: 2 MiB. Every second adds a new time."""
-
-_LONGEST: Final = 64
-
-NOT_STARTED = math.inf
+NOT_STARTED: Final = NO_TIME
 """A pod that has not started is younger than any that has."""
 
 
@@ -33,22 +26,6 @@ def start_time_s(pod: Pod) -> float:
     """
     text = pod.status.start_time
     return NOT_STARTED if text is None else parsed_time_s(text)
-
-
-def parsed_time_s(text: str) -> float:
-    """Return an RFC 3339 time in seconds since the epoch; infinity for an invalid time."""
-    return _parsed_time_s(text) if len(text) <= _LONGEST else _parsed_time_s.__wrapped__(text)
-
-
-@AGES.forgets(MAX_TIMES)
-def _parsed_time_s(text: str) -> float:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return NOT_STARTED
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return moment.timestamp()
 
 
 def importance(info: PodInfo) -> tuple[int, float]:

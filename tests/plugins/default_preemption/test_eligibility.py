@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from cache.api_times import parsed_time_s
 from plugins.default_preemption.eligibility import (
     NEVER,
     STUCK_VICTIM_LIMIT_S,
@@ -10,7 +11,6 @@ from plugins.default_preemption.eligibility import (
     eligibility,
     is_preempted,
 )
-from plugins.default_preemption.importance import parsed_time_s
 from tests.builders import NodeBuilder, PodBuilder, node, pod
 from tests.plugins.default_preemption.stage import Stage
 
