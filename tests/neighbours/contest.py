@@ -124,8 +124,10 @@ async def _observe(contest: Contest, cluster: Cluster, plane: ControlPlane) -> _
 async def _warm_up(client: LoadClient, kubelets: Kubelets) -> None:
     """Let each scheduler place a pod, so that both are ready."""
     pods = [make_pod(f"first-{party}", scheduler_name=party, cpu="1m") for party in PARTIES]
+    # A scheduler may bind its pod while the other one is being created.
+    count = kubelets.admitted("") + len(pods)
     await create_all(client, pods)
-    await _ran(kubelets, kubelets.admitted("") + len(pods))
+    await _ran(kubelets, count)
     for pod in pods:
         await insist(partial(client.delete, pod))
 
