@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cache.host_ports import UsedHostPorts
-from cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended_resource_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cache.pod_info import PodInfo
 
 _NO_PORTS: Final = UsedHostPorts()
-_NAMED: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
+_NAMED: Final = frozenset({PODS, CPU, MEMORY, EPHEMERAL_STORAGE})
 
 
 class NodeUsage(NamedTuple):
@@ -66,19 +66,37 @@ def usage_for(info: PodInfo, node_info: NodeInfo, *, is_assumed: bool = True) ->
     )
 
 
-def overcommitted(info: PodInfo, usage: NodeUsage) -> str:
-    """Return a resource of which the pods on a node have more than there is, or the empty string.
+def exceeded(usage: NodeUsage) -> list[str]:
+    """Return the resources of which the pods on a node have more than there is.
 
-    Only what the pod itself requests is looked at: the number of pods, then the resources in the
-    order of its requests, then host ports. One of ``pods``, ``cpu``, ``memory``,
-    ``ephemeral-storage``, ``host_ports`` and ``other``.
+    Only what the one pod requests is looked at: the number of pods, then the resources in the order
+    of its requests.
+
+    *Source*: pkg/kubelet/lifecycle/predicate.go, Admit and removeMissingExtendedResources (1.36):
+    a kubelet does not check an extended resource that its node does not report.
     """
     allocatable = usage.allocatable
-    if usage.num_pods > allocatable.get(PODS, 0):
-        return PODS
+    found = [PODS] if usage.num_pods > allocatable.get(PODS, 0) else []
     for name, used in usage.requested.items():
-        # A resource that the node does not report is not checked by its kubelet.
-        if name != PODS and name in allocatable and used > allocatable[name]:
-            return name if name in _NAMED else "other"
+        if name == PODS or used <= allocatable.get(name, 0):
+            continue
+        if name in allocatable or not is_extended_resource_name(name):
+            found.append(name)
+    return found
+
+
+def has_taken_port(info: PodInfo, usage: NodeUsage) -> bool:
+    """Return whether another pod on the node has one of the pod's host ports."""
     own = info.host_ports
-    return "host_ports" if own and usage.used_ports.conflicts_beside(own) else ""
+    return bool(own) and usage.used_ports.conflicts_beside(own)
+
+
+def overcommitted(info: PodInfo, usage: NodeUsage) -> str:
+    """Return what the pods on a node have more of than there is, or the empty string.
+
+    The first of several: one of ``pods``, ``cpu``, ``memory``, ``ephemeral-storage``, ``other`` and
+    ``host_ports``.
+    """
+    for name in exceeded(usage):
+        return name if name in _NAMED else "other"
+    return "host_ports" if has_taken_port(info, usage) else ""

@@ -11,6 +11,7 @@ import numpy as np
 
 from cache.columns import ColumnSpec
 from cache.host_ports import ALL_ADDRESSES, HostPort, UsedHostPorts, host_ports
+from cache.node_usage import has_taken_port
 from plugins import names
 from plugins.framework.cluster_events import Action, EventRegistration, Hint, Resource
 from plugins.framework.interfaces import FilterPlugin, GuardPlugin, PreFilterPlugin
@@ -114,8 +115,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin, GuardPlugin):
 
     def still_fits(self, info: PodInfo, usage: NodeUsage) -> Status:
         """Return a rejection if another pod has one of the pod's host ports by now."""
-        ports = info.host_ports
-        return REJECTED if ports and usage.used_ports.conflicts_beside(ports) else SUCCESS
+        return REJECTED if has_taken_port(info, usage) else SUCCESS
 
     def count(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray:
         """Return 1 for each node: two pods with the same ports have no room on one."""

@@ -11,7 +11,8 @@ import numpy as np
 
 from cache.columns import NodesView
 from cache.device_classes import may_be_devices
-from cache.resources import PODS, is_extended_resource_name
+from cache.node_usage import exceeded
+from cache.resources import PODS
 from plugins.bit_patterns import distinct_patterns
 from plugins.dynamic_resources.device_totals import DeviceTotals
 from plugins.framework.cycle_state import CycleState, StateKey
@@ -161,26 +162,16 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, GuardPlugin, PreScorePlugi
         return refuse(*(lack.reason for lack in lacks))
 
     def still_fits(self, info: PodInfo, usage: NodeUsage) -> Status:
-        """Return a rejection if the pods on the node exceed what the pod requests a part of.
-
-        *Source*: pkg/kubelet/lifecycle/predicate.go, Admit and removeMissingExtendedResources
-        (1.36): a kubelet does not check an extended resource that its node does not report.
-        """
-        allocatable = usage.allocatable
-        lacks = [PODS] if usage.num_pods > allocatable.get(PODS, 0) else []
-        for name, used in usage.requested.items():
-            if used > allocatable.get(name, 0) and self._is_kept_free(name, allocatable):
-                lacks.append(name)
+        """Return a rejection if the pods on the node exceed what the pod requests a part of."""
+        kept_free = self._is_kept_free
+        lacks = [name for name in exceeded(usage) if kept_free(name, usage.allocatable)]
         return unschedulable(*map(reason_for, lacks)) if lacks else SUCCESS
 
     def _is_kept_free(self, resource: str, allocatable: Mapping[str, int]) -> bool:
         """Return whether the filter compares a resource with what the node has of it."""
-        if resource == PODS or resource in self._ignored:
+        if resource in self._ignored and resource != PODS:
             return False
-        if allocatable.get(resource):
-            return True
-        is_absent = resource not in allocatable and is_extended_resource_name(resource)
-        return not is_absent and self.limits(resource)
+        return bool(allocatable.get(resource)) or self.limits(resource)
 
     def count(self, state: CycleState, info: PodInfo, nodes: NodesView) -> IntArray | None:
         """Return how often the requests fit into what is free; None if devices may provide some."""
