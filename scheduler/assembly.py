@@ -289,7 +289,9 @@ def _know(
         pressure=lambda: len(slots) > BINDS_BEFORE_EVENTS,
     )
     rejections = KubeletRejections(events, metrics, clock)
-    foreign = ForeignBinds(cluster.cache, metrics, clock, reserves=setting.options.reserves)
+    foreign = ForeignBinds(
+        cluster.cache, metrics, clock, ports.clock.wall, reserves=setting.options.reserves
+    )
     handlers = EventHandlers(
         pods, cluster.pod_groups, profiles, metrics, rejections.see, foreign.arrived
     )

@@ -10,16 +10,23 @@ the two pods. That is a collision, and it is counted.
 
 Nodes on which this happens, and those on which others bind often, are worth being left to others
 where other nodes are as good: see
-:class:`~scheduler.cycle.host_selection.HostSelector`. How large their pods are says how much room a
-node should keep for them: see :mod:`scheduler.cycle.soft_reserve`.
+:class:`~scheduler.cycle.host_selection.HostSelector`. How large their pods are says how much space
+a node should keep for them: see :mod:`scheduler.cycle.soft_reserve`.
+
+Pods that have their nodes already when the watch shows them first count from the time at which they
+were bound, by the condition ``PodScheduled``, which the API server writes with each binding. So a
+scheduler that has just started knows who else is at work. Pods that wait for others never count:
+anybody may create them, for a scheduler that does not exist.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from cache.api_times import parsed_time_s
 from cache.node_usage import overcommitted
 from cache.resource_table import FIXED_RESOURCES
 from cache.resources import PODS
@@ -42,21 +49,25 @@ HALF_LIFE_S: Final = 60.0
 """After so long without another one, bindings of others count half."""
 
 FORGOTTEN_S: Final = 10 * HALF_LIFE_S
-"""After so long without a binding of others, all of them are forgotten."""
+"""After so long without a binding of others, all of them are forgotten, and no space is left to
+them. Others that pause may go on at any moment, and a hundred pods are placed before the watch of a
+busy API server shows the first binding of theirs."""
 
 MAX_NODES: Final = 8192
 """Nodes whose bindings by others are counted, about 1 MB. Beyond it those are dropped that count
 less than one binding, and all if that does not help."""
 
 RECENT_S: Final = 30.0
-"""After so long without a binding of others no room is left to them. Their sizes count for so long,
-and for twice as long at most. A binding that is under way now is seen within seconds."""
+"""While others bind, the sizes of their pods count for so long, and for twice as long at most. The
+last ones count until others are forgotten."""
 
 MAX_RESOURCES: Final = 32
 """Resources whose sizes are kept, besides the usual ones: more than the pods of a cluster request
-as a rule. Of further ones no room is left."""
+as a rule. Of further ones no space is left."""
 
 _NO_SIZES: Final[Sizes] = {}
+
+_SCHEDULED: Final = "PodScheduled"
 
 _NODE_LOCAL: Final = frozenset({"DaemonSet", "Node"})
 """Controllers whose pods say nothing about the choices of others: they go to every node."""
@@ -69,10 +80,10 @@ class ForeignBinds:
 
     Parameters
     ----------
-    clock
-        Seconds of a monotonic clock.
+    clock, wall_clock
+        Seconds of a monotonic clock, and since the epoch.
     reserves
-        Whether room is left for pods of others.
+        Whether space is left for pods of others.
 
     Notes
     -----
@@ -87,12 +98,14 @@ class ForeignBinds:
         cache: SchedulerCache,
         metrics: Metrics,
         clock: Callable[[], float],
+        wall_clock: Callable[[], float],
         *,
         reserves: bool = True,
     ) -> None:
         self._cache = cache
         self._metrics = metrics
         self._clock = clock
+        self._wall_clock = wall_clock
         # When our last binding to a node was sent, in the order of these times.
         self._sent_s: dict[str, float] = {}
         # How many bindings of others a node had, as of when.
@@ -110,7 +123,7 @@ class ForeignBinds:
                 break
             del sent_s[oldest]
 
-    def arrived(self, info: PodInfo, *, is_choice: bool) -> None:
+    def arrived(self, info: PodInfo, *, is_choice: bool, was_pending: bool) -> None:
         """Take note of a pod that has a node now, which we did not place there.
 
         The cache counts it already.
@@ -118,13 +131,17 @@ class ForeignBinds:
         Parameters
         ----------
         is_choice
-            Whether another scheduler has just chosen the node, as far as is known.
+            Whether another scheduler may have chosen the node.
+        was_pending
+            Whether the watch has shown the pod without a node before.
         """
         node_name, now_s = info.node_name, self._clock()
         if is_choice and not _is_node_local(info):
-            self._count(node_name, now_s)
-            if self._recent is not None:
-                self._recent.add(info, now_s)
+            age_s = 0.0 if was_pending else self._age_s(info)
+            if age_s < FORGOTTEN_S:
+                self._count(node_name, now_s, age_s)
+                if self._recent is not None:
+                    self._recent.add(info, now_s)
         sent_s = self._sent_s.get(node_name)
         if sent_s is None or now_s - sent_s > WINDOW_S:
             return
@@ -152,23 +169,32 @@ class ForeignBinds:
         return self._clock() - self._last_s < FORGOTTEN_S
 
     def sizes(self) -> Sizes:
-        """Return the sizes of the pods that others bound lately; empty if no room is left to them.
+        """Return the sizes of the pods that others bound lately; empty if no space is left to them.
 
         *Cost*: 0.2 us.
         """
         recent = self._recent
-        if recent is None or self._clock() - self._last_s >= RECENT_S:
-            return _NO_SIZES
-        return recent.sizes
+        return _NO_SIZES if recent is None or not self.is_any() else recent.sizes
 
-    def _count(self, node_name: str, now_s: float) -> None:
+    def _age_s(self, info: PodInfo) -> float:
+        """Return how long ago a pod was bound; infinity if that is not known.
+
+        Clocks may differ: a time that is yet to come counts as now, unless it is far off.
+        """
+        for condition in info.pod.status.conditions:
+            if condition.type == _SCHEDULED and condition.status == "True":
+                age_s = self._wall_clock() - parsed_time_s(condition.last_transition_time or "")
+                return max(age_s, 0.0) if age_s > -FORGOTTEN_S else math.inf
+        return math.inf
+
+    def _count(self, node_name: str, now_s: float, age_s: float) -> None:
         if not self.is_any():
             self._counts = {}
         count, at_s = self._counts.get(node_name, (0.0, now_s))
         if node_name not in self._counts and len(self._counts) >= MAX_NODES:
             self._drop(now_s)
-        self._counts[node_name] = (_decayed(count, now_s - at_s) + 1.0, now_s)
-        self._last_s = now_s
+        self._counts[node_name] = (_decayed(count, now_s - at_s) + _decayed(1.0, age_s), now_s)
+        self._last_s = max(self._last_s, now_s - age_s)
 
     def _drop(self, now_s: float) -> None:
         kept = {
@@ -194,7 +220,7 @@ class RecentSizes:
 
     def __init__(self) -> None:
         self.sizes: Sizes = _NO_SIZES
-        self._since_s = -RECENT_S
+        self._since_s = -FORGOTTEN_S
         self._now: dict[str, dict[int, int]] = {}
         """The largest amount by resource and number of bits, since then."""
         self._before: dict[str, dict[int, int]] = {}
@@ -204,7 +230,7 @@ class RecentSizes:
         """Add a pod."""
         age_s, is_news = now_s - self._since_s, False
         if age_s >= RECENT_S:
-            self._before = self._now if age_s < 2 * RECENT_S else {}
+            self._before = self._now if age_s < FORGOTTEN_S else {}
             self._now, self._since_s, is_news = {}, now_s, True
         now = self._now
         for resource, requested in ((PODS, 1), *info.requests.items()):

@@ -1,4 +1,4 @@
-"""Choose a node by its score: one with the highest, but for the room that is left to others."""
+"""Choose a node by its score: one with the highest, but for the space that is left to others."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ForeignRates(Protocol):
         ...
 
     def sizes(self) -> Sizes:
-        """Return the sizes of pods for which room is left to others; empty for no room."""
+        """Return the sizes of pods for which space is left to others; empty for no space."""
         ...
 
 
@@ -63,7 +63,7 @@ class HostSelector:
     """Choose the node with the highest score, at random among several.
 
     # Differs: among equals, nodes on which other schedulers bind often are left to them. While they
-    bind, a node with room for their pods is preferred to one with a slightly higher score: see
+    bind, a node with space for their pods is preferred to one with a slightly higher score: see
     :mod:`scheduler.cycle.soft_reserve`.
 
     Parameters
@@ -106,14 +106,14 @@ class HostSelector:
             self._is_seeded = False
 
     def select(self, total: IntArray, view: NodesView, leaving: PodInfo | None = None) -> int:
-        """Return the index of a highest score, or of a node that has room for others besides.
+        """Return the index of a highest score, or of a node that has space for others besides.
 
         Parameters
         ----------
         total
             int64, shape (n,), n > 0: the scores of the nodes of the view.
         leaving
-            The pod, if it is to leave room to others; None if it need not.
+            The pod, if it is to leave space to others; None if it need not.
         """
         best = np.flatnonzero(total == total.max())
         others = self._asked()
@@ -127,7 +127,7 @@ class HostSelector:
         return drawn[_least(others, rows, view.columns)]
 
     def select_row(self, best: BestRows, columns: Columns, leaving: PodInfo | None = None) -> int:
-        """Return one of the best rows, or that of a node that has room for others besides.
+        """Return one of the best rows, or that of a node that has space for others besides.
 
         Raises
         ------

@@ -1,19 +1,19 @@
-"""The soft reserve: room that a pod leaves on its node for pods of other schedulers.
+"""The soft reserve: space that a pod leaves on its node for pods of other schedulers.
 
-Two schedulers that do not see each other's newest bindings collide where a node has room for one
-pod only. A node that has room for some pods of the others beside ours harms nobody, whatever is
-under way. So while others bind, and without any change of what is feasible:
+Two schedulers that do not see each other's newest bindings collide where a node has space for one
+pod only. A node that has space for some pods of the others beside ours harms nobody, whatever is
+under way. So if others have bound pods of late, and without any change of what is feasible:
 
     four of the nodes with the highest score are drawn
-      -> some keep the room             one of these
+      -> some keep the space            one of these
       -> none does: all nodes whose score is at most MAX_LOSS lower
-           some keep room for 8 pods    the best of these, else
+           some keep space for 8 pods   the best of these, else
            for 4, for 2, for 1          the best of these, else
            none                         the node with the lowest score: others want it least
 
-The room is as large as the largest pods that others bound lately, of each resource that our own pod
-requests, too: of other resources it takes nothing. On a node that is smaller than the largest pod
-it is the largest one that the whole node could run.
+The space is as large as the largest pods that others bound lately, of each resource that our own
+pod requests, too: of other resources it takes nothing. On a node that is smaller than the largest
+pod it is the largest one that the whole node could run.
 
 See docs/adr/0026-a-soft-reserve-beside-other-schedulers.md for the reasons.
 
@@ -40,22 +40,22 @@ Sizes: TypeAlias = "Mapping[str, Sequence[int]]"
 """Amounts of pods that others bound, by resource, in ascending order."""
 
 PLACES: Final = (8, 4, 2, 1)
-"""For how many pods of others a node keeps room: the more of their bindings are under way unseen,
+"""For how many pods of others a node keeps space: the more of their bindings are under way unseen,
 the more it needs. Of 5 000 pods at 60 bindings/s that are seen after 500 ms, 33 are rejected with
-room for 2 and 1, 8 with 4 before these, 2 with 8; more come to the same
+space for 2 and 1, 8 with 4 before these, 2 with 8; more come to the same
 (``tests/neighbours/model.py``)."""
 
 MOST: Final = INT64_MAX // PLACES[0]
-"""The largest size; more of it than a node has room for can be added up."""
+"""The largest size; more of it than a node has space for can be added up."""
 
 MAX_LOSS: Final = 30
-"""How much lower the score of a node may be that is preferred for its room. A plugin of weight 1
+"""How much lower the score of a node may be that is preferred for its space. A plugin of weight 1
 gives up to 100 points; a preferred node affinity decides about 200 and a taint with the effect
 PreferNoSchedule about 300, and both stand. Nodes of an almost full cluster differ by less."""
 
 
 class SoftReserve:
-    """The room that one pod should leave to others.
+    """The space that one pod should leave to others.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class SoftReserve:
         """Resource, what our pod requests of it, and the sizes of others."""
 
     def keeping(self, indices: Sequence[int], view: NodesView) -> list[int]:
-        """Return those of some indices of a view whose nodes keep all of the room with the pod."""
+        """Return those of some indices of a view whose nodes keep all of the space with the pod."""
         columns, rows = view.columns, view.rows
         return [
             index
@@ -110,17 +110,17 @@ class SoftReserve:
         """
         near = scores >= max(int(scores.max()) - MAX_LOSS, 0)
         known = view.columns.resource_row
-        rooms = [_room(view, *wanted) for wanted in self._wanted if wanted[0] in known]
+        spaces = [_space(view, *wanted) for wanted in self._wanted if wanted[0] in known]
         for places in PLACES:
             keeps = near.copy()
-            for left, size in rooms:
+            for left, size in spaces:
                 keeps &= left >= places * size
             if keeps.any():
                 return np.flatnonzero(keeps & (scores == scores[keeps].max()))
         return np.flatnonzero(near & (scores == scores[near].min()))
 
 
-def _room(
+def _space(
     view: NodesView, resource: str, own: int, sizes: Sequence[int]
 ) -> tuple[IntArray, IntArray | int]:
     """Return what is left of a resource with our pod, and the size of others, by node."""

@@ -50,7 +50,7 @@ log = structlog.get_logger(__name__)
 class OnForeign(Protocol):
     """Receives pods that others placed."""
 
-    def __call__(self, info: PodInfo, *, is_choice: bool) -> None:
+    def __call__(self, info: PodInfo, *, is_choice: bool, was_pending: bool) -> None:
         """Take note of a pod."""
         ...
 
@@ -82,8 +82,9 @@ class EventHandlers:
     on_ended
         Receives each pod of ours that ends.
     on_foreign
-        Receives each pod that has a node now which we did not place there, and whether another
-        scheduler has just chosen it, as far as is known. The cache counts the pod already.
+        Receives each pod that has a node now which we did not place there, whether another
+        scheduler may have chosen it, and whether the watch has shown the pod without a node before.
+        The cache counts the pod already.
 
     Notes
     -----
@@ -283,8 +284,9 @@ class EventHandlers:
         is_news = self._on_foreign is not None and not self._cache.is_placed_pod(info.uid)
         self._assigned(info)
         if is_news and self._on_foreign is not None:
-            is_pending = old is not None and not old.spec.node_name
-            self._on_foreign(info, is_choice=is_pending and not self._profiles.is_ours(info.pod))
+            was_pending = old is not None and not old.spec.node_name
+            is_choice = not self._profiles.is_ours(info.pod)
+            self._on_foreign(info, is_choice=is_choice, was_pending=was_pending)
 
     def _bound(self, old: Pod, info: PodInfo, nominated: str) -> None:
         """Take in that a pod which waited for us is bound, by us or behind our back.
@@ -296,7 +298,7 @@ class EventHandlers:
         is_ours = assumed == info.node_name or self._cache.is_placed_pod(info.uid)
         self._assigned(info)
         if self._on_foreign is not None and (not is_ours or assumed not in (None, info.node_name)):
-            self._on_foreign(info, is_choice=False)
+            self._on_foreign(info, is_choice=False, was_pending=True)
         if assumed is not None and assumed != info.node_name:
             waiting = self._waiting_pods.get(info.uid)
             if waiting is not None:

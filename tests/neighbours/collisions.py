@@ -29,7 +29,7 @@ class Bind(NamedTuple):
 
 
 class Collision(msgspec.Struct, frozen=True):
-    """A rejected pod, and the pod that took its room.
+    """A rejected pod, and the pod that took its place.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ def collisions(
     arrivals: Sequence[Arrival],
     bound: Mapping[str, Bind],
 ) -> list[Collision]:
-    """Return the rejections in their order, each with the pod that took the room.
+    """Return the rejections in their order, each with the pod that took the place.
 
     The loser's scheduler saw the node's pods up to some moment. Without the newest pods of the
     other scheduler the loser would fit; the oldest of those is decisive, for the loser's scheduler

@@ -97,13 +97,13 @@ def fullest(choice: Choice) -> Bools:
     return np.asarray(choice.scores == choice.scores[feasible].min())
 
 
-def with_room(pods: int, rest: Callable[[Choice], Bools], place: Amounts) -> Callable[..., Bools]:
-    """Return how to choose the emptiest among nodes that keep room for pods of the other.
+def with_space(pods: int, rest: Callable[[Choice], Bools], place: Amounts) -> Callable[..., Bools]:
+    """Return how to choose the emptiest among nodes that keep space for pods of the other.
 
     Parameters
     ----------
     rest
-        How to choose where no node has so much room.
+        How to choose where no node has so much space.
     place
         The largest pod.
     """
@@ -264,8 +264,8 @@ def strategies(place: Amounts) -> dict[str, Strategy]:
     return {
         "as kube-scheduler": Strategy(emptiest),
         "with a guard": Strategy(emptiest, guard=True),
-        "guard, room for one more": Strategy(with_room(1, emptiest, place), guard=True),
-        "guard, room for two, else fullest": Strategy(with_room(2, fullest, place), guard=True),
+        "guard, space for one more": Strategy(with_space(1, emptiest, place), guard=True),
+        "guard, space for two, else fullest": Strategy(with_space(2, fullest, place), guard=True),
         "guard and reserve": Strategy(with_reserve(place), guard=True),
         "reserve": Strategy(with_reserve(place)),
         "fullest": Strategy(fullest),

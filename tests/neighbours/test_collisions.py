@@ -84,7 +84,7 @@ def test_guard_can_avoid_what_the_watch_has_shown(received_ms, shown_at_ms, was_
     assert found.was_shown is was_shown
 
 
-def test_rejected_pod_takes_no_room_from_the_next():
+def test_rejected_pod_takes_nothing_from_the_next():
     arrivals = [
         pod("a", FIRST, 600),
         rejected("x", SECOND, 500),

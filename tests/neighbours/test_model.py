@@ -15,7 +15,7 @@ from tests.neighbours.model import (
     emptiest,
     fullest,
     with_reserve,
-    with_room,
+    with_space,
 )
 
 SLOW = Timing(bind_s=0.1, flight_s=0.01, lag_s=0.01)
@@ -63,13 +63,13 @@ def test_same_seed_gives_the_same_history():
     [
         pytest.param(emptiest, [1, 3], id="the highest scores"),
         pytest.param(fullest, [2], id="the lowest, of feasible nodes"),
-        pytest.param(with_room(1, fullest, np.array([10])), [1], id="the emptiest with room"),
-        pytest.param(with_room(9, fullest, np.array([10])), [2], id="nobody has the room"),
-        pytest.param(with_reserve(np.array([2])), [1], id="the emptiest with room for four"),
+        pytest.param(with_space(1, fullest, np.array([10])), [1], id="the emptiest with space"),
+        pytest.param(with_space(9, fullest, np.array([10])), [2], id="nobody has the space"),
+        pytest.param(with_reserve(np.array([2])), [1], id="the emptiest with space for four"),
         pytest.param(
-            with_reserve(np.array([5])), [1], id="room for two where none has it for four"
+            with_reserve(np.array([5])), [1], id="space for two where none has it for four"
         ),
-        pytest.param(with_reserve(np.array([99])), [1, 3], id="no room, and no score so low"),
+        pytest.param(with_reserve(np.array([99])), [1, 3], id="no space, and no score so low"),
     ],
 )
 def test_candidates(candidates, rows):

@@ -74,6 +74,14 @@ def _no_room_is_left_to_others(real: Any) -> Any:
     return lambda self: {}
 
 
+@_variant(ForeignBinds, "arrived")
+def _bindings_before_the_watch_are_none_of_others(real: Any) -> Any:
+    def arrived(self: Any, info: Any, *, is_choice: bool, was_pending: bool) -> None:
+        real(self, info, is_choice=is_choice and was_pending, was_pending=was_pending)
+
+    return arrived
+
+
 # --- who is who -------------------------------------------------------------------------------
 
 

@@ -263,7 +263,8 @@ class Cluster:
 
     def assign(self, name: str, node_name: str) -> None:
         """Bind a pod, whoever asks."""
-        scheduled = {"type": "PodScheduled", "status": "True"}
+        now = datetime.fromtimestamp(self._wall_clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
         status = {"nominatedNodeName": None, "conditions": [scheduled]}
         self.change("pods", name, {"spec": {"nodeName": node_name}, "status": status})
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import msgspec
 import pytest
 
-from cache.objects import OwnerReference
+from cache.objects import OwnerReference, PodCondition
 from scheduler.cycle import foreign_binds
 from scheduler.cycle.bind_guard import BindGuard
 from scheduler.cycle.foreign_binds import (
@@ -19,10 +21,12 @@ from scheduler.cycle.foreign_binds import (
 from scheduler.event_handlers.pods_and_nodes import EventHandlers
 from scheduler.informers import Delta, DeltaKind
 from tests.builders import node, pod
+from tests.fakes.clock import FakeClock
 from tests.scheduler.parts import Parts
 
 OURS = pod("ours").scheduler("berth").request(cpu="3")
 THEIRS = pod("theirs").scheduler("default-scheduler").request(cpu="2")
+NOW_S = 1_800_000_000.0
 
 
 class Scene:
@@ -30,7 +34,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.parts = parts = Parts()
-        self.foreign = ForeignBinds(parts.cache, parts.metrics, parts.clock)
+        self.foreign = ForeignBinds(parts.cache, parts.metrics, parts.clock, FakeClock(NOW_S))
         self.guard = BindGuard(parts.cache, parts.profiles, self.foreign)
         arrived = self.foreign.arrived
         self.handlers = EventHandlers(
@@ -135,10 +139,59 @@ def test_pods_that_go_to_every_node_do_not_count(kind):
     assert scene.foreign.rates(["n1"]) == [0]
 
 
-def test_pods_of_a_first_list_do_not_count():
+def bound(age_s: float, scheduled: str = "True"):
+    """Return a pod of others that was bound to ``n1`` before the watch has shown it."""
+    made = THEIRS.on("n1").build()
+    if not scheduled:
+        return made
+    since = datetime.fromtimestamp(NOW_S - age_s, UTC).isoformat()
+    condition = PodCondition("PodScheduled", scheduled, last_transition_time=since)
+    status = msgspec.structs.replace(made.status, conditions=(condition,))
+    return msgspec.structs.replace(made, status=status)
+
+
+@pytest.mark.parametrize(
+    ("listed", "rate"),
+    [
+        pytest.param(bound(0), 1, id="just bound"),
+        pytest.param(bound(HALF_LIFE_S), 0.5, id="bound a minute ago"),
+        pytest.param(bound(FORGOTTEN_S - 1), 0.5**9.98, id="bound ten minutes ago"),
+        pytest.param(bound(-1), 1, id="bound a second later by the other clock"),
+        pytest.param(bound(FORGOTTEN_S), 0, id="bound too long ago"),
+        pytest.param(bound(-FORGOTTEN_S), 0, id="bound far in the future"),
+        pytest.param(bound(0, ""), 0, id="never bound, as far as is known"),
+        pytest.param(bound(0, "False"), 0, id="not bound, by its condition"),
+    ],
+)
+def test_pods_of_a_first_list_count_from_the_time_at_which_they_were_bound(listed, rate):
     scene = Scene()
-    scene.show(THEIRS, was_seen=False)
+    scene.handlers.on_pods([Delta(DeltaKind.ADDED, None, listed)])
+    assert scene.foreign.rates(["n1"]) == [pytest.approx(rate, rel=0.01)]
+    assert scene.foreign.sizes() == ({"pods": [1], "cpu": [2000]} if rate else {})
+    assert scene.foreign.is_any() == bool(rate)
+
+
+def test_others_of_a_first_list_are_forgotten_as_if_their_bindings_had_been_seen():
+    scene = Scene()
+    scene.handlers.on_pods([Delta(DeltaKind.ADDED, None, bound(FORGOTTEN_S - 1))])
+    scene.parts.clock.advance(1)
+    assert (scene.foreign.is_any(), scene.foreign.sizes()) == (False, {})
+
+
+def test_our_own_pods_of_a_first_list_are_none_of_others():
+    scene = Scene()
+    listed = bound(0)
+    spec = msgspec.structs.replace(listed.spec, scheduler_name="berth")
+    scene.handlers.on_pods(
+        [Delta(DeltaKind.ADDED, None, msgspec.structs.replace(listed, spec=spec))]
+    )
     assert not scene.foreign.is_any()
+
+
+def test_pods_of_others_that_are_not_bound_do_not_count():
+    scene = Scene()
+    scene.handlers.on_pods([Delta(DeltaKind.ADDED, None, THEIRS.build())])
+    assert (scene.foreign.is_any(), scene.foreign.sizes()) == (False, {})
 
 
 def test_the_nodes_that_are_counted_are_bounded(monkeypatch):
@@ -158,7 +211,6 @@ def test_the_sizes_of_what_others_bind_are_known_for_a_while():
     largest = {"pods": [1], "cpu": [500, 3000], "memory": [1 << 30]}
     assert scene.foreign.sizes() == largest
     scene.parts.clock.advance(RECENT_S)
-    assert scene.foreign.sizes() == {}
     scene.show(THEIRS.request(cpu="500m").named("fourth").uid("fourth"))
     assert scene.foreign.sizes() == largest
     scene.parts.clock.advance(RECENT_S)
@@ -166,10 +218,23 @@ def test_the_sizes_of_what_others_bind_are_known_for_a_while():
     assert scene.foreign.sizes() == {"pods": [1], "cpu": [500, 2000]}
 
 
+def test_the_last_sizes_are_known_until_others_are_forgotten():
+    scene = Scene()
+    scene.show(THEIRS.request(cpu="3"))
+    scene.parts.clock.advance(FORGOTTEN_S - 1)
+    assert scene.foreign.sizes() == {"pods": [1], "cpu": [3000]}
+    scene.show(THEIRS.request(cpu="500m").named("second").uid("second"))
+    assert scene.foreign.sizes() == {"pods": [1], "cpu": [500, 3000]}
+    scene.parts.clock.advance(FORGOTTEN_S)
+    assert scene.foreign.sizes() == {}
+    scene.show(THEIRS.named("third").uid("third"))
+    assert scene.foreign.sizes() == {"pods": [1], "cpu": [2000]}
+
+
 def test_without_a_reserve_no_sizes_are_known():
     parts = Parts()
-    foreign = ForeignBinds(parts.cache, parts.metrics, parts.clock, reserves=False)
-    foreign.arrived(THEIRS.on("n1").info(), is_choice=True)
+    foreign = ForeignBinds(parts.cache, parts.metrics, parts.clock, parts.clock, reserves=False)
+    foreign.arrived(THEIRS.on("n1").info(), is_choice=True, was_pending=True)
     assert (foreign.is_any(), foreign.sizes()) == (True, {})
 
 

@@ -32,6 +32,31 @@ def test_room_that_was_left_to_others_is_left_again(tmp_path: Path):
     assert (counts.equal, counts.differences) == (1, [])
 
 
+BEFORE_THE_WATCH = (
+    *STEPS[:3],
+    "hold watch of pods",
+    "pod theirs cpu=2 scheduler=other",
+    "another scheduler binds theirs to b",
+    "lose events of pods",
+    "release watch of pods",
+    "look for lost events",
+    *STEPS[-2:],
+)
+"""The watch shows the pod of the other scheduler with its node only."""
+
+
+def test_it_is_left_again_where_others_had_bound_before_the_watch(tmp_path: Path):
+    play_steps(BEFORE_THE_WATCH, tmp_path / "journal")
+    counts = replayed(tmp_path / "journal")
+    assert (counts.equal, counts.differences) == (1, [])
+
+
+def test_that_would_not_be_without_what_was_recorded_either(tmp_path: Path, monkeypatch):
+    play_steps(BEFORE_THE_WATCH, tmp_path / "journal")
+    monkeypatch.setattr(ReplayedRates, "sizes", lambda self: {})
+    assert len(replayed(tmp_path / "journal").differences) == 1
+
+
 def test_it_would_not_be_without_what_was_recorded(tmp_path: Path, monkeypatch):
     play_steps(STEPS, tmp_path / "journal")
     monkeypatch.setattr(ReplayedRates, "sizes", lambda self: {})
