@@ -24,6 +24,12 @@ Key: TypeAlias = tuple[str, str]
 
 CREATED_AT: Final = "2026-01-01T00:00:00Z"
 
+MERGE_KEYS: Final = {"conditions": "type", "reservedFor": "uid"}
+"""Lists that a strategic merge patch merges, and the field that names an item of each.
+
+*Source*: patchMergeKey in the types of core/v1 and resource/v1; others are replaced here.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Resource:
@@ -171,7 +177,7 @@ def key_of(obj: JsonObject) -> Key:
 
 
 def merge(target: JsonObject, patch: JsonObject, *, strategic: bool = True) -> None:
-    """Merge `patch` into `target`: None removes; with `strategic`, conditions merge by type."""
+    """Merge `patch` into `target`: None removes; with `strategic`, some lists merge by a key."""
     for name, value in patch.items():
         if value is None:
             target.pop(name, None)
@@ -179,13 +185,20 @@ def merge(target: JsonObject, patch: JsonObject, *, strategic: bool = True) -> N
             if not isinstance(target.get(name), dict):
                 target[name] = {}
             merge(target[name], value, strategic=strategic)
-        elif strategic and name == "conditions":
-            merged = {condition["type"]: condition for condition in target.get(name) or []}
-            for condition in value:
-                merged[condition["type"]] = {**merged.get(condition["type"], {}), **condition}
-            target[name] = list(merged.values())
+        elif strategic and name in MERGE_KEYS:
+            target[name] = _merged_list(target.get(name) or [], value, MERGE_KEYS[name])
         else:
             target[name] = value
+
+
+def _merged_list(items: list[JsonObject], patch: list[JsonObject], by: str) -> list[JsonObject]:
+    merged = {item[by]: item for item in items}
+    for item in patch:
+        if item.get("$patch") == "delete":
+            merged.pop(item[by], None)
+        else:
+            merged[item[by]] = {**merged.get(item[by], {}), **item}
+    return list(merged.values())
 
 
 class ObjectLog:

@@ -143,7 +143,7 @@ class FakeApiServer:
     def patch(
         self, resource: str, name: str, patch: JsonObject, *, namespace: str = ""
     ) -> JsonObject:
-        """Merge `patch` into an object; None removes a field, conditions merge by type."""
+        """Merge `patch` into an object, as a strategic merge patch."""
         edited = self._log.edit(
             resource, _key(resource, namespace, name), lambda obj: merge(obj, patch)
         )

@@ -12,6 +12,7 @@ import pytest
 from scheduler.client.credentials import Credentials
 from scheduler.client.errors import ApiError
 from scheduler.client.transport import Transport
+from tests.fakes.api_objects import merge
 from tests.fakes.api_server import FakeApiServer
 
 if TYPE_CHECKING:
@@ -246,6 +247,14 @@ def test_a_status_patch_merges_conditions_by_type() -> None:
             ]
 
     run(main)
+
+
+def test_a_strategic_patch_deletes_one_item_of_a_list_by_its_key() -> None:
+    claim = {"status": {"reservedFor": [{"uid": "a"}, {"uid": "b"}]}}
+
+    merge(claim, {"status": {"reservedFor": [{"$patch": "delete", "uid": "a"}]}})
+
+    assert claim == {"status": {"reservedFor": [{"uid": "b"}]}}
 
 
 def test_a_patch_that_changes_nothing_makes_no_version() -> None:
