@@ -367,25 +367,38 @@ class Cluster:
         return used, ports
 
     def has_an_overlooked_nomination(self) -> bool:
-        """Tell whether a pod waits for a node on which are those that it wants to be apart from.
+        """Tell whether a pod waits for a node near those that it wants to be apart from.
 
         kube-scheduler 1.36 (``RunPreFilterExtensionAddPod``) does not ask InterPodAffinity about
-        the anti-affinity of a nominated pod where no pod that runs has such a term. So others take
-        the room of the victims again, and are evicted again, for as long as they are recreated.
+        the anti-affinity of a nominated pod where no pod that runs has such a term, and nobody asks
+        PodTopologySpread about the constraints of a nominated pod. So others take the place of the
+        victims again, and are evicted again, for as long as they are recreated.
         """
-        waiting = [
-            (pod, objects.kept_away(pod["spec"]), pod.get("status", {}).get("nominatedNodeName"))
-            for pod in (each.data for each in self._pods())
-            if not pod["spec"].get("nodeName")
-        ]
         return any(
-            each.data["spec"].get("nodeName") == node_name
-            and each.data["metadata"]["namespace"] == pod["metadata"]["namespace"]
-            and each.data["metadata"].get("labels", {}).get("app") in apps
-            for pod, apps, node_name in waiting
-            if node_name and apps
+            self._is_near_others(each.data)
             for each in self._pods()
+            if not each.data["spec"].get("nodeName")
         )
+
+    def _is_near_others(self, pod: dict[str, Any]) -> bool:
+        """Tell whether pods that a pod wants few or none of are where it is nominated to."""
+        node_name = pod.get("status", {}).get("nominatedNodeName")
+        alone, spread = objects.kept_away(pod["spec"]), objects.spread_apps(pod["spec"])
+        if not node_name or not alone | spread:
+            return False
+        zones = {
+            name: stored.data["metadata"]["labels"].get(objects.ZONE)
+            for (_, name), stored in self.etcd.objects["nodes"].items()
+        }
+        for other in (each.data for each in self._pods()):
+            on, app = other["spec"].get("nodeName"), other["metadata"].get("labels", {}).get("app")
+            if not on or other["metadata"]["namespace"] != pod["metadata"]["namespace"]:
+                continue
+            if on == node_name and app in alone:
+                return True
+            if app in spread and on in zones and zones[on] == zones.get(node_name):
+                return True
+        return False
 
     def _keeps_away(self, pod: dict[str, Any], node_name: str) -> bool:
         """Tell whether a pod on a node has an anti-affinity to this one."""

@@ -68,6 +68,13 @@ def kept_away(spec: Mapping[str, Any]) -> set[str]:
     return {each["app"] for each in labels if "app" in each}
 
 
+def spread_apps(spec: Mapping[str, Any]) -> set[str]:
+    """Return the apps that a pod wants spread over zones."""
+    constraints = spec.get("topologySpreadConstraints", ())
+    labels = (each.get("labelSelector", {}).get("matchLabels", {}) for each in constraints)
+    return {each["app"] for each in labels if "app" in each}
+
+
 def spread(app: str) -> Json:
     """Return the spread constraint of an app over zones."""
     return {

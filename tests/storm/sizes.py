@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from scheduler.cycle.signature_reuse import MAX_POD_BYTES
 from tests.storm.simulation import InvariantError
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ _LEAVES: Final = (str, bytes, int, float, bool, type(None), type, types.ModuleTy
 _BY_BYTES: Final = "ByteBounded."
 """What is bounded in bytes has values of any size."""
 
+_BYTES_OF_TOLERATION: Final = 250
+"""The least that one weighs, with its texts."""
+
 PER_OBJECT: Final = 3
 AT_LEAST: Final = 150
 """A container may have so many entries, and so many for each object in etcd."""
@@ -38,10 +42,12 @@ BOUNDED: Final[Mapping[str, int]] = {
     "RecentDecisions._new": 4_096,
     "Samples._waiting": 65_536,
     "SeriesCache._by_type[]": 16_384,
+    "ToleratedTaints._covered": MAX_POD_BYTES // _BYTES_OF_TOLERATION,
 }
 """Containers that have a bound of their own; the second is emptied four times a second by the
-program, and by nobody here, the third by whoever asks for metrics, and a series of Events ends
-after six minutes."""
+program, and by nobody here, the third by whoever asks for metrics, a series of Events ends after
+six minutes, and the verdicts about a signature, which are kept with what a plugin prepared of its
+pod, are those of a pod that is not heavy."""
 
 
 def check_sizes(world: World) -> None:

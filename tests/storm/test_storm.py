@@ -6,13 +6,14 @@ from collections import Counter
 
 import pytest
 
-from tests.storm import faults
+from tests.storm import faults, objects
+from tests.storm.cluster import OWN
 from tests.storm.extras import EXTRAS
 from tests.storm.histories import History
 from tests.storm.plans import Action, of_text, to_text
 from tests.storm.playing import Setting, make_stretch, play, quiet
 from tests.storm.simulation import InvariantError, Simulation
-from tests.storm.sizes import check_sizes
+from tests.storm.sizes import check_sizes, sizes
 from tests.storm.standstill import standstill_is_noticed
 from tests.storm.world import World
 
@@ -91,6 +92,68 @@ def test_a_container_that_is_longer_than_the_cluster_explains_is_found() -> None
         del world
 
     assert "SchedulerCache._pods has 1000 entries" in message
+
+
+def test_what_is_kept_with_the_verdicts_of_a_signature_is_bounded_by_its_pod() -> None:
+    keys = ("team", *(f"key-{number}" for number in range(500)))
+    tolerations = [{"key": key, "operator": "Exists"} for key in keys]
+    requests = {"cpu": "100m", "memory": "64Mi"}
+    container = {"name": "main", "image": "image", "resources": {"requests": requests}}
+    spec = {"schedulerName": OWN, "containers": [container], "tolerations": tolerations}
+    with quiet(Counter()):
+        world = World(1)
+        etcd = world.servers.etcd
+        etcd.create("nodes", objects.node("node", 4000, 4096, "east"))
+        for number in range(3):
+            # A row that has changed is judged alone, by what is prepared of the tolerations.
+            taints = [objects.TAINT] * (number % 2)
+            etcd.edit(
+                "nodes",
+                ("", "node"),
+                lambda node, taints=taints: node["spec"].update(taints=taints),
+            )
+            metadata = {"name": f"web-{number}", "namespace": "default"}
+            etcd.create("pods", {"metadata": metadata, "spec": spec})
+            world.run(30.0)
+        for number in range(3):
+            etcd.delete("pods", ("default", f"web-{number}"))
+        world.run(20.0)
+        kept = sizes(world.replicas[0]).get("ToleratedTaints._covered")
+        check_sizes(world)
+        world.close()
+        del world, etcd
+
+    assert kept == 501
+
+
+@pytest.mark.parametrize(
+    ("rule", "node_name", "is_overlooked"),
+    [
+        ({"affinity": objects.apart("batch")}, "node-1", True),
+        ({"affinity": objects.apart("batch")}, "node-2", False),
+        ({"topologySpreadConstraints": [objects.spread("batch")]}, "node-2", True),
+        ({"topologySpreadConstraints": [objects.spread("batch")]}, "node-3", False),
+    ],
+    ids=["apart, same node", "apart, other node", "spread, same zone", "spread, other zone"],
+)
+def test_a_nomination_that_keeps_nobody_out_is_recognized(
+    rule: objects.Json, node_name: str, is_overlooked: bool
+) -> None:
+    with quiet(Counter()):
+        world = World(1, replicas=0)
+        etcd = world.servers.etcd
+        for name, zone in (("node-1", "east"), ("node-2", "east"), ("node-3", "west")):
+            etcd.create("nodes", objects.node(name, 4000, 4096, zone))
+        for name, spec, status in (
+            ("bound", {"nodeName": "node-1"}, {}),
+            ("nominated", rule, {"nominatedNodeName": node_name}),
+        ):
+            metadata = {"name": name, "namespace": "default", "labels": {"app": "batch"}}
+            etcd.create("pods", {"metadata": metadata, "spec": spec, "status": status})
+        answer = world.cluster.has_an_overlooked_nomination()
+        world.close()
+
+    assert answer is is_overlooked
 
 
 def test_a_step_that_does_not_end_is_noticed() -> None:
