@@ -12,6 +12,7 @@ from tests.storm.themes import THEMES
 QUIET = (5.0, [Action(1.0, "delete_pod", 1), Action(2.0, "delete_pod", 2)])
 PAUSE = (25.0, [Action(2.0 + 0.1 * number, "pause_leader", number) for number in range(3)])
 LOSSES = (45.0, [Action(2.0 + number, "lose_events", number) for number in range(6)])
+GANGS = (30.0, [Action(5.0 + 3.0 * number, "new_gang", number) for number in range(6)])
 
 
 @pytest.mark.parametrize(
@@ -23,10 +24,12 @@ LOSSES = (45.0, [Action(2.0 + number, "lose_events", number) for number in range
         pytest.param("generations-begin-anew-with-each-node", "I4", 1, QUIET, id="generation"),
         pytest.param("nothing-is-fenced", "I6", 2, PAUSE, id="fence"),
         pytest.param("overdue-pods-are-given-up-unasked", "I2", 1, LOSSES, id="ask"),
+        pytest.param("members-of-a-gang-are-placed-one-by-one", "I18", 1, GANGS, id="gather"),
     ],
 )
 def test_it_is_noticed(name, invariant, replicas, stretch):
-    setting = Setting(replicas=replicas, nodes=4, interleave=0.0)
+    extras = MUTATIONS[name].extra.split()
+    setting = Setting(replicas=replicas, nodes=4, interleave=0.0, extras=tuple(extras))
 
     with without(name):
         played = play(1, setting=setting, history=[stretch])

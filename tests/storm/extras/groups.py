@@ -39,8 +39,14 @@ class Groups(Extra):
     Attributes
     ----------
     losses
-        When each group lost a member, a binding or a part of its rules: it may be below its
-        minimum because of that.
+        When each group lost a member or a binding: it may be below its minimum because of that.
+    _minimums
+        The minimums of each group, 1 for none, each with when it began to hold.
+    _needed
+        The minimum of each group when it began: what is left of it is placed one by one then,
+        whatever becomes of the minimum.
+    _ours
+        UIDs of the members that a replica has bound.
     """
 
     NAME = "groups"
@@ -51,14 +57,20 @@ class Groups(Extra):
         super().__init__(world)
         self.losses: dict[Key, deque[float]] = {}
         self._named: dict[str, str] = {}
+        self._minimums: dict[Key, deque[tuple[float, int]]] = {}
+        self._needed: dict[Key, int] = {}
+        self._ours: set[str] = set()
 
     # --- what is lost -------------------------------------------------------------------------
 
     def changed(self, resource: str, change: Change) -> None:
         metadata = change.stored.data["metadata"]
         if resource == "podgroups":
-            for _ in range(8):
-                self._lose(change.key)
+            # Statuses change, too, and nothing is lost by that.
+            minimums = self._minimums.setdefault(change.key, deque(maxlen=64))
+            minimum = self.minimum(change.key) or 1
+            if not minimums or minimums[-1][1] != minimum:
+                minimums.append((self.simulation.now_s, minimum))
         elif resource == "pods":
             pod, namespace = change.stored.data, metadata["namespace"]
             name = group_of(pod)
@@ -80,6 +92,15 @@ class Groups(Extra):
         since_s = self.simulation.now_s - LATELY_S
         return sum(at_s >= since_s for at_s in self.losses.get(key, ()))
 
+    def _least_lately(self, key: Key) -> int:
+        """Return the least minimum of a group that a decision may have known."""
+        since_s, least = self.simulation.now_s - LATELY_S, self.minimum(key) or 1
+        for at_s, minimum in reversed(self._minimums.get(key, ())):
+            least = min(least, minimum)
+            if at_s < since_s:
+                break
+        return least
+
     # --- at each binding ----------------------------------------------------------------------
 
     def written(self, replica: Replica, request: Request, status: int) -> None:
@@ -95,17 +116,25 @@ class Groups(Extra):
             self._lose(key)
             return
         self.simulation.counts["member of a group bound"] += 1
-        minimum = self.minimum(key)
-        if minimum is None:
-            return
+        members = self.members(key)
+        bound = {each["metadata"]["uid"] for each in _satisfied(members)}
+        bound.discard(stored.data["metadata"]["uid"])
+        self._ours.add(stored.data["metadata"]["uid"])
+        if bound and not bound & self._ours:
+            self._needed[key] = 1  # others began it
+        lost, needed = self._lost_lately(key), self._least_lately(key)
+        if bound or lost:
+            needed = min(needed, self._needed.get(key, needed))
+        if not bound:
+            self._needed[key] = needed
         decided = {
             each["metadata"]["uid"]
-            for each in self.members(key)
+            for each in members
             if each["spec"].get("nodeName") or replica.cache.is_placed_pod(each["metadata"]["uid"])
         }
-        if len(decided) + self._lost_lately(key) < minimum:
+        if len(decided) + lost < needed:
             self.simulation.broken(
-                "I18", f"{replica.name} binds {request.name} of {name}: {len(decided)} of {minimum}"
+                "I18", f"{replica.name} binds {request.name} of {name}: {len(decided)} of {needed}"
             )
 
     # --- at rest ------------------------------------------------------------------------------

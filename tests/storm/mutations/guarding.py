@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cache import scheduler_cache
+from cache.pod_groups import GroupStanding
 from plugins.framework.status import SUCCESS
 from scheduler.cycle import failure_handler, kubelet_rejections
 from scheduler.cycle.bind_guard import BindGuard
@@ -47,6 +48,12 @@ def _members_of_a_gang_look_for_themselves(real: Any) -> Any:
         return check(info)
 
     return may_bind
+
+
+@mutation(GroupStanding, "has_begun", extra="groups")
+def _members_of_a_gang_are_placed_one_by_one(real: Any) -> Any:
+    """the wait of the members of a gang for one another"""
+    return property(lambda self: True)
 
 
 @mutation(scheduler_cache, "usage_for", theme="answers")
