@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from cache.pod_groups import MemberState
-from cache.pod_info import PodInfo
-from cache.resources import MalformedObjectError
+from cache.pod_info import readable_info
 from plugins.framework.go_duration import parse_go_duration
 from scheduler.api_writes.eviction import Evicted
 from scheduler.client.errors import ApiError
@@ -205,7 +204,8 @@ class PartialGangs:
                 self._reports.spared(key, "no member was evicted")
         finally:
             gang.is_evicting = False
-            leaving = [each for each in map(PodInfo, victims) if self._evictor.is_leaving(each)]
+            infos = map(readable_info, victims)
+            leaving = [each for each in infos if self._evictor.is_leaving(each)]
             self._groups.end_eviction(key, [each.uid for each in leaving])
 
     async def _evict_member(self, key: GroupKey, pod: Pod, message: str) -> bool:
@@ -214,9 +214,9 @@ class PartialGangs:
         async with self._slots:
             try:
                 end = await self._evictor.evict(
-                    PodInfo(pod), PLUGIN, text, lambda: self._groups.is_partial(key)
+                    readable_info(pod), PLUGIN, text, lambda: self._groups.is_partial(key)
                 )
-            except (ApiError, MalformedObjectError) as error:
+            except ApiError as error:
                 name = pod.metadata.name
                 log.error("a member cannot be evicted", group=str(key), pod=name, error=str(error))
                 return False

@@ -10,6 +10,7 @@ import structlog
 from cache.pod_group_objects import PARTIAL_GANG_GRACE
 from scheduler.api_writes.eviction import Evictor
 from scheduler.cycle.partial_gangs import AGAIN_S, PartialGangs, count_partial
+from tests.builders import pod
 from tests.fakes.refusals import refusal
 from tests.pod_group_builders import KEY, X_KEY
 from tests.scheduler.cycle.group_scene import OURS, GroupScene, play
@@ -190,6 +191,21 @@ def leaving(scene: Gang) -> Any:
     pod = scene.pods["gang-0"]
     since = msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
     return msgspec.structs.replace(pod, metadata=since)
+
+
+@play
+async def test_a_member_that_cannot_be_read_is_evicted_with_the_others():
+    async with Gang() as made:
+        made.join(0, 1, phase="Running")
+        await made.round()
+        read = made.pods["gang-1"]
+        odd = pod("gang-1").request(cpu="1e102").build().spec.containers
+        spec = msgspec.structs.replace(read.spec, containers=odd)
+        made.pods["gang-1"] = msgspec.structs.replace(read, spec=spec)
+
+        assert sorted(await made.round(600)) == ["gang-0", "gang-1"]
+        made.leave(0, 1)
+        assert not made.groups.standing(KEY).is_evicted
 
 
 @play
