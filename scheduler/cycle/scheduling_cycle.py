@@ -236,10 +236,22 @@ class SchedulingCycle:
             log.error("post-filter failed", pod=info.key, error=post.message)
         if post.reasons:
             diagnosis = replace(diagnosis, post_filter_message=post.message)
-        if nominated is None and own_node and own_node not in self.snapshot:
+        if nominated is None and own_node and not self._may_hold(own_node, verdicts, post):
             nominated = ""
         refusal, asked = _refusal(diagnosis), framework.has_post_filters
         return self._undecided(framework, info, refusal, diagnosis, nominated, post_filtered=asked)
+
+    def _may_hold(self, node_name: str, verdicts: SearchStatuses, post: Status) -> bool:
+        """Return whether a nomination may stay that no PostFilter decided about.
+
+        # Differs: kube-scheduler keeps it where a PostFilter fails. DynamicResources fails for any
+        pod that another PreFilter refused for good, such as one whose claim was deleted, so that
+        DefaultPreemption is not asked, and the room is kept for a pod that cannot have it.
+        """
+        if node_name not in self.snapshot:
+            return False
+        is_hopeless = verdicts.status_of(node_name).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        return not (is_hopeless and post.code is Code.ERROR)
 
     def _is_among(self, among: Candidates, node_name: str) -> bool:
         row = self.snapshot.columns.row_of.get(node_name)

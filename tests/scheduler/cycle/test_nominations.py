@@ -203,6 +203,22 @@ class TestEnds:
         scene.try_next()
         assert (scene.nominated("first"), scene.notes.nominations) == (None, [""])
 
+    @pytest.mark.parametrize(
+        ("taint", "left"),
+        [
+            pytest.param("gpu", (None, [""]), id="its node will not do"),
+            pytest.param("", ("n2", [None]), id="its node may do"),
+        ],
+    )
+    def test_where_a_plugin_fails(self, taint, left):
+        scene = Scene(MakesRoom(None, Status(Code.ERROR, ("not found",))))
+        if taint:
+            tainted = node("n2").capacity(cpu="4", pods="110").taint(taint).build()
+            scene.parts.cache.update_node(tainted)
+        scene.add("first", nominated="n2")
+        scene.try_next()
+        assert (scene.nominated("first"), scene.notes.nominations) == left
+
     def test_where_a_plugin_leaves_it_it_stays(self):
         scene = Scene(MakesRoom(None, unschedulable("victims are leaving")))
         scene.add("first", nominated="n2")
