@@ -255,13 +255,17 @@ class Invariants:
                 self._simulation.broken("I2", f"{replica.name} bound {key[1]}, and counts it not")
 
     def _settles(self, replica: Replica) -> None:
-        """I5: no pod stays assumed, whatever the watch has lost of it."""
+        """I5: no pod stays assumed, whatever the watch has lost of it.
+
+        Its claims may become known as late as watches come back with other extras.
+        """
         now_s = self._simulation.now_s
+        patience_s = SETTLED_S + sum(each.PATIENCE_S for each in self._world.extras.values())
         assumed = replica.cache.assumed_nodes()
         since_s = self._assumed_s.get(replica.name, {})
         self._assumed_s[replica.name] = known = {uid: since_s.get(uid, now_s) for uid in assumed}
         for uid, at_s in known.items():
-            if now_s - max(at_s, self._world.calm_s) > SETTLED_S:
+            if now_s - max(at_s, self._world.calm_s) > patience_s:
                 self._simulation.broken("I5", f"{replica.name}: {uid} is assumed since {at_s:.1f}")
 
     def _rejections(self) -> None:
