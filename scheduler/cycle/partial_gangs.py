@@ -151,7 +151,8 @@ class PartialGangs:
         """Cancel the evictions under way."""
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:  # gather would look for the loop, and make one where there is none
+            await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _is_ours(self, key: GroupKey) -> bool:
         return _has_member_of(self._profile_names(), self._groups, key)
