@@ -37,7 +37,7 @@ class Options:
     bind_guard: bool = True
     """Whether the newest state of a node is looked at before a pod is bound to it."""
     bind_reserve: bool | None = None
-    """Whether nodes with room for pods of other schedulers are preferred while these bind; None for
+    """Whether nodes with space for pods of others are preferred if these bind of late; None for
     what ``bind_guard`` says."""
     pod_group_status: bool = True
     """Whether statuses of PodGroups of ``scheduling.x-k8s.io`` are written here."""

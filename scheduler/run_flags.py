@@ -92,8 +92,9 @@ def add_run_flags(run: argparse.ArgumentParser) -> None:
         metavar="BOOL",
         type=_bool,
         default=_DEFAULTS.bind_reserve,
-        help="whether nodes with room for the pods of other schedulers are preferred while these "
-        "bind pods, to nodes with a slightly higher score (the same as --bind-guard)",
+        help="whether nodes with space for the pods of other schedulers are preferred to nodes "
+        "with a slightly higher score, if these have bound pods of late (the same as "
+        "--bind-guard)",
     )
     run.add_argument(
         "--pod-group-status",
