@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Final
 from tests.storm import objects
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cache.pod_info import PodInfo
+    from cache.scheduler_cache import PlacedPod
     from tests.storm.etcd import Change
     from tests.storm.replica import Replica
     from tests.storm.requests import Request
@@ -36,13 +39,20 @@ class BindingChecks:
 
     def watch(self, replica: Replica) -> None:
         """Count anew with each assumption of a pod; measure how long requests wait."""
-        real = replica.cache.assume_pod
+        cache = replica.cache
+        assume_one, assume_members = cache.assume_pod, cache.assume_pods
 
         def assume_pod(info: PodInfo, node_name: str) -> None:
             self._tries.pop((replica.name, info.uid), None)
-            real(info, node_name)
+            assume_one(info, node_name)
 
-        replica.cache.assume_pod = assume_pod  # type: ignore[method-assign]
+        def assume_pods(placed: Sequence[PlacedPod]) -> None:
+            for info, _ in placed:
+                self._tries.pop((replica.name, info.uid), None)
+            assume_members(placed)
+
+        cache.assume_pod = assume_pod  # type: ignore[method-assign]
+        cache.assume_pods = assume_pods  # type: ignore[method-assign]
         replica.transport.measure = _Waits(self._world, replica)
 
     def _changed(self, resource: str, change: Change) -> None:
