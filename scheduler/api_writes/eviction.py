@@ -46,8 +46,19 @@ log = structlog.get_logger(__name__)
 class EvictionApi(PodReaderApi, PodStatusApi, Protocol):
     """The calls that eviction needs; each raises ApiError."""
 
-    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
-        """Ask for a pod's deletion, if it still has this UID."""
+    async def delete_pod(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        *,
+        may_send: Callable[[], bool] | None = None,
+    ) -> None:
+        """Ask for a pod's deletion, if it still has this UID.
+
+        ``may_send`` is asked right before the request is written, and nothing is sent if it says
+        no.
+        """
         ...
 
 
@@ -128,7 +139,8 @@ class Evictor:
         message
             Of the condition.
         is_wanted
-            Whether anybody still needs the room; asked before each request.
+            Whether anybody still needs the room; asked before each request, and once more when the
+            deletion is about to be written, which may have waited for the limiter or a connection.
 
         Returns
         -------
@@ -191,7 +203,7 @@ class Evictor:
             end = await self._persist(victim, lambda: self._patch(victim, patch), is_wanted)
             if end is not Evicted.DELETED:
                 return end
-        end = await self._persist(victim, lambda: self._delete(victim), is_wanted)
+        end = await self._persist(victim, lambda: self._delete(victim, is_wanted), is_wanted)
         if end is Evicted.DELETED:
             self._deleted[victim.uid] = (victim.namespace, victim.name)
         return end
@@ -256,16 +268,33 @@ class Evictor:
             condition_now["observedGeneration"] = pod.metadata.generation
         return {"conditions": [condition_now]}
 
-    def _patch(self, victim: PodInfo, patch: Mapping[str, Any]) -> Awaitable[None]:
-        return self._api.patch_pod_status(victim.namespace, victim.name, victim.uid, patch)
+    async def _patch(self, victim: PodInfo, patch: Mapping[str, Any]) -> Evicted:
+        await self._api.patch_pod_status(victim.namespace, victim.name, victim.uid, patch)
+        return Evicted.DELETED
 
-    def _delete(self, victim: PodInfo) -> Awaitable[None]:
-        return self._api.delete_pod(victim.namespace, victim.name, victim.uid)
+    async def _delete(self, victim: PodInfo, is_wanted: Callable[[], bool]) -> Evicted:
+        withheld: Evicted | None = None
+
+        def may_send() -> bool:
+            nonlocal withheld
+            if self.is_leaving(victim):
+                withheld = Evicted.GONE
+            elif not is_wanted():
+                withheld = Evicted.SPARED
+            return withheld is None
+
+        try:
+            await self._api.delete_pod(victim.namespace, victim.name, victim.uid, may_send=may_send)
+        except ApiError:
+            if withheld is not None:
+                return withheld
+            raise
+        return Evicted.DELETED
 
     async def _persist(
         self,
         victim: PodInfo,
-        call: Callable[[], Awaitable[None]],
+        call: Callable[[], Awaitable[Evicted]],
         is_wanted: Callable[[], bool],
     ) -> Evicted:
         """Make a request until it is carried out (``DELETED``), or return why it need not be.
@@ -276,10 +305,7 @@ class Evictor:
         """
 
         async def attempt() -> Evicted:
-            if not is_wanted():
-                return Evicted.SPARED
-            await call()
-            return Evicted.DELETED
+            return await call() if is_wanted() else Evicted.SPARED
 
         async def gone(_: Failure) -> Evicted | None:
             return None if await self._is_there(victim) else Evicted.GONE

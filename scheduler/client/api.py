@@ -176,8 +176,17 @@ class Api:
             discard_body=True,
         )
 
-    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+    async def delete_pod(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        *,
+        may_send: Callable[[], bool] | None = None,
+    ) -> None:
         """Ask for a pod's deletion, after its own grace period, if it still has this `uid`.
+
+        ``may_send`` is asked right before the request is written.
 
         Raises
         ------
@@ -191,6 +200,7 @@ class Api:
                 {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
             ),
             discard_body=True,
+            may_send=may_send,
         )
 
     async def get_object(self, kind: ResourceKind[T], namespace: str, name: str) -> T | None:

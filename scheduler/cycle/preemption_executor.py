@@ -411,8 +411,11 @@ class PreemptionExecutor:
     def _is_wanted(self, preemption: Preemption, gang: GroupKey | None) -> bool:
         """Return whether a victim is still to be evicted.
 
-        A gang of which members are gone is not left behind below its minimum.
+        Not after the end of its preemption, which may be cancelled by a shutdown. A gang of which
+        members are gone is not left behind below its minimum.
         """
+        if self._running.get(preemption.preemptor) is not preemption:
+            return False
         return gang in preemption.begun or any(map(self._still_waits, preemption.waiting))
 
     def _still_waits(self, info: PodInfo) -> bool:

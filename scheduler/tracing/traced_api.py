@@ -81,10 +81,17 @@ class TracedApi(Api):
                 namespace, name, uid, patch, resource_version=resource_version
             )
 
-    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+    async def delete_pod(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        *,
+        may_send: Callable[[], bool] | None = None,
+    ) -> None:
         """Delete a pod, which is a victim; see :meth:`Api.delete_pod`."""
         with self._write(self._traces.sampled(uid), "DELETE pods"):
-            await super().delete_pod(namespace, name, uid)
+            await super().delete_pod(namespace, name, uid, may_send=may_send)
 
     async def create_event(self, namespace: str, body: Mapping[str, Any]) -> str:
         """Create an Event, with the trace id of its pod; see :meth:`Api.create_event`."""

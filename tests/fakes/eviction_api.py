@@ -6,11 +6,12 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from scheduler.client.errors import ApiError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from cache.objects import Pod
-    from scheduler.client.errors import ApiError
 
 
 class FakeEvictionApi:
@@ -25,8 +26,10 @@ class FakeEvictionApi:
 
     Attributes
     ----------
+    connected
+        Deletes wait for it before they are sent; it is set, unless it is cleared.
     gate
-        Deletes wait until it is set; it is, unless it is cleared.
+        The same for the answers of deletes.
     """
 
     def __init__(
@@ -43,6 +46,8 @@ class FakeEvictionApi:
         self.uids: list[str] = []
         self.under_way = 0
         self.most_under_way = 0
+        self.connected = asyncio.Event()
+        self.connected.set()
         self.gate = asyncio.Event()
         self.gate.set()
 
@@ -65,7 +70,17 @@ class FakeEvictionApi:
         self.uids.append(uid)
         await self._answer(self._patches)
 
-    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+    async def delete_pod(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        *,
+        may_send: Callable[[], bool] | None = None,
+    ) -> None:
+        await self.connected.wait()
+        if may_send is not None and not may_send():
+            raise ApiError(None, "Withheld", "not sent")
         self.writes.append(("delete", name))
         self.uids.append(uid)
         self.under_way += 1

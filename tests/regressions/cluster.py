@@ -300,8 +300,17 @@ class Cluster:
             raise ApiError(422, "Invalid", "status.nominatedNodeName: the pod is bound already")
         self.change("pods", name, {"status": dict(patch)})
 
-    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+    async def delete_pod(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        *,
+        may_send: Callable[[], bool] | None = None,
+    ) -> None:
         """Ask for a pod's deletion."""
+        if may_send is not None and not may_send():
+            raise ApiError(None, "Withheld", "not sent: it is not wanted any more")
         self.deletes.append(uid)
         await self._take_up("deletes", name)
         if self._get(name)["metadata"]["uid"] != uid:

@@ -103,6 +103,8 @@ class RequestChecks:
             if not self._is_of_a_partial_gang(name, str(uid)):
                 self._simulation.broken("I8", f"{name} deletes {request.name} ({uid}): not chosen")
             return
+        if any(each.gang_of(pod) in each.begun for each in chosen for pod in each.victims):
+            return  # the rest of a gang follows, whatever becomes of the preemptor
         waiting = [info.uid for each in chosen for info in each.waiting]
         if all(self._has_long_been_gone(name, each) for each in waiting):
             self._simulation.broken("I8", f"{name} deletes {request.name} for nobody")

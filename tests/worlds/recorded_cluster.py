@@ -110,9 +110,16 @@ class RecordedCluster(Cluster):
                 namespace, name, uid, patch, resource_version=resource_version
             )
 
-    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+    async def delete_pod(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        *,
+        may_send: Callable[[], bool] | None = None,
+    ) -> None:
         with self._written("deletes", Write("delete", f"{namespace}/{name}/{uid}", "")):
-            await super().delete_pod(namespace, name, uid)
+            await super().delete_pod(namespace, name, uid, may_send=may_send)
 
     async def create_event(self, namespace: str, body: Mapping[str, Any]) -> object:
         pod = body["regarding"]

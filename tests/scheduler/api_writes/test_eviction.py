@@ -221,12 +221,33 @@ def test_a_pod_whose_room_nobody_needs_is_left_alone():
 def test_a_pod_whose_room_nobody_needs_any_more_is_spared(answers):
     async def scene() -> tuple[Evicted, list[str]]:
         made = Scene(FakeEvictionApi(deletes=answers, stored={"victim": VICTIM}))
-        asked = iter([True, True, *[True for _ in answers]])
+        asked = iter([True, True, *[True for _ in answers for _ in range(2)]])
         info = PodInfo(VICTIM)
         outcome = await made.evictor.evict(info, "P", MESSAGE, lambda: next(asked, False))
         return outcome, made.api.deleted
 
     assert asyncio.run(scene()) == (Evicted.SPARED, ["victim" for _ in answers])
+
+
+@pytest.mark.parametrize(
+    ("change", "end"),
+    [
+        pytest.param(lambda made: setattr(made, "wanted", False), Evicted.SPARED, id="not wanted"),
+        pytest.param(lambda made: setattr(made, "live", None), Evicted.GONE, id="gone"),
+    ],
+)
+def test_a_delete_that_waits_for_a_connection_is_not_sent_in_vain(change, end):
+    async def scene() -> tuple[Evicted, list[str]]:
+        made = Scene(FakeEvictionApi(stored={"victim": VICTIM}))
+        made.api.connected.clear()
+        eviction = asyncio.ensure_future(made.evict())
+        await until(lambda: made.api.writes == [("patch", "victim")])
+        await asyncio.sleep(0)
+        change(made)
+        made.api.connected.set()
+        return await eviction, made.api.deleted
+
+    assert asyncio.run(scene()) == (end, [])
 
 
 class TestSpared:

@@ -12,6 +12,7 @@ from scheduler.api_writes.event_recorder import EventRecorder
 from scheduler.api_writes.member_conditions import MemberConditions
 from scheduler.api_writes.pod_group_status_writer import PodGroupStatusWriter
 from scheduler.api_writes.pod_status_writer import PodStatusWriter
+from scheduler.client.errors import ApiError
 from scheduler.cycle.group_reports import GroupReports
 from tests.fakes.clock import FakeClock
 from tests.fakes.object_api import FakeObjectApi
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from cache.objects import Pod
     from cache.pod_group_objects import GroupKey
-    from scheduler.client.errors import ApiError
 
 OURS = frozenset({"berth"})
 
@@ -58,8 +58,17 @@ class GroupApi(FakeObjectApi):
     async def patch_event(self, namespace: str, name: str, patch: Mapping[str, Any]) -> None:
         pass
 
-    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+    async def delete_pod(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        *,
+        may_send: Callable[[], bool] | None = None,
+    ) -> None:
         await asyncio.sleep(0)
+        if may_send is not None and not may_send():
+            raise ApiError(None, "Withheld", "not sent")
         answer = self.delete_answers.pop(0) if self.delete_answers else None
         if answer is not None:
             raise answer

@@ -580,3 +580,20 @@ class TestGangs:
             return stage.queue.state_of(entry.info.uid)
 
         assert asyncio.run(scene()) is QueueState.ACTIVE
+
+
+def test_nobody_is_evicted_any_more_for_a_preemption_that_a_shutdown_cancelled():
+    async def scene() -> list[str]:
+        api, listed = FakeEvictionApi(), victims(1)
+        api.connected.clear()
+        made = Scene(api, *listed)
+        made.preempt(listed)
+        while not api.writes:
+            await asyncio.sleep(0)
+        await made.executor.drain(0)
+        api.connected.set()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return api.deleted
+
+    assert asyncio.run(scene()) == []

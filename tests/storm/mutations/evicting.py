@@ -19,9 +19,9 @@ def _victims_are_deleted_again(real: Any) -> Any:
 def _evictions_without_uid(real: Any) -> Any:
     """the UID in the deletion of a victim"""
 
-    async def delete_pod(self: Any, namespace: str, name: str, uid: str) -> None:
+    async def delete_pod(self: Any, namespace: str, name: str, uid: str, **more: Any) -> None:
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
-        await self._transport.request("DELETE", path, discard_body=True)
+        await self._transport.request("DELETE", path, discard_body=True, **more)
 
     return delete_pod
 
