@@ -33,6 +33,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.eviction_api import FakeEvictionApi
 from tests.fakes.ports import FakeExecutor, fake_ports
 from tests.fakes.write_api import FakeWriteApi
+from tests.scheduler.informers.harness import until
 from tests.scheduler.queueing.queues import make_queue
 from tests.scheduler.queueing.test_groups import GroupStage, member
 
@@ -588,8 +589,7 @@ def test_nobody_is_evicted_any_more_for_a_preemption_that_a_shutdown_cancelled()
         api.connected.clear()
         made = Scene(api, *listed)
         made.preempt(listed)
-        while not api.writes:
-            await asyncio.sleep(0)
+        await until(lambda: api.writes)
         await made.executor.drain(0)
         api.connected.set()
         for _ in range(20):
