@@ -210,7 +210,7 @@ class World:
             # Room appears, and nothing else happens: who waits for it has to be woken.
             simulation.note("room")
             self.cluster.make_room()
-            self._rest(45.0 + self._silence_s())
+            self._rest(45.0 + self._extras_s() + self._silence_s())
         # Standbys do not look for what they have lost; a leader has found it.
         leader = self.leader()
         self.servers.lossy &= {each.name for each in self.replicas.values() if each is not leader}
@@ -234,13 +234,17 @@ class World:
 
     def _patience_s(self) -> float:
         """Return how long it may take until everything is at rest."""
-        patience_s = 40.0 + sum(extra.PATIENCE_S for extra in self.extras.values())
+        patience_s = 40.0 + self._extras_s()
         if self.leader() is None:
             patience_s += 35.0
         patience_s += self._silence_s()
         if self.servers.lossy:
             patience_s += 240.0
         return patience_s
+
+    def _extras_s(self) -> float:
+        """Return how much longer it may take by what the extras have done before the calm."""
+        return sum(extra.PATIENCE_S for extra in self.extras.values())
 
     def _silence_s(self) -> float:
         """Return how long it may take until a connection that has fallen silent is given up."""
