@@ -360,7 +360,13 @@ class ApiServer:
             self._servers.written(name, request, status, fate is None or not fate.is_bad)
         if fate is not None and fate.is_bad:
             self._finish(connection, request, fate)
+        elif fate is not None and fate.late_s:
+            self._simulation.after(fate.late_s, lambda: self._answer_late(connection, reply))
         else:
+            connection.send(reply, 0.001)
+
+    def _answer_late(self, connection: Connection, reply: bytes) -> None:
+        if connection in self._open and self.is_up:
             connection.send(reply, 0.001)
 
     def _finish(self, connection: Connection, request: Request, fate: Fate) -> None:

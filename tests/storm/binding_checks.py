@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from scheduler.cycle.bind_guard import BindingWithheldError
 from tests.storm import objects
 
 if TYPE_CHECKING:
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 
     from cache.pod_info import PodInfo
     from cache.scheduler_cache import PlacedPod
+    from plugins.framework.status import Status
+    from scheduler.cycle.binding_cycle import BindingJob
     from tests.storm.etcd import Change
     from tests.storm.replica import Replica
     from tests.storm.requests import Request
@@ -53,7 +56,23 @@ class BindingChecks:
 
         cache.assume_pod = assume_pod  # type: ignore[method-assign]
         cache.assume_pods = assume_pods  # type: ignore[method-assign]
+        undo = replica.acting.bindings.undo
+
+        def undone(job: BindingJob, status: Status) -> None:
+            if isinstance(status.error, BindingWithheldError):
+                self._withheld(replica, job)
+            undo(job, status)
+
+        replica.acting.bindings.undo = undone  # type: ignore[method-assign]
         replica.transport.measure = _Waits(self._world, replica)
+
+    def _withheld(self, replica: Replica, job: BindingJob) -> None:
+        """I7: no binding is withheld that its process knows to be made."""
+        info, node_name = job.decision.info, job.decision.node_name
+        known = replica.watches.pods.get(info.namespace, info.name)
+        is_it = known is not None and known.metadata.uid == info.uid
+        if known is not None and is_it and known.spec.node_name == node_name:
+            self._simulation.broken("I7", f"{replica.name} withholds {info.key}, bound there")
 
     def _changed(self, resource: str, change: Change) -> None:
         data = change.stored.data

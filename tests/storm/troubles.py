@@ -29,7 +29,9 @@ class Fate:
     hangs
         There is no answer, and the connection stays.
     delay_s
-        How long it takes.
+        How long it takes until it has its effect.
+    late_s
+        How long its answer takes after that.
     """
 
     carried_out: bool = True
@@ -37,6 +39,7 @@ class Fate:
     reset: bool = False
     hangs: bool = False
     delay_s: float = 0.0
+    late_s: float = 0.0
 
     @property
     def is_bad(self) -> bool:
@@ -83,7 +86,7 @@ class Troubles:
                 self._simulation.counts[trouble.label] += 1
                 sort = "writes" if request.is_write else "reads"
                 self.last_s["leases" if request.resource == "leases" else sort] = now_s
-                if trouble.fate.hangs or trouble.fate.delay_s:
+                if trouble.fate.hangs or trouble.fate.delay_s or trouble.fate.late_s:
                     self.hung_s = now_s
                 return trouble.fate
         return None

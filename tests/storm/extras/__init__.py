@@ -15,6 +15,7 @@ from tests.storm.extras.devices import Devices
 from tests.storm.extras.gates import Gates
 from tests.storm.extras.groups import Groups
 from tests.storm.extras.hostile import Hostile
+from tests.storm.extras.incidents import Incidents
 from tests.storm.extras.policies import Policies
 from tests.storm.extras.volumes import Volumes
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.storm.extras.extra import Extra
 
-_ALL: Final = (Groups, Volumes, Policies, Devices, CredentialFiles, Hostile, Gates)
+_ALL: Final = (Groups, Volumes, Policies, Devices, CredentialFiles, Hostile, Gates, Incidents)
 
 EXTRAS: Final[Mapping[str, type[Extra]]] = {extra.NAME: extra for extra in _ALL}
 

@@ -77,7 +77,7 @@ variant(
 variant(
     "bindings-overtake-statuses",
     "the wait of a binding for the pod's status under way",
-    "preemption",
+    extra="incidents",
 )
 
 
@@ -133,7 +133,11 @@ def _undone_pods_are_not_queued(real: Any) -> Any:
     return undo
 
 
-variant("undo-wakes-nobody", "the event of the room that a failed binding gives back", "refusals")
+variant(
+    "undo-wakes-nobody",
+    "the event of the room that a failed binding gives back",
+    extra="incidents",
+)
 variant(
     "undo-ends-where-forget-fails",
     "the end of an attempt whose pod is not assumed any more",
@@ -164,5 +168,5 @@ def _overdue_pods_are_given_up_unasked(real: Any) -> Any:
 variant(
     "answers-count-whatever-has-happened-since",
     "the look whether an overdue pod is still assumed when the answer comes",
-    "losses",
+    extra="incidents",
 )

@@ -29,12 +29,12 @@ def _evictions_without_uid(real: Any) -> Any:
 variant(
     "victims-go-whatever-becomes-of-the-preemptor",
     "the look whether the preemptor waits",
-    "preemption",
+    extra="incidents",
 )
 variant(
     "not-found-means-evicted",
     "the question whether a victim is gone that a refusal calls gone",
-    "preemption",
+    extra="incidents",
 )
 variant(
     "preemptors-spin-while-the-watch-is-behind",
@@ -46,17 +46,17 @@ variant("nominations-are-never-cleared", "the end of a nomination that cannot ho
 variant(
     "nominations-count-once-the-api-tells-of-them",
     "the nomination that counts at once",
-    "preemption",
+    extra="incidents",
 )
 variant(
     "nominated-pods-wait-for-room",
     "the attempt of a nominated pod when a pod of its node ends",
-    "preemption",
+    extra="incidents",
 )
 variant(
     "nominations-end-only-if-the-api-has-told-of-them",
     "the event of a nomination that ends before the API has heard of it",
-    "preemption",
+    extra="incidents",
 )
 variant(
     "pods-in-binding-keep-their-room-when-deleted",
@@ -66,5 +66,5 @@ variant(
 variant(
     "victims-are-waited-for-without-limit",
     "the time limit of a victim that does not end",
-    "preemption",
+    extra="incidents",
 )

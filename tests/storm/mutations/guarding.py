@@ -56,7 +56,7 @@ def _members_of_a_gang_are_placed_one_by_one(real: Any) -> Any:
     return property(lambda self: True)
 
 
-@mutation(scheduler_cache, "usage_for", theme="answers")
+@mutation(scheduler_cache, "usage_for", extra="incidents")
 def _bound_pods_are_judged_again(real: Any) -> Any:
     """the question whether a pod is still assumed, before its binding is withheld"""
 
@@ -66,7 +66,7 @@ def _bound_pods_are_judged_again(real: Any) -> Any:
     return usage_for
 
 
-@mutation(failure_handler, "TRIES_AT_ONCE", theme="neighbours")
+@mutation(failure_handler, "TRIES_AT_ONCE", extra="incidents")
 def _withheld_pods_are_tried_at_once_for_ever(real: Any) -> Any:
     """the limit of attempts without a pause after a binding was withheld"""
     return 10**9

@@ -92,7 +92,7 @@ def _namesakes_stay(real: Any) -> Any:
     return add
 
 
-variant("store-knows-objects-by-name", "the UID in the differences that a store tells of", "names")
+variant("store-knows-objects-by-name", "the UID in the differences that a store tells of", "losses")
 variant(
     "nobody-looks-for-lost-events", "the comparison of the stores with the API server", "losses"
 )
@@ -146,7 +146,11 @@ variant(
     "pods-are-forgotten-with-their-node", "the imaginary node of pods that stay longer", "nodes"
 )
 variant("only-what-is-assumed-is-given-back", "the room of a confirmed pod that is gone", "losses")
-variant("bound-elsewhere-is-no-news", "the event of the room where a pod was assumed", "nodes")
+variant(
+    "bound-elsewhere-is-no-news",
+    "the event of the room where a pod was assumed",
+    extra="incidents",
+)
 
 # --- snapshots ----------------------------------------------------------------------------------
 

@@ -17,7 +17,11 @@ def _events_wake_nobody(real: Any) -> Any:
     return lambda self, *args, **more: 0
 
 
-variant("events-pass-pods-in-flight-by", "the events during an attempt, judged at its end")
+variant(
+    "events-pass-pods-in-flight-by",
+    "the events during an attempt, judged at its end",
+    extra="incidents",
+)
 variant("gates-are-not-asked", "the scheduling gate")
 
 
@@ -33,7 +37,7 @@ def _attempts_do_not_end(real: Any) -> Any:
     return lambda self, uid: None
 
 
-variant("skipped-pod-stays-in-flight", "the end of an attempt that is skipped")
+variant("skipped-pod-stays-in-flight", "the end of an attempt that is skipped", extra="incidents")
 variant(
     "failed-assume-leaves-the-attempt-open",
     "the end of an attempt that cannot be assumed",
@@ -44,7 +48,9 @@ variant(
 )
 variant("failure-takes-the-uid-of-the-successor", "the UID at the end of an attempt", "names")
 variant(
-    "update-of-a-pod-in-flight-is-an-addition", "the look whether a pod is in flight", "answers"
+    "update-of-a-pod-in-flight-is-an-addition",
+    "the look whether a pod is in flight",
+    extra="incidents",
 )
 
 

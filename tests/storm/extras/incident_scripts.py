@@ -1,0 +1,282 @@
+"""The scripts of incidents: each says what happens on a stage, and what must come of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from scheduler.queueing import QueueState
+from tests.storm.api_server import stamp
+from tests.storm.faults.answers import MISSING
+from tests.storm.troubles import FORBIDDEN, INTERNAL, Fate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.storm.stage import Actor, Script, Stage
+
+SCRIPTS: Final[dict[str, Callable[[Stage], Script]]] = {}
+
+SOON_S: Final = 25.0
+"""Who can be bound is bound in so long: the longest pause is ten seconds."""
+
+
+def _script(script: Callable[[Stage], Script]) -> Callable[[Stage], Script]:
+    SCRIPTS[script.__name__] = script
+    return script
+
+
+def _waits(actor: Actor) -> bool:
+    return actor.state is QueueState.UNSCHEDULABLE
+
+
+# --- bindings -----------------------------------------------------------------------------------
+
+
+@_script
+def room_of_a_failed_binding(stage: Stage) -> Script:
+    """A binding fails late, its pod may not go there any more, and another one waits for it."""
+    stage.label(stage.node, "lent", "yes")
+    stage.trouble("bind", "first", Fate(False, FORBIDDEN, delay_s=3.0), 2.0)
+    first = stage.pod("first", selector={"lent": "yes"})
+    yield from stage.until(lambda: first.assumed_on)
+    second = stage.pod("second")
+    yield from stage.until(lambda: _waits(second))
+    stage.label(stage.node, "lent", None)
+    yield from stage.expect(
+        lambda: second.node_name, SOON_S, "I3", "nobody gets the room of a failed binding"
+    )
+
+
+@_script
+def bound_elsewhere(stage: Stage) -> Script:
+    """Somebody binds a pod elsewhere while our binding hangs; another one waits for its room."""
+    other = stage.add_node()
+    stage.put("third", node_name=other)
+    yield 1.5
+    stage.trouble("bind", "first", Fate(delay_s=25.0), 2.0)
+    first = stage.pod("first")
+    yield from stage.until(lambda: first.assumed_on)
+    second = stage.pod("second")
+    yield from stage.until(lambda: _waits(second))
+    stage.world.servers.bind(first.key, other, first.uid)
+    yield from stage.expect(
+        lambda: second.node_name, 12.0, "I3", "nobody gets the room of a pod that is elsewhere"
+    )
+
+
+@_script
+def room_while_a_status_is_written(stage: Stage) -> Script:
+    """There is room for a pod while it is being called unschedulable: see I7."""
+    low = stage.put("low")
+    stage.trouble("status", "first", Fate(delay_s=3.0), 3.0)
+    first = stage.pod("first")
+    yield from stage.until(lambda: _waits(first))
+    low.kill()
+    yield from stage.expect(lambda: first.node_name, SOON_S, "I3", "the first does not get room")
+    yield 4.0
+
+
+@_script
+def bound_there_by_another(stage: Stage) -> Script:
+    """While a binding waits, somebody else makes it, and fills the node: see I7."""
+    low = stage.put("low")
+    yield 1.5
+    stage.world.cluster.dead_kubelets.add(stage.node)
+    stage.trouble("status", "first", Fate(delay_s=3.0), 3.0)
+    first = stage.pod("first", 2000)
+    yield from stage.until(lambda: _waits(first))
+    low.kill()
+    yield from stage.until(lambda: first.assumed_on)
+    stage.world.servers.bind(first.key, stage.node, first.uid)
+    stage.put("second", 3000)
+    yield 6.0
+
+
+@_script
+def one_race_after_another(stage: Stage) -> Script:
+    """Wherever a pod is about to be bound somebody else takes the room: it comes to rest (I16)."""
+    for _ in range(6):
+        stage.add_node()
+    yield 1.5
+    stage.trouble("bind", "pod", Fate(False, INTERNAL), 40.0)
+    pod, clock, paused = stage.pod("pod"), stage.world.simulation, 0
+    for number in range(6):
+        began_s = clock.now_s
+        yield from stage.until(lambda: pod.assumed_on, 12.0)
+        paused += number > 0 and clock.now_s - began_s > 0.5
+        before = pod.assumed_on
+        stage.put(f"taker-{number}", node_name=before)
+        yield from stage.until(lambda before=before: pod.assumed_on != before)
+    if not paused:
+        stage.broken("I16", "a pod that loses each race is tried again and again at once")
+
+
+@_script
+def confirmation_that_is_late(stage: Stage) -> Script:
+    """A pod that no watch has confirmed is asked for, and gone before the answer comes."""
+    world = stage.world
+    first = stage.pod("first", 1000)
+    yield from stage.until(lambda: first.assumed_on)
+    for server in world.servers.frontends:
+        server.frozen.add("pods")
+    world.blind_until_s = world.simulation.now_s + 60.0
+    stage.trouble("get", first, Fate(late_s=3.0), 45.0)
+    label = "incident: get"
+    try:
+        yield from stage.until(lambda: first.node_name)
+        asked = world.simulation.counts[label]
+        yield from stage.until(lambda: world.simulation.counts[label] > asked, 40.0)
+        yield 1.0
+        first.kill()
+    finally:
+        for server in world.servers.frontends:
+            server.thaw()
+    yield 4.0
+    if stage.leader.cache.is_placed_pod(first.uid):
+        stage.broken("I4", "a pod that is gone has come back")
+
+
+@_script
+def room_during_an_attempt(stage: Stage) -> Script:
+    """Room appears while a pod is being tried."""
+    for number in range(10):
+        low = stage.put(f"low-{number}")
+        yield 0.1
+        delay_s = stage.world.rng.random() * 0.004
+        pod = stage.pod(f"pod-{number}")
+        yield delay_s
+        low.kill()
+        yield from stage.expect(
+            lambda pod=pod: pod.node_name, SOON_S, "I3", "room during an attempt is not seen"
+        )
+        pod.kill()
+        yield 0.1
+
+
+@_script
+def pod_that_is_skipped(stage: Stage) -> Script:
+    """A pod is being deleted before it is tried, and waits for a finalizer."""
+    pod = stage.pod("pod", finalizer="example.com/wait")
+    yield 0.8
+    if pod.state is QueueState.IN_FLIGHT:
+        stage.broken("I5", "an attempt that was skipped does not end")
+
+
+@_script
+def update_during_an_attempt(stage: Stage) -> Script:
+    """A pod changes while it is being tried, and its binding fails then."""
+    for number in range(10):
+        name = f"pod-{number}"
+        stage.trouble("bind", name, Fate(False, FORBIDDEN, delay_s=0.3), 0.5)
+        delay_s = stage.world.rng.random() * 0.004
+        pod = stage.pod(name)
+        yield delay_s
+        stage.label_pod(pod, "step", "changed")
+        yield from stage.expect(
+            lambda pod=pod: pod.node_name, SOON_S, "I3", "a pod that changes meanwhile is lost"
+        )
+        pod.kill()
+        yield 0.1
+
+
+# --- preemption ---------------------------------------------------------------------------------
+
+
+@_script
+def nomination_that_is_late(stage: Stage) -> Script:
+    """Somebody of the same rank comes when the victim has gone: the room is the preemptor's."""
+    low = stage.put("low")
+    yield 1.5
+    stage.trouble("status", "first", Fate(delay_s=6.0), 8.0)
+    first = stage.pod("first", priority=10)
+    yield from stage.until(lambda: low.is_leaving)
+    low.kill()
+    stage.pod("second", priority=10)
+    yield from stage.expect(
+        lambda: first.node_name, SOON_S, "I3", "others have the room that a preemptor has made"
+    )
+
+
+@_script
+def nomination_that_nobody_has_heard_of(stage: Stage) -> Script:
+    """A preemptor goes before the API server knows of its nomination; another one waits for it."""
+    low = stage.put("low", 2000)
+    yield 1.5
+    stage.world.cluster.dead_kubelets.add(stage.node)
+    stage.trouble("status", "first", Fate(delay_s=8.0), 15.0)
+    first = stage.pod("first", priority=10)
+    yield from stage.until(lambda: low.is_leaving)
+    second = stage.pod("second", 2000, priority=5)
+    yield from stage.until(lambda: _waits(second))
+    first.kill()
+    yield from stage.expect(
+        lambda: second.node_name, SOON_S, "I3", "the room of a preemptor that is gone is kept"
+    )
+
+
+@_script
+def nomination_without_room(stage: Stage) -> Script:
+    """A more important pod takes the room beside a victim, which then ends."""
+    low = stage.put("low", 2000)
+    yield 1.5
+    stage.world.cluster.dead_kubelets.add(stage.node)
+    middle = stage.pod("middle", priority=10)
+    yield from stage.until(lambda: low.is_leaving)
+    yield from stage.until(lambda: stage.leader.queue.nominator.node_of(middle.uid))
+    high = stage.pod("high", 2000, priority=20)
+    yield from stage.until(lambda: high.node_name)
+    stage.world.cluster.dead_kubelets.discard(stage.node)
+    low.kill()
+    yield 4.0
+    small = stage.pod("small", 1000)
+    yield from stage.expect(
+        lambda: small.node_name, SOON_S, "I3", "a nomination that cannot hold keeps others away"
+    )
+
+
+@_script
+def victim_that_does_not_end(stage: Stage) -> Script:
+    """The victim on the nominated node should have ended long ago; there is another node."""
+    other, now_s = stage.add_node(), stage.world.simulation.now_s
+    low = stage.put("low")
+    stage.put("middle", priority=1, node_name=other)
+    yield 1.5
+    stage.world.cluster.dead_kubelets.add(stage.node)
+    reason = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+
+    def leave(pod: dict[str, Any]) -> None:
+        pod["metadata"]["deletionTimestamp"] = stamp(now_s - 900.0)
+        pod["status"]["conditions"] = [reason]
+
+    stage.world.servers.etcd.edit("pods", low.key, leave)
+    high = stage.pod("high", priority=10, nominated=stage.node)
+    yield from stage.expect(
+        lambda: high.node_name, SOON_S, "I3", "a victim that does not end is waited for"
+    )
+
+
+@_script
+def preemptor_that_goes(stage: Stage) -> Script:
+    """A preemptor goes before its victim is deleted."""
+    low = stage.put("low")
+    yield 1.5
+    stage.trouble("status", low, Fate(delay_s=3.0), 5.0)
+    first = stage.pod("first", priority=10)
+    yield from stage.until(lambda: first.uid in stage.leader.acting.preemptions._running)
+    yield 0.3
+    first.kill()
+    yield 5.0
+    if low.is_leaving:
+        stage.broken("I8", "a victim goes though nobody needs its room any more")
+
+
+@_script
+def deletion_that_is_denied(stage: Stage) -> Script:
+    """A webhook denies the deletion of a victim for a while, and says 404."""
+    low = stage.put("low")
+    yield 1.5
+    stage.trouble("delete", low, Fate(False, MISSING), 2.0)
+    first = stage.pod("first", priority=10)
+    yield from stage.expect(
+        lambda: first.node_name, 40.0, "I3", "a victim that stays counts as gone"
+    )
