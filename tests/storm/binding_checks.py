@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 TRIES: Final = 8
 """Requests of one binding; Berth stops at six, and a connection may break under one."""
 
+GANG_TRIES: Final = TRIES + 60
+"""The same of a member of a gang: one a second until the time of its group is over, 60 s in most
+worlds."""
+
 SEEN_S: Final = 3.0
 """What a process has known for so long it has looked at before it sends a binding."""
 
@@ -36,6 +40,7 @@ class BindingChecks:
         self._world = world
         self._simulation = world.simulation
         self._tries: dict[tuple[str, str], int] = {}
+        self._in_gangs: set[tuple[str, str]] = set()
         self._since_s: dict[str, float] = {}
         """When a pod was placed, or a node was changed the last time, by UID or name."""
         world.cluster.others.append(self._changed)
@@ -47,11 +52,13 @@ class BindingChecks:
 
         def assume_pod(info: PodInfo, node_name: str) -> None:
             self._tries.pop((replica.name, info.uid), None)
+            self._in_gangs.discard((replica.name, info.uid))
             assume_one(info, node_name)
 
         def assume_pods(placed: Sequence[PlacedPod]) -> None:
             for info, _ in placed:
                 self._tries.pop((replica.name, info.uid), None)
+                self._in_gangs.add((replica.name, info.uid))
             assume_members(placed)
 
         cache.assume_pod = assume_pod  # type: ignore[method-assign]
@@ -89,7 +96,7 @@ class BindingChecks:
         """Take in that a binding leaves a process."""
         key = (replica.name, uid)
         self._tries[key] = tries = self._tries.get(key, 0) + 1
-        if tries > TRIES:
+        if tries > (GANG_TRIES if key in self._in_gangs else TRIES):
             # I16: a binding is not sent without end.
             self._simulation.broken("I16", f"{replica.name} sends {request} {tries} times")
         node_name = replica.cache.assumed_node(uid)
