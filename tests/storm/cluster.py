@@ -52,7 +52,9 @@ class Cluster:
     unwanted
         Apps that kubelets reject for reasons of their own.
     turned_away_s
-        When they did, by app.
+        When they did, by app, but for pods that another scheduler has bound.
+    bound_by_others
+        UIDs of pods of ours that another scheduler has bound.
     others
         Who else is told of each change.
     limits
@@ -70,6 +72,7 @@ class Cluster:
         self.dead_kubelets: set[str] = set()
         self.unwanted: set[str] = set()
         self.turned_away_s: dict[str, list[float]] = {}
+        self.bound_by_others: set[str] = set()
         self.nodes_made = 0
         self.others: list[Callable[[str, Change], None]] = []
         self.limits: list[Callable[[dict[str, Any], dict[str, Any]], bool]] = []
@@ -130,7 +133,8 @@ class Cluster:
             return  # garbage collected later
         app = pod["metadata"].get("labels", {}).get("app", "")
         if app in self.unwanted:
-            self.turned_away_s.setdefault(app, []).append(self.simulation.now_s)
+            if uid not in self.bound_by_others:
+                self.turned_away_s.setdefault(app, []).append(self.simulation.now_s)
             status = {
                 "phase": "Failed",
                 "reason": "UnexpectedAdmissionError",

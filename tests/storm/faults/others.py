@@ -33,6 +33,7 @@ def bound_by_another(world: World, dice: random.Random) -> None:
     if pending and nodes:
         metadata, name = dice.choice(pending)["metadata"], dice.choice(nodes)[1]
         world.cluster.disturb(name)
+        world.cluster.bound_by_others.add(metadata["uid"])
         world.servers.bind((metadata["namespace"], metadata["name"]), name, metadata["uid"])
         happened(world, "F17 bound by another")
 
