@@ -104,6 +104,10 @@ class BindingChecks:
         if node_name is not None and not slow:
             self._has_room(replica, request, node_name)
 
+    def was_sent(self, replica: Replica, uid: str) -> bool:
+        """Return whether a binding of a pod was sent since a replica placed it the last time."""
+        return (replica.name, uid) in self._tries
+
     def _earlier_s(self) -> float:
         return self._simulation.now_s - SEEN_S
 

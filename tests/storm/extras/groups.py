@@ -127,15 +127,18 @@ class Groups(Extra):
             needed = min(needed, self._needed.get(key, needed))
         if not bound:
             self._needed[key] = needed
-        decided = {
-            each["metadata"]["uid"]
-            for each in members
-            if each["spec"].get("nodeName") or replica.cache.is_placed_pod(each["metadata"]["uid"])
-        }
+        decided = [each for each in members if self._is_decided(replica, each)]
         if len(decided) + lost < needed:
             self.simulation.broken(
                 "I18", f"{replica.name} binds {request.name} of {name}: {len(decided)} of {needed}"
             )
+
+    def _is_decided(self, replica: Replica, pod: dict[str, Any]) -> bool:
+        """Return whether a member is placed, or was so until its binding was refused."""
+        uid = pod["metadata"]["uid"]
+        if pod["spec"].get("nodeName") or replica.cache.is_placed_pod(uid):
+            return True
+        return self.world.invariants.bindings.was_sent(replica, uid)
 
     # --- at rest ------------------------------------------------------------------------------
 
