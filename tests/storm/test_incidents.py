@@ -19,6 +19,7 @@ SHOWS = {
     "room_during_an_attempt": ("events-pass-pods-in-flight-by", "I3"),
     "pod_that_is_skipped": ("skipped-pod-stays-in-flight", "I5"),
     "update_during_an_attempt": ("update-of-a-pod-in-flight-is-an-addition", "I3"),
+    "successor_that_nobody_has_announced": ("store-knows-objects-by-name", "I3"),
     "nomination_that_is_late": ("nominations-count-once-the-api-tells-of-them", "I3"),
     "nomination_that_nobody_has_heard_of": (
         "nominations-end-only-if-the-api-has-told-of-them",

@@ -179,6 +179,33 @@ def update_during_an_attempt(stage: Stage) -> Script:
         yield 0.1
 
 
+@_script
+def successor_that_nobody_has_announced(stage: Stage) -> Script:
+    """A pod is made again under its name while its binding hangs, and the watch loses both."""
+    servers, machine = stage.world.servers, stage.leader.machine
+    stage.trouble("bind", "pod", Fate(delay_s=25.0), 1.0)
+    first = stage.pod("pod")
+    yield from stage.until(lambda: first.assumed_on)
+    every = [watch for server in servers.frontends for watch in server.watches()]
+    own = [each for each in every if each.connection.machine is machine]
+    losing = [each for each in own if each.resource == "pods"]
+    for watch in losing:
+        watch.drop += ["DELETED", "ADDED"]
+    first.kill()
+    second = stage.pod("pod")
+    yield 1.2
+    for watch in losing:
+        watch.drop.clear()
+    stage.label_pod(second, "seen", "at-last")
+    yield 0.1
+    known = {pod.metadata.uid for pod in stage.leader.watches.pods.list()}
+    if known == {each.data["metadata"]["uid"] for each in servers.etcd.objects["pods"].values()}:
+        servers.lossy.discard(machine.name)  # it knows all the same
+    yield from stage.expect(
+        lambda: second.node_name, 12.0, "I3", "a pod that was made again unheard gets no room"
+    )
+
+
 # --- preemption ---------------------------------------------------------------------------------
 
 

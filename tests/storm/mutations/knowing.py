@@ -92,7 +92,11 @@ def _namesakes_stay(real: Any) -> Any:
     return add
 
 
-variant("store-knows-objects-by-name", "the UID in the differences that a store tells of", "losses")
+variant(
+    "store-knows-objects-by-name",
+    "the UID in the differences that a store tells of",
+    extra="incidents",
+)
 variant(
     "nobody-looks-for-lost-events", "the comparison of the stores with the API server", "losses"
 )
