@@ -141,9 +141,8 @@ class Trials:
 
 def seeds_for(mutation: Mutation, first: int) -> Iterator[int]:
     """Yield the seeds from `first` on whose worlds are those of a mutation."""
-    seed = first
+    seed, extras = first, set(filter(None, mutation.extra.split("+")))
     while True:
-        has_extra = not mutation.extra or mutation.extra in extras_of(seed)
-        if has_extra and mutation.theme in ("", theme_of(seed)):
+        if extras <= set(extras_of(seed)) and mutation.theme in ("", theme_of(seed)):
             yield seed
         seed += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from cache.pod_group_objects import GROUP_LABEL
 from tests.storm import objects
 from tests.storm.api_server import stamp
 from tests.storm.cluster import OTHER, OWN
@@ -135,6 +136,8 @@ class Stage:
         scheduler: str = OWN,
         nominated: str = "",
         finalizer: str = "",
+        group: str = "",
+        claim: str = "",
     ) -> Actor:
         """Create a pod that can only go to this stage; one with a finalizer is being deleted."""
         requests = {"cpu": f"{cpu}m", "memory": "64Mi"}
@@ -155,6 +158,11 @@ class Stage:
         }
         if nominated:
             pod["status"] = {"phase": "Pending", "nominatedNodeName": nominated}
+        if group:
+            pod["metadata"]["labels"][GROUP_LABEL] = group
+        if claim:
+            source = {"name": "data", "persistentVolumeClaim": {"claimName": claim}}
+            pod["spec"]["volumes"] = [source]
         if finalizer:
             pod["metadata"]["finalizers"] = [finalizer]
             pod["metadata"]["deletionTimestamp"] = stamp(self.world.simulation.now_s + 30.0)

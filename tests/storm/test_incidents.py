@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.storm.extras import incidents
-from tests.storm.extras.incident_scripts import SCRIPTS
+from tests.storm.extras.incident_scripts import NEEDS, SCRIPTS
 from tests.storm.mutations import without
 from tests.storm.playing import Setting, play
 
@@ -20,6 +20,8 @@ SHOWS = {
     "pod_that_is_skipped": ("skipped-pod-stays-in-flight", "I5"),
     "update_during_an_attempt": ("update-of-a-pod-in-flight-is-an-addition", "I3"),
     "successor_that_nobody_has_announced": ("store-knows-objects-by-name", "I3"),
+    "node_of_a_member_is_taken": ("members-of-a-gang-look-for-themselves", "I18"),
+    "node_of_a_claim_is_taken": ("claims-are-bound-without-a-look", "I21"),
     "nomination_that_is_late": ("nominations-count-once-the-api-tells-of-them", "I3"),
     "nomination_that_nobody_has_heard_of": (
         "nominations-end-only-if-the-api-has-told-of-them",
@@ -38,7 +40,8 @@ MILLISECONDS = ("room_during_an_attempt", "update_during_an_attempt")
 def play_alone(monkeypatch, script, mutation, seed=5):
     monkeypatch.setattr(incidents, "SCRIPTS", {script: SCRIPTS[script]})
     monkeypatch.setattr(incidents, "IN_A_CALM", 1)
-    setting = Setting(1, 2, 0.2 if script in MILLISECONDS else 0.0, ("incidents",))
+    extras = tuple(filter(None, ("incidents", NEEDS.get(script))))
+    setting = Setting(1, 2, 0.2 if script in MILLISECONDS else 0.0, extras)
     with without(mutation):
         return play(seed, setting=setting, history=[(1.0, [])])
 

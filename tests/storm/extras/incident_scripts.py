@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scheduler.queueing import QueueState
 from tests.storm.api_server import stamp
+from tests.storm.extras.volumes import PROVISIONED, SELECTED_NODE, claim_object
 from tests.storm.faults.answers import MISSING
+from tests.storm.stage import NAMESPACE
 from tests.storm.troubles import FORBIDDEN, INTERNAL, Fate
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from tests.storm.stage import Actor, Script, Stage
 
 SCRIPTS: Final[dict[str, Callable[[Stage], Script]]] = {}
+NEEDS: Final[dict[str, str]] = {}
+"""The other extra without which a world cannot play a script."""
 
 SOON_S: Final = 25.0
 """Who can be bound is bound in so long: the longest pause is ten seconds."""
@@ -23,6 +27,14 @@ SOON_S: Final = 25.0
 def _script(script: Callable[[Stage], Script]) -> Callable[[Stage], Script]:
     SCRIPTS[script.__name__] = script
     return script
+
+
+def _script_with(extra: str) -> Callable[[Callable[[Stage], Script]], Callable[[Stage], Script]]:
+    def register(script: Callable[[Stage], Script]) -> Callable[[Stage], Script]:
+        NEEDS[script.__name__] = extra
+        return _script(script)
+
+    return register
 
 
 def _waits(actor: Actor) -> bool:
@@ -307,3 +319,50 @@ def deletion_that_is_denied(stage: Stage) -> Script:
     yield from stage.expect(
         lambda: first.node_name, 40.0, "I3", "a victim that stays counts as gone"
     )
+
+
+# --- with other extras --------------------------------------------------------------------------
+
+
+@_script_with("groups")
+def node_of_a_member_is_taken(stage: Stage) -> Script:
+    """A gang is decided, and one of its nodes taken before the first binding: see I18."""
+    etcd, key = stage.world.servers.etcd, (NAMESPACE, stage.name)
+    metadata = {"namespace": NAMESPACE, "name": stage.name}
+    stage.add_node()
+    etcd.create("podgroups", {"metadata": metadata, "spec": {"minMember": 2}})
+    try:
+        fillers = [stage.put(f"low-{node}", node_name=node) for node in stage.nodes]
+        yield 1.5
+        for name in ("first", "second"):
+            stage.trouble("status", name, Fate(delay_s=4.0), 5.0)
+        members = [stage.pod(name, group=stage.name) for name in ("first", "second")]
+        yield 0.5
+        for filler in fillers:
+            filler.kill()
+        yield from stage.until(lambda: all(each.assumed_on for each in members))
+        stage.put("taker", node_name=members[1].assumed_on)
+        yield 6.0
+    finally:
+        if etcd.find("podgroups", key) is not None:
+            etcd.delete("podgroups", key)
+
+
+@_script_with("volumes")
+def node_of_a_claim_is_taken(stage: Stage) -> Script:
+    """A node is taken before anything is written about the claim of a pod."""
+    etcd, key = stage.world.servers.etcd, (NAMESPACE, stage.name)
+    etcd.create("persistentvolumeclaims", claim_object(*key, PROVISIONED, "ReadWriteOnce"))
+    try:
+        yield 0.5
+        stage.trouble("status", "pod", Fate(delay_s=4.0), 5.0)
+        pod = stage.pod("pod", claim=stage.name)
+        yield from stage.until(lambda: pod.assumed_on)
+        stage.put("taker")
+        yield 9.0
+        claim = etcd.get("persistentvolumeclaims", key).data
+        if SELECTED_NODE in claim["metadata"].get("annotations", {}):
+            stage.broken("I21", "a claim is bound for a node that has long been taken")
+    finally:
+        if etcd.find("persistentvolumeclaims", key) is not None:
+            etcd.delete("persistentvolumeclaims", key)

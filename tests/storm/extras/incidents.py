@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.fakes.api_objects import ApiProblemError
 from tests.storm.extras.extra import Actions, Extra
-from tests.storm.extras.incident_scripts import SCRIPTS
+from tests.storm.extras.incident_scripts import NEEDS, SCRIPTS
 from tests.storm.stage import STAGE, AbandonedError, Stage
 
 if TYPE_CHECKING:
@@ -49,7 +49,10 @@ class Incidents(Extra):
 
     def calm(self) -> None:
         """Begin with incidents when all is quiet."""
-        self._left = self.rng.sample(sorted(SCRIPTS), IN_A_CALM)
+        there = [
+            each for each in sorted(SCRIPTS) if NEEDS.get(each, self.NAME) in self.world.extras
+        ]
+        self._left = self.rng.sample(there, min(len(there), IN_A_CALM))
         self._until_s = self.simulation.now_s + LAST_S
         self.simulation.after(QUIET_S, self._next)
 

@@ -30,7 +30,7 @@ variant(
 )
 
 
-@mutation(BindingCycles, "_guarded", theme="neighbours", extra="volumes")
+@mutation(BindingCycles, "_guarded", extra="incidents+volumes")
 def _claims_are_bound_without_a_look(real: Any) -> Any:
     """the look at the node before claims are bound for it"""
 
@@ -40,7 +40,7 @@ def _claims_are_bound_without_a_look(real: Any) -> Any:
     return guarded
 
 
-@mutation(Gang, "may_bind", theme="neighbours", extra="groups")
+@mutation(Gang, "may_bind", extra="incidents+groups")
 def _members_of_a_gang_look_for_themselves(real: Any) -> Any:
     """the look at the nodes of all members before the first one is bound"""
 

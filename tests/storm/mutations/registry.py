@@ -28,7 +28,7 @@ class Mutation:
     theme
         Of the worlds that shall notice it; empty for all.
     extra
-        That those worlds have; empty for any.
+        That those worlds have; several are joined by ``+``, empty for any.
     """
 
     removed: str
