@@ -136,8 +136,11 @@ class VictimAttempt:
         _, ids = columns.labels.get(key)
         own = self._losses.gangs.nodes_of(self._task.rules.key)
         fixed = {int(ids[columns.row_of[name]]) for name in own if name in columns.row_of} - {0}
-        numbers = fixed or set(np.unique(ids).tolist()) - {0}
-        return [np.flatnonzero(ids == number) for number in sorted(numbers)]
+        numbers, first = np.unique(ids, return_index=True)
+        # By the first node of each, as in Grouping: ids of values depend on values of the past.
+        ordered = numbers[np.argsort(first)].tolist()
+        wanted = fixed or {*ordered} - {0}
+        return [np.flatnonzero(ids == number) for number in ordered if number in wanted]
 
     # --- like members -------------------------------------------------------------------------
 

@@ -28,6 +28,8 @@ pytestmark = pytest.mark.controlplane
 DRIVER = "csi.example.com"
 STATIC, DYNAMIC, TRACKED = "local", "dynamic", "tracked"
 NODES = 50
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+"""What a scheduler waits for: the phase of a claim is written after it."""
 
 _decode_volume = Decoder(PersistentVolume).decode
 _decode_claim = Decoder(PersistentVolumeClaim).decode
@@ -138,7 +140,7 @@ def bound_volumes(api: BlockingApi) -> dict[str, dict[str, Any]]:
     return {
         each["metadata"]["name"]: volumes[each["spec"]["volumeName"]]
         for each in api.list_all("/api/v1/persistentvolumeclaims")
-        if each["status"]["phase"] == "Bound"
+        if BIND_COMPLETED in each["metadata"].get("annotations", {})
     }
 
 

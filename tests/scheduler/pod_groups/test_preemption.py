@@ -209,6 +209,21 @@ def test_with_a_required_topology_the_cheapest_domain_is_taken() -> None:
     assert (found.domain, {name for _, name in found.members}) == ("r0", {"n0", "n2"})
 
 
+def test_equally_cheap_domains_come_in_the_order_of_nodes_whatever_labels_there_were() -> None:
+    running = [low(f"p{at}", f"n{at}", cpu="2") for at in range(4)]
+    renamed = [each.label("rack", f"r{1 - at % 2}") for at, each in enumerate(nodes(4))]
+    old, new = Stage(*nodes(4), *running), Stage(*renamed, *running)
+    old.snapshot.columns.labels.get("rack")
+    for each in renamed:
+        old.cluster.cache.update_node(each.build())
+    ours, theirs = (
+        find(stage, members(2, "2"), changed(RULES, topology_key="rack")) for stage in (old, new)
+    )
+    assert isinstance(ours, GroupVictims)
+    assert isinstance(theirs, GroupVictims)
+    assert (names(ours), ours.domain) == (names(theirs), theirs.domain) == (["p1", "p3"], "r0")
+
+
 def test_rooms_of_several_domains_do_not_add_up() -> None:
     running = [low(f"p{at}", f"n{at}", cpu="2") for at in range(4)]
     found = find(Stage(*nodes(4), *running), members(3, "2"), changed(RULES, topology_key="rack"))
