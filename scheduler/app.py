@@ -276,13 +276,25 @@ class App:
         self.shutdown = Shutdown(ports, self.known.pods, self.deciding.loop, self.acting)
         self.checks = make_checks(ports, parts, setting, self._leads, self._is_at_rest)
         watch_state(
-            metrics, parts, self.whole_objects, self.checks.debugger, SYSTEM_CLOCK.monotonic
+            metrics,
+            parts,
+            self.whole_objects,
+            self.checks.debugger,
+            SYSTEM_CLOCK.monotonic,
+            options.pool,
         )
 
     def _watch(
         self, transport: Transport, handlers: EventHandlers, others: OtherObjects
     ) -> Watches:
-        return Watches(transport, self._kinds, handlers, others, on_death=self.died)
+        return Watches(
+            transport,
+            self._kinds,
+            handlers,
+            others,
+            on_death=self.died,
+            node_selector=str(self.options.pool.node_selector),
+        )
 
     def _make_profiles(self, transport: Transport) -> None:
         """Make the profiles, and whatever changes them while berth runs."""
@@ -295,6 +307,7 @@ class App:
             self.acting.binder.settle,
             self.write_fence,
             deciding.swap.executor.lock,
+            str(options.pool.node_selector),
         )
         compiler = ProfileCompiler(
             lambda: known_plugins(supply),
@@ -393,6 +406,7 @@ class App:
             profiles=sorted(self.deciding.profiles.names()),
             nodes=counts.nodes,
             pods=counts.pods,
+            **({} if self.options.pool.has_all_nodes else {"pool": str(self.options.pool)}),
             address=self.server.address,
             addresses=self.server.addresses,
         )
@@ -448,6 +462,7 @@ class App:
                 self.deciding.profiles, self.profiles.known, self.deciding.shadows
             ),
             SYSTEM_CLOCK.monotonic,
+            "" if self.options.pool.has_all_nodes else str(self.options.pool),
         )
         return InsightPages(sources).pages()
 

@@ -49,6 +49,7 @@ from scheduler.cycle.scheduling_cycle import SchedulingCycle
 from scheduler.decision.recent_decisions import RecentDecisions
 from scheduler.event_handlers.other_objects import OtherObjects
 from scheduler.event_handlers.pods_and_nodes import EventHandlers
+from scheduler.event_handlers.pods_elsewhere import PodsElsewhere
 from scheduler.informers.watched import Watched, WatchedObjects
 from scheduler.kinds import ResourceKind
 from scheduler.pod_groups.planner import GroupPlanner
@@ -293,7 +294,13 @@ def _know(
         cluster.cache, metrics, clock, ports.clock.wall, reserves=setting.options.reserves
     )
     handlers = EventHandlers(
-        pods, cluster.pod_groups, profiles, metrics, rejections.see, foreign.arrived
+        pods,
+        cluster.pod_groups,
+        profiles,
+        metrics,
+        rejections.see,
+        foreign.arrived,
+        None if setting.options.pool.has_all_nodes else PodsElsewhere(),
     )
     watched = watch(handlers, OtherObjects(cluster, pods.queue, metrics))
     statuses = PodStatusWriter(ports, partial(_has_node, cluster.cache, watched.pods))

@@ -69,6 +69,7 @@ def make_checks(
         known.pods,
         known.watched,
         lambda: (loop.pod_under_way, loop.cycle_under_way_s),
+        known.handlers.is_elsewhere,
     )
     lost_events = LostEvents(
         ports,

@@ -25,6 +25,7 @@ from scheduler.explain import (
     run_explain,
 )
 from scheduler.journal.frames import JournalError
+from scheduler.pools import add_node_selector, node_selector_of
 from scheduler.process.log_setup import configure_logging, errors_to_stderr
 from scheduler.process.process_memory import calm_collector
 from scheduler.process.version import VERSION
@@ -145,6 +146,7 @@ def _add_explain(commands: Commands) -> None:
     explain.add_argument("--config", metavar="F", help="a KubeSchedulerConfiguration")
     add_plugin_dir(explain)
     add_kept_annotations(explain)
+    add_node_selector(explain)
     explain.add_argument("-o", "--output", choices=("text", "json"), default="text")
     explain.add_argument(
         "--batch",
@@ -259,6 +261,7 @@ def _explain_to_stdout(options: argparse.Namespace) -> None:
                 config=options.config,
                 as_json=options.output == "json",
                 plugins=plugins,
+                node_selector=node_selector_of(options),
                 enabled=enabled_names(options.plugin_dir, plugins),
             )
         )

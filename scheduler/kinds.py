@@ -68,12 +68,15 @@ class ResourceKind(Generic[T]):
     unreadable
         Returns what stands for an object that cannot be decoded, of its metadata and what is wrong
         with it. None where the last version that could be read stays instead.
+    label_selector
+        Which objects the API server sends, as a query's ``labelSelector``; empty for all.
     """
 
     name: str
     path: str
     struct: type[T]
     unreadable: Callable[[PodMeta, str], T] | None = None
+    label_selector: str = ""
 
     @property
     def resource(self) -> str:

@@ -12,6 +12,7 @@ from scheduler.debug.cache_audit import DEFAULT_PERIOD_S
 from scheduler.event_handlers import lost_events
 from scheduler.leader_election import own_identity
 from scheduler.node_metrics import NodeMetricsConfig
+from scheduler.pools import PoolOptions
 from scheduler.profiles.operator import OperatorOptions
 from scheduler.queueing import DEFAULT_ATTEMPT_BUDGET_S
 from scheduler.serving.options import ServingOptions
@@ -45,6 +46,8 @@ class Options:
     """A group with more members is refused."""
     comparison_period_s: float = DEFAULT_PERIOD_S
     api_comparison_period_s: float = lost_events.DEFAULT_PERIOD_S
+    pool: PoolOptions = field(default_factory=PoolOptions)
+    """The nodes that this process schedules onto."""
     operator: OperatorOptions = field(default_factory=OperatorOptions)
     node_metrics: NodeMetricsConfig = field(default_factory=NodeMetricsConfig)
     tracing: TracingOptions = field(default_factory=TracingOptions)

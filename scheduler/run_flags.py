@@ -18,6 +18,7 @@ from scheduler.journal.flags import add_journal_flags, journal_options
 from scheduler.node_metrics import NodeMetricsConfig
 from scheduler.node_metrics.configuration import load_node_metrics
 from scheduler.options import Options
+from scheduler.pools import add_pool_flags, pool_options
 from scheduler.profiles.available_plugins import PluginSupply, SupplyOptions
 from scheduler.profiles.operator import OperatorOptions, add_operator_flags, operator_options
 from scheduler.serving.flags import add_serving_flags, serving_options
@@ -112,6 +113,7 @@ def add_run_flags(run: argparse.ArgumentParser) -> None:
         help="a group of more pods is refused, since one attempt decides about all of them "
         "(%(default)s)",
     )
+    add_pool_flags(run)
     add_journal_flags(run)
     run.add_argument("--seed", type=int, help="makes the choice among equal nodes repeatable")
     run.add_argument(
@@ -163,6 +165,7 @@ def run_options(
         operator=operator,
         node_metrics=NodeMetricsConfig() if measured is None else load_node_metrics(measured),
         journal=journal_options(flags),
+        pool=pool_options(flags),
         supply=supply,
         source=source,
         seed=flags.seed,

@@ -10,6 +10,7 @@ from scheduler.cycle.partial_gangs import count_partial
 from scheduler.informers import relists, restores, staleness_s
 from scheduler.metrics import declarations
 from scheduler.metrics.instruments import Pulled
+from scheduler.pools import ALL_NODES
 from scheduler.queueing.group_causes import waiting_by_cause
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from scheduler.event_handlers.watches import Watches
     from scheduler.informers import Informer, InformerFactory
     from scheduler.metrics import Metrics
+    from scheduler.pools import PoolOptions
 
 
 def watch_state(
@@ -28,6 +30,7 @@ def watch_state(
     whole_objects: InformerFactory,
     debugger: CacheDebugger,
     clock: Callable[[], float],
+    pool: PoolOptions = ALL_NODES,
 ) -> None:
     """Have the state of all parts exposed.
 
@@ -37,6 +40,8 @@ def watch_state(
         The watches that only extenders need.
     clock
         Seconds of the watches' monotonic clock.
+    pool
+        The pool of this process.
     """
     cache, queue = parts.known.pods.cache, parts.known.pods.queue
     acting, loop = parts.acting, parts.deciding.loop
@@ -65,6 +70,9 @@ def watch_state(
     metrics.pull(Pulled(*declarations.DEVICES, DeviceCounts(parts.known.cluster.devices).read))
     events, statuses = acting.reports.events.statistics, acting.reports.statuses.statistics
     group_statuses = acting.groups.statuses.statistics
+    if not pool.has_all_nodes:
+        metrics.name_pool(pool.name, str(pool.node_selector))
+        metrics.watch(declarations.PODS_ELSEWHERE, parts.known.handlers.elsewhere)
     for state, read in (
         (declarations.WAKE_UP_BACKLOG, queue.backlog),
         (declarations.OLDEST_ACTIVE_POD, queue.oldest_active_s),

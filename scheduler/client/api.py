@@ -331,6 +331,8 @@ class Api:
             410: `continue_` is too old. Reason ``"ResponseTooLarge"``: ask for fewer.
         """
         query = [("limit", str(limit))]
+        if kind.label_selector:
+            query.append(("labelSelector", kind.label_selector))
         if continue_:
             query.append(("continue", continue_))
         answer = await self._transport.request("GET", kind.path, query=query, timeout_s=60.0)

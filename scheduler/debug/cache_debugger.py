@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cache.comparer import Mismatch
+    from cache.objects import Pod
     from cache.scheduler_cache import CacheDump
     from scheduler.informers.watched import Watched
     from scheduler.process.ports import Executor
@@ -27,6 +28,10 @@ MAX_TOLD: Final = 1_000
 """Pods of a room, and mismatches, that are written out; the others are only counted."""
 
 log = structlog.get_logger(__name__)
+
+
+def _nowhere_else(_: Pod) -> bool:
+    return False
 
 
 class CacheDebugger:
@@ -58,12 +63,14 @@ class CacheDebugger:
         pods: KnownPods,
         watched: Watched,
         under_way: Callable[[], tuple[str, float]],
+        is_elsewhere: Callable[[Pod], bool] = _nowhere_else,
     ) -> None:
         self._executor = executor
         self._cache = pods.cache
         self._queue = pods.queue
         self._nodes = watched.nodes.list
-        self._pods = watched.pods.list
+        self._all_pods = watched.pods.list
+        self._is_elsewhere = is_elsewhere
         self._clock = clock
         self._under_way = under_way
         self._busy = asyncio.Lock()
@@ -76,6 +83,12 @@ class CacheDebugger:
         """Keep what a comparison has found, whoever made it."""
         self.mismatches = float(mismatches)
         self.comparisons += 1
+
+    def _pods(self) -> Sequence[Pod]:
+        """Return the pods that the cache shall have, besides those that are assumed."""
+        if self._is_elsewhere is _nowhere_else:
+            return self._all_pods()
+        return [pod for pod in self._all_pods() if not self._is_elsewhere(pod)]
 
     def audit(self, at_rest: Callable[[], bool], period_s: float) -> CacheAudit:
         """Return what compares every `period_s` by itself, preferably when `at_rest` says so."""

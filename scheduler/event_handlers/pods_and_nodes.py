@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 import structlog
 
+from cache.node_info import NodeInfo
 from cache.pod_info import PodInfo, is_terminal, on_node, readable_info
 from cache.resources import MalformedObjectError
 from plugins.framework.cluster_events import (
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from cache.objects import Node, Pod
     from cache.pod_groups import PodGroups
+    from scheduler.event_handlers.pods_elsewhere import PodsElsewhere
     from scheduler.metrics import Metrics
     from scheduler.runtime.known_pods import KnownPods
     from scheduler.runtime.profile_map import Profiles
@@ -85,6 +87,9 @@ class EventHandlers:
         Receives each pod that has a node now which we did not place there, whether another
         scheduler may have chosen it, and whether the watch has shown the pod without a node before.
         The cache counts the pod already.
+    elsewhere
+        Keeps the pods on unknown nodes; None where all nodes are known, and where a pod on an
+        unknown one has arrived before its node.
 
     Notes
     -----
@@ -101,7 +106,9 @@ class EventHandlers:
         metrics: Metrics,
         on_ended: Callable[[Pod], object] = is_terminal,
         on_foreign: OnForeign | None = None,
+        elsewhere: PodsElsewhere | None = None,
     ) -> None:
+        self._elsewhere = elsewhere
         self._on_foreign = on_foreign
         self._on_ended = on_ended
         self._pod_groups = pod_groups
@@ -119,6 +126,14 @@ class EventHandlers:
         if pod.spec.node_name:
             return Land.ASSIGNED
         return Land.OURS if self._profiles.is_ours(pod) else Land.FOREIGN
+
+    def is_elsewhere(self, pod: Pod) -> bool:
+        """Return whether a pod is on a node of another pool."""
+        return self._elsewhere is not None and pod in self._elsewhere
+
+    def elsewhere(self) -> float:
+        """Return how many pods are on nodes of other pools. *Cost*: the number of these nodes."""
+        return 0.0 if self._elsewhere is None else float(len(self._elsewhere))
 
     def unreadable(self) -> dict[str, float]:
         """Return how many objects of each resource cannot be read as they are now."""
@@ -211,6 +226,8 @@ class EventHandlers:
         if self._unreadable["pods"]:
             subject = new if new is not None else old
             self._unreadable["pods"].discard("" if subject is None else subject.metadata.uid)
+        if self._elsewhere is not None:
+            old, new = self._elsewhere.sort_out(old, new)
         was, now = self.land(old), self.land(new)
         if new is None or (now is Land.FOREIGN and is_terminal(new)):
             # Once: a pod that has ended was in one of our lands before, and is in none from here.
@@ -392,8 +409,10 @@ class EventHandlers:
             self._unreadable["nodes"].discard("" if subject is None else subject.metadata.uid)
         if new is None:
             if old is not None and self._cache.remove_node(old.metadata.name):
+                self._set_aside(old.metadata.name)
                 self._queue.move_all(NODE_DELETE, old, None)
             return NODE_DELETE.label
+        self._count_pods_on(new)
         if old is None or old.metadata.uid != new.metadata.uid:
             self._cache.add_node(new)
             self._queue.move_all(NODE_ADD, None, new)
@@ -403,6 +422,29 @@ class EventHandlers:
         for event in events:
             self._queue.move_all(event, old, new)
         return events[0].label if events else ""
+
+    def _count_pods_on(self, node: Node) -> None:
+        """Count the pods of a node that enters the pool, before any decision can take the node."""
+        name = node.metadata.name
+        if self._elsewhere is None or self._elsewhere.knows(name):
+            return
+        NodeInfo(name).set_node(node)  # one that cannot be read does not enter
+        for pod in self._elsewhere.node_entered(name):
+            self._cache.add_pod(self._read(pod))
+
+    def _set_aside(self, name: str) -> None:
+        """Take the pods of a node that has left the pool out of the cache.
+
+        One that is assumed stays until its binding has ended.
+        """
+        if self._elsewhere is None:
+            return
+        self._elsewhere.node_left(name)
+        left = self._cache.node_info(name)
+        for info in [] if left is None else list(left.pods.values()):
+            if not self._cache.is_assumed_pod(info.uid):
+                self._cache.remove_uid(info.uid)
+                self._elsewhere.keep(info.pod)
 
 
 def node_update(old: Node, new: Node) -> Action:

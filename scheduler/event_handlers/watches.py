@@ -6,6 +6,7 @@ Pods and nodes go to the event handlers, all other kinds to the places in :mod:`
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -46,6 +47,8 @@ class Watches(InformerFactory):
         Called with the name of an informer that ends without being stopped.
     options
         How the informers read the API server.
+    node_selector
+        Which nodes there are; empty for all.
 
     Attributes
     ----------
@@ -68,13 +71,14 @@ class Watches(InformerFactory):
         *,
         on_death: OnDeath,
         options: ReflectorOptions | None = None,
+        node_selector: str = "",
     ) -> None:
         super().__init__(transport, options, on_death)
         templates = PodTemplates()
         self.pods = self.informer(PODS, transform=templates.share)
         self.pods.add_handler(handlers.on_pods)
         self.pods.add_delta_handler(lambda d: templates.pod_changed(d.old, d.new))
-        self.nodes = self.informer(NODES)
+        self.nodes = self.informer(replace(NODES, label_selector=node_selector))
         self.nodes.add_handler(handlers.on_nodes)
         self._others = others
         self._late: dict[str, Informer[Any]] = {}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cache.label_selectors import EVERYTHING
 from cache.pod_group_objects import GroupKey, GroupSource
 from cache.resources import MalformedObjectError
 from plugins.registry import PLUGINS
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
+    from cache.label_selectors import Selector
     from cache.objects import Pod
     from plugins.framework.interfaces import Plugin
     from scheduler.config import EffectiveProfile
@@ -65,6 +67,8 @@ class ExplainOptions:
         The available plugins by name.
     enabled
         The plugins that run in addition to the default profile's if there is no configuration.
+    node_selector
+        The nodes that there are.
     """
 
     pod: str = ""
@@ -75,6 +79,7 @@ class ExplainOptions:
     as_json: bool = False
     plugins: Mapping[str, type[Plugin]] = field(default_factory=lambda: PLUGINS)
     enabled: tuple[str, ...] = ()
+    node_selector: Selector = EVERYTHING
 
 
 def run_explain(options: ExplainOptions) -> str:
@@ -95,6 +100,7 @@ def run_explain(options: ExplainOptions) -> str:
     profiles = running_profiles(config, plugins)
     cluster = Cluster()
     warn_left_out(map(str, cluster.add_all(read_objects(options.dumps, options.kubeconfig))))
+    cluster.keep_nodes(options.node_selector)
     if options.pod_group:
         return _explain_groups(cluster, profiles, options)
     pod = _find(cluster, options.pod)

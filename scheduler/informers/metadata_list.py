@@ -16,7 +16,7 @@ from cache.objects import ListMeta
 from scheduler.client.codec import read_answer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from scheduler.client.transport import Transport
 
@@ -68,6 +68,7 @@ async def metadata_pages(
     transport: Transport,
     path: str,
     page_size: int = PAGE_SIZE,
+    selected: Sequence[tuple[str, str]] = (),
 ) -> AsyncIterator[MetadataPage]:
     """Yield all that there is, by a read of the most recent state.
 
@@ -75,6 +76,8 @@ async def metadata_pages(
     ----------
     path
         Of the list over all namespaces.
+    selected
+        Parameters of the query that say which objects there shall be.
 
     Raises
     ------
@@ -88,7 +91,9 @@ async def metadata_pages(
     """
     token = ""
     while True:
-        query = [("limit", str(page_size)), *([("continue", token)] if token else [])]
+        query = [*selected, ("limit", str(page_size))]
+        if token:
+            query.append(("continue", token))
         response = await transport.request(
             "GET", path, query=query, accept=METADATA_LIST, timeout_s=_TIMEOUT_S
         )

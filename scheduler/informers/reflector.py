@@ -122,6 +122,7 @@ class Reflector(ABC, Generic[T]):
         self._transport = transport
         self.kind = kind
         self._store: Store[T] = Store()
+        self._selected = [("labelSelector", kind.label_selector)] if kind.label_selector else []
         self._reader = ObjectReader(kind, transform)
         self._read_timeout_s = options.read_timeout_s
         self._page_size = options.page_size
@@ -186,7 +187,7 @@ class Reflector(ABC, Generic[T]):
         ApiError
             A page cannot be had.
         """
-        return metadata_pages(self._transport, self.kind.path)
+        return metadata_pages(self._transport, self.kind.path, selected=self._selected)
 
     async def reread(self, namespace: str, name: str, uid: str) -> list[DeltaKind]:
         """Ask for one object, and take in what the watch should have told of it.
@@ -206,7 +207,7 @@ class Reflector(ABC, Generic[T]):
         """
         seen = self._seen
         path = in_namespace(self.kind.path, namespace)
-        query = [("fieldSelector", f"metadata.name={name}")]
+        query = [*self._selected, ("fieldSelector", f"metadata.name={name}")]
         with self._store.removals() as removed:
             response = await self._transport.request("GET", path, query=query)
         listing = Listing(self._store)
@@ -348,6 +349,7 @@ class Reflector(ABC, Generic[T]):
 
     def _stream_query(self) -> list[tuple[str, str]]:
         query = [
+            *self._selected,
             ("watch", "true"),
             ("allowWatchBookmarks", "true"),
             ("timeoutSeconds", str(int(self._rng.uniform(*_WATCH_TIMEOUT_S)))),
@@ -475,7 +477,7 @@ class Reflector(ABC, Generic[T]):
     async def _list_pages(self) -> Ending:
         """List in pages and take the list in."""
         listing = self._new_listing()
-        query = [("limit", str(self._page_size))]
+        query = [*self._selected, ("limit", str(self._page_size))]
         # Differs: client-go begins with resourceVersion=0, which API servers answer from their
         # cache, as stale as that may be, and whole, whatever the limit. Only a read of the most
         # recent state comes in pages, so only that bounds the memory of both sides.

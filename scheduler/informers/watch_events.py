@@ -65,6 +65,10 @@ class ObjectKind(Protocol[T_co]):
         """What its objects are decoded to: a :class:`msgspec.Struct`."""
 
     @property
+    def label_selector(self) -> str:
+        """Which objects the API server sends; empty for all."""
+
+    @property
     def unreadable(self) -> Callable[[PodMeta, str], T_co] | None:
         """Returns what stands for an object that cannot be decoded; None where nothing does."""
 

@@ -170,6 +170,7 @@ class WhyAnswer(msgspec.Struct, frozen=True):
     decisions: tuple[_Attempt, ...] = ()
     text: str = ""
     notes: tuple[str, ...] = ()
+    pool: str = ""
 
 
 def why_text(answer: WhyAnswer) -> str:
@@ -190,9 +191,11 @@ def _lines(answer: WhyAnswer) -> Iterator[str]:
         yield ""
         yield "If it were tried now:"
         yield from (f"  {line}".rstrip() for line in answer.text.rstrip().splitlines())
-    if answer.notes:
+    if answer.notes or answer.pool:
         yield ""
     yield from answer.notes
+    if answer.pool:
+        yield f"Only the nodes of {answer.pool} are looked at."
 
 
 def _outcome(attempt: _Attempt) -> str:

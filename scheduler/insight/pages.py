@@ -104,6 +104,8 @@ class Sources:
         Returns profiles, policies and shadows as plain data.
     clock
         Seconds of the queue's monotonic clock.
+    pool
+        Which nodes there are; empty for all.
     """
 
     recent: RecentDecisions
@@ -114,6 +116,7 @@ class Sources:
     leads: Callable[[], bool]
     policies: Callable[[], Mapping[str, Any]]
     clock: Callable[[], float]
+    pool: str = ""
 
 
 class InsightPages:
@@ -184,6 +187,7 @@ class InsightPages:
             "pod": key,
             "state": sources.state_of(pod),
             "decisions": [shown(outcome, shows_nodes=shows_nodes) for outcome in outcomes],
+            **({"pool": sources.pool} if sources.pool else {}),
         }
         answer = {**about, **msgspec.json.decode(found, type=dict[str, msgspec.Raw])}
         return await self._json(request, answer)

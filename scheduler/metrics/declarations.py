@@ -256,6 +256,18 @@ LEADER: Final[State] = (
     "Whether this process schedules (1) or stands by (0).",
     (),
 )
+POOL_INFO: Final[State] = (
+    "gauge",
+    "berth_pool_info",
+    "The pool of nodes of this process, as labels; the value is always 1.",
+    ("pool", "node_selector"),
+)
+PODS_ELSEWHERE: Final[State] = (
+    "gauge",
+    "berth_pods_elsewhere",
+    "Pods on nodes that are not of this process's pool; they are not in the cache.",
+    (),
+)
 EVENTS_SENT: Final[State] = (
     "counter",
     "berth_events_sent_total",

@@ -226,6 +226,10 @@ class Metrics:
             self.watch_each(declared.MASTER_STATUS, lambda: {name: float(is_leading())})
         self.watch(declared.LEADER, lambda: float(is_leading()))
 
+    def name_pool(self, name: str, node_selector: str) -> None:
+        """Expose the pool as labels of a metric."""
+        self.pull(Pulled(*declared.POOL_INFO, lambda: {(name, node_selector): 1.0}))
+
     def watch_profiles(self, names: Callable[[], Set[str]]) -> None:
         """Name whom to ask, at each fold, which profiles are in force; series of others go."""
         self._gone_profiles.watch(names)

@@ -20,6 +20,7 @@ from scheduler.queueing.nominator import Nominator
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from cache.label_selectors import Selector
     from cache.objects import Node, Pod
     from scheduler.kinds import WatchedKind
 
@@ -188,6 +189,13 @@ class Cluster:
         """
         self.cache.add_node(node)
         self.nodes[node.metadata.name] = node
+
+    def keep_nodes(self, selector: Selector) -> None:
+        """Remove the nodes that a label selector does not select."""
+        for name, node in list(self.nodes.items()):
+            if not selector.matches(node.metadata.labels):
+                self.cache.remove_node(name)
+                del self.nodes[name]
 
     def add_pod(self, pod: Pod) -> None:
         """Add a pod.

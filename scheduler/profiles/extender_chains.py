@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from scheduler.client.errors import ClientConfigError
@@ -42,6 +43,8 @@ class ExtenderChains:
         As for :class:`~scheduler.extenders.ExtenderChain`.
     make_lock
         Creates the lock of this object.
+    node_selector
+        Which nodes there are; empty for all.
 
     Notes
     -----
@@ -57,6 +60,7 @@ class ExtenderChains:
         settle: Callable[[PodInfo, str], Awaitable[Status | None]],
         write_fence: Callable[[float], float] | None = None,
         make_lock: MakeLock = threading.Lock,
+        node_selector: str = "",
     ) -> None:
         self._loop = loop
         self._api = api
@@ -64,6 +68,7 @@ class ExtenderChains:
         self._settle = settle
         self._write_fence = write_fence
         self._lock = make_lock()
+        self._nodes = replace(WHOLE_NODES, label_selector=node_selector)
         self._open: set[ExtenderChain] = set()
 
     @property
@@ -137,7 +142,7 @@ class ExtenderChains:
         return informer
 
     def _informer(self) -> Informer[WholeObject]:
-        return self._whole_objects.informer(WHOLE_NODES, transform=own_bytes)
+        return self._whole_objects.informer(self._nodes, transform=own_bytes)
 
 
 def _wants_whole_nodes(extenders: tuple[Extender, ...]) -> bool:

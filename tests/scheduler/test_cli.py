@@ -70,6 +70,8 @@ def test_wrong_usage_is_told_with_exit_status_2(arguments, capsys):
         pytest.param(
             ["run", "--config", "x", "--scheduler-name", "y"], "contradicts", id="two names"
         ),
+        pytest.param(["run", "--node-selector", "a in b"], "a in b", id="no selector"),
+        pytest.param(["run", "--pool", "a"], "--node-selector", id="a pool of all nodes"),
         pytest.param(["check-config", "/no/such/file"], "/no/such/file", id="nothing to check"),
     ],
 )

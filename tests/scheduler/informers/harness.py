@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scheduler.client.credentials import Credentials
@@ -93,9 +94,10 @@ class Rig:
         self.naps = Naps()
         self.mirror = Mirror()
         kept = {key: options.pop(key) for key in ("transform",) if key in options}
+        selector = options.pop("label_selector", "")
         self.informer: Informer[Pod] = Informer(
             transport,
-            PODS,
+            replace(PODS, label_selector=selector),
             **kept,
             options=ReflectorOptions(
                 **{"clock": self.clock, "sleep": self.naps, "rng": random.Random(7), **options}
