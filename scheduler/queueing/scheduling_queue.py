@@ -19,6 +19,8 @@ from __future__ import annotations
 from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Final
 
+from cache.pod_info import on_node
+from plugins import names
 from plugins.framework.cluster_events import (
     ASSIGNED_POD_DELETE,
     BACKOFF_COMPLETE,
@@ -67,6 +69,10 @@ Unschedulable ones stand in the order of their time, so for them every call may 
 
 _POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
 _BUDGET_PAUSE: Final = "AttemptBudgetPause"
+
+_ROOM_STAYS: Final = frozenset({names.DEFAULT_PREEMPTION, names.SCHEDULING_GATES})
+"""Gates at which a pod keeps its nomination: its victims are about to go, or another program has
+nominated it before it may be tried."""
 
 _LIMITS: Final = QueueLimits()
 _NOBODY: Final = QueueListeners()
@@ -206,6 +212,7 @@ class SchedulingQueue(QueueQuestions, AttemptCosts, GroupAttempts):
         self._try_active_locked(queued, event, after_backoff=False)
         if info.pod.status.nominated_node_name:
             self.nominator.update(None, info)
+            self._leave_room_locked(queued)
 
     def _new_entry_locked(self) -> tuple[float, int]:
         self._sequence += 1
@@ -235,6 +242,7 @@ class SchedulingQueue(QueueQuestions, AttemptCosts, GroupAttempts):
             self.nominator.update(queued.info.pod, info)
             queued.info = info
             self._pods.replaced(queued)
+            self._leave_room_locked(queued)
         sort_key = self._place_locked(queued)
         if sort_key != queued.sort_key:
             queued.sort_key = sort_key
@@ -563,6 +571,26 @@ class SchedulingQueue(QueueQuestions, AttemptCosts, GroupAttempts):
             self._pods.reorder(queued)
         else:
             self._move_locked(queued, QueueState.GATED, event)
+        self._leave_room_locked(queued)
+
+    def _leave_room_locked(self, queued: QueuedPod) -> None:
+        """Take the nomination of a gated pod away, and wake those that it kept out.
+
+        # Differs: kube-scheduler leaves it to a pod that a plugin gates later, such as one whose
+        claim is being deleted: it keeps room that it may not use.
+        """
+        if queued.state is not QueueState.GATED or queued.gated_by in _ROOM_STAYS:
+            return
+        node_name = self.nominator.node_of(queued.info.uid)
+        if node_name is None or isinstance(queued, QueuedGroup):
+            return
+        self.nominator.delete(queued.info.uid)
+        left = Happening(ASSIGNED_POD_DELETE, on_node(queued.info.pod, node_name), None)
+        self._pods.in_flight.record(left)
+        # Not judged here: an event may be under way, of which this is a consequence.
+        self._judging.backlog.add(left, None)
+        if self._wake_later is not None:
+            self._wake_later(self.judge_backlog)
 
     def _release_backoffs_locked(self, now_s: float) -> None:
         # The gates were asked on the way into backoff.

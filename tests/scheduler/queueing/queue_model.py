@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from plugins.framework.cluster_events import (
+    ASSIGNED_POD_DELETE,
     NODE_ADD,
     Action,
     ClusterEvent,
@@ -66,6 +67,9 @@ class QueueModel:
         self.gate_of = gate_of
         self.registrations = registrations
         self.pods: list[ModelPod] = []
+        self.nominated: set[str] = set()
+        self.left: list[PodInfo] = []
+        """The pods that lost a nomination to a gate: each is an event that is not judged yet."""
         self.order = 0
 
     # --- questions ----------------------------------------------------------------------------
@@ -97,15 +101,18 @@ class QueueModel:
             pod.latest, pod.gone = info, False
         else:
             before, pod.info = pod.info, info
+            self.leave_room(pod)
             changes = self.changes(before, info)
             if pod.state in (QueueState.GATED, QueueState.UNSCHEDULABLE):
                 verdict = self.judge_changes(pod, before)
                 if pod.state is QueueState.GATED and changes:
                     verdict = verdict or AFTER_BACKOFF
                 self.wake(pod, verdict)
+        self.settle()
 
     def delete(self, uid: str) -> None:
         pod = self.find(uid)
+        self.nominated.discard(uid)
         if pod is not None and pod.state is QueueState.IN_FLIGHT:
             pod.gone = True
         elif pod is not None:
@@ -132,6 +139,7 @@ class QueueModel:
         pod = self.find(uid)
         if pod is not None and pod.state is QueueState.IN_FLIGHT:
             self.pods.remove(pod)
+            self.nominated.discard(uid)
 
     def refuse(self, uid: str, refused_by: frozenset[str], pending: frozenset[str]) -> None:
         pod = self.find(uid)
@@ -161,13 +169,17 @@ class QueueModel:
             verdicts.append(AFTER_BACKOFF)
         pod.state = QueueState.UNSCHEDULABLE
         self.wake(pod, max(verdicts))
+        self.settle()
 
     def event(self, event: ClusterEvent, old: object, new: object) -> int:
+        return self.spread(event, old, new) + self.settle()
+
+    def spread(self, event: ClusterEvent, old: object, new: object) -> int:
         moved = 0
         for pod in list(self.pods):
             if pod.state is QueueState.IN_FLIGHT:
                 pod.seen.append((event, old, new))
-            elif pod.state in (QueueState.UNSCHEDULABLE, QueueState.GATED):
+            elif pod.info is not old and pod.state in (QueueState.UNSCHEDULABLE, QueueState.GATED):
                 moved += self.wake(pod, self.judge(pod, event, old, new))
         return moved
 
@@ -181,6 +193,7 @@ class QueueModel:
             pod.state = QueueState.ACTIVE
         elif pod.state is not QueueState.ACTIVE:
             self.let_in(pod, AT_ONCE)
+            self.settle()
 
     def flush_backoff(self) -> None:
         for pod in self.of(QueueState.BACKOFF):
@@ -191,6 +204,7 @@ class QueueModel:
         for pod in self.of(QueueState.UNSCHEDULABLE):
             if self.clock() - pod.queued_s > 300:
                 self.wake(pod, AFTER_BACKOFF)
+        self.settle()
 
     # --- what follows from it -----------------------------------------------------------------
 
@@ -201,10 +215,24 @@ class QueueModel:
         pod.gate = self.gate_of(pod.info)
         if pod.gate is not None:
             pod.state = QueueState.GATED
+            self.leave_room(pod)
             return False
         pauses = verdict == AFTER_BACKOFF and self.clock() < pod.until_s
         pod.state = QueueState.BACKOFF if pauses else QueueState.ACTIVE
         return True
+
+    def leave_room(self, pod: ModelPod) -> None:
+        if pod.state is not QueueState.GATED or pod.gate == "SchedulingGates":
+            return
+        if pod.info.uid in self.nominated:
+            self.nominated.remove(pod.info.uid)
+            self.left.append(pod.info)
+
+    def settle(self) -> int:
+        moved = 0
+        while self.left:
+            moved += self.spread(ASSIGNED_POD_DELETE, self.left.pop(0), None)
+        return moved
 
     def judge(self, pod: ModelPod, event: ClusterEvent, old: object, new: object) -> int:
         gate = {pod.gate} - {None}

@@ -456,6 +456,35 @@ class TestGates:
         assert stage.queue.move_all(NODE_ALLOCATABLE, None, None) == 0
         assert stage.state(AT_DOOR) is QueueState.GATED
 
+    @pytest.mark.parametrize("is_told_after", [False, True])
+    def test_a_pod_that_a_gate_shuts_out_leaves_the_room_that_it_counted_on(self, is_told_after):
+        stage = Stage(wake_later=lambda: calls.append(1), pieces_at_once=1)
+        calls: list[int] = []
+        nominated = AT_DOOR.nominated("n1")
+        stage.door_is_shut = False
+        stage.refused(AT_DOOR if is_told_after else nominated, "Fit")
+        stage.refused(OTHER, "Fit")
+        stage.door_is_shut = True
+        stage.queue.move_all(NODE_ADD, None, None, lambda one: "door" in one.metadata.labels)
+        while stage.queue.judge_backlog(lambda: False):
+            pass
+        assert stage.state(AT_DOOR) is QueueState.GATED
+        if is_told_after:
+            assert stage.state(OTHER) is QueueState.UNSCHEDULABLE
+            stage.update(AT_DOOR, nominated)
+        assert stage.queue.nominator.node_of(AT_DOOR.info().uid) is None
+        assert calls
+        stage.queue.judge_backlog(lambda: False)
+        assert stage.state(OTHER) is QueueState.BACKOFF
+
+    def test_a_pod_that_is_gated_when_it_comes_counts_on_no_room(self, stage):
+        stage.add(AT_DOOR.nominated("n1"))
+        assert stage.queue.nominator.node_of(AT_DOOR.info().uid) is None
+
+    def test_a_pod_with_scheduling_gates_keeps_the_room_that_another_program_named(self, stage):
+        stage.add(GATED.nominated("n1"))
+        assert stage.queue.nominator.node_of(GATED.info().uid) == "n1"
+
     def test_a_pod_that_paused_when_it_was_gated_still_pauses(self, stage):
         stage.door_is_shut = False
         stage.refused(AT_DOOR, "Fit")
