@@ -15,6 +15,7 @@ from scheduler.cli import _parser
 from scheduler.config import load_config, running_profiles
 from scheduler.config.ignored_fields import ignored_fields
 from scheduler.journal.flags import journal_options
+from scheduler.pools import pool_options
 from scheduler.profiles.operator import operator_options
 from tests.deploy.chart import CHART, KUBE_VERSION, ROOT, ChartError, helm, of_kind, only, rendered
 
@@ -30,7 +31,7 @@ each_file = pytest.mark.parametrize("file", VALUE_FILES, ids=lambda path: path.s
 
 
 def pod_spec(manifests: list[dict[str, Any]]) -> dict[str, Any]:
-    spec = only(manifests, "Deployment")["spec"]["template"]["spec"]
+    spec = of_kind(manifests, "Deployment")[0]["spec"]["template"]["spec"]
     assert isinstance(spec, dict)
     return spec
 
@@ -276,9 +277,10 @@ def test_a_new_configuration_rolls_the_deployment() -> None:
 @each_file
 def test_every_reference_inside_leads_somewhere(file: Path) -> None:
     manifests = rendered(files=[file])
-    labels = only(manifests, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    deployments = [each["spec"] for each in of_kind(manifests, "Deployment")]
+    labels = [each["template"]["metadata"]["labels"] for each in deployments]
     selectors = [
-        only(manifests, "Deployment")["spec"]["selector"]["matchLabels"],
+        *(each["selector"]["matchLabels"] for each in deployments),
         only(manifests, "Service")["spec"]["selector"],
         *(each["spec"]["selector"]["matchLabels"] for each in of_kind(manifests, "PodMonitor")),
         *(
@@ -290,7 +292,8 @@ def test_every_reference_inside_leads_somewhere(file: Path) -> None:
             for each in of_kind(manifests, "NetworkPolicy")
         ),
     ]
-    assert all(selector.items() <= labels.items() for selector in selectors)
+    for selector in selectors:
+        assert any(selector.items() <= each.items() for each in labels)
     for monitor in of_kind(manifests, "ServiceMonitor"):
         selected = monitor["spec"]["selector"]["matchLabels"]
         assert selected.items() <= only(manifests, "Service")["metadata"]["labels"].items()
@@ -461,3 +464,124 @@ def test_no_right_is_without_bounds(file: Path) -> None:
             assert set(rule["verbs"]) <= {"get", "list", "watch"}
         if "pods" in resources:
             assert not {"create", "update", "patch"} & set(rule["verbs"])
+
+
+# --- pools
+
+POOLS = [
+    {"name": "cpu", "nodeSelector": {"pool": "cpu"}},
+    {
+        "name": "gpu",
+        "nodeSelector": {"pool": ["gpu", "spot"], "arch": "amd64"},
+        "schedulerNames": ["berth-gpu"],
+        "replicaCount": 3,
+        "resources": {"limits": {"memory": "8Gi"}},
+    },
+]
+
+
+def with_pools(**others: Any) -> list[dict[str, Any]]:
+    return rendered({"pools": POOLS, **others})
+
+
+def test_each_pool_has_its_own_deployment_lease_configuration_and_budget(tmp_path: Path) -> None:
+    manifests = with_pools()
+    assert [each["metadata"]["name"] for each in of_kind(manifests, "Deployment")] == [
+        "berth-cpu",
+        "berth-gpu",
+    ]
+    for index, name in enumerate(("cpu", "gpu")):
+        mine = {"scheduling.berth.dev/pool": name}
+        deployment, budget, configmap = (
+            of_kind(manifests, kind)[index]
+            for kind in ("Deployment", "PodDisruptionBudget", "ConfigMap")
+        )
+        template = deployment["spec"]["template"]
+        selector = deployment["spec"]["selector"]["matchLabels"]
+        assert mine.items() <= selector.items() <= template["metadata"]["labels"].items()
+        assert budget["spec"]["selector"]["matchLabels"] == selector
+        for spread in template["spec"]["topologySpreadConstraints"]:
+            assert spread["labelSelector"]["matchLabels"] == selector
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(configmap["data"]["config.yaml"])
+        config = load_config(path)
+        assert config.leader_election.resource_name == f"berth-{name}"
+        volume = next(each for each in template["spec"]["volumes"] if each["name"] == "config")
+        assert volume["configMap"]["name"] == configmap["metadata"]["name"] == f"berth-{name}"
+    gpu = of_kind(manifests, "Deployment")[1]["spec"]
+    assert gpu["replicas"] == 3
+    assert gpu["template"]["spec"]["containers"][0]["resources"] == POOLS[1]["resources"]
+    assert [each.scheduler_name for each in config.profiles] == ["berth-gpu"]
+
+
+def test_berth_reads_the_selectors_of_the_pools() -> None:
+    for deployment, selector in zip(
+        of_kind(with_pools(), "Deployment"),
+        ("pool=cpu", "arch=amd64,pool in (gpu,spot)"),
+        strict=True,
+    ):
+        arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        options = pool_options(_parser().parse_args(arguments))
+        assert str(options.node_selector) == selector
+        assert deployment["metadata"]["name"] == f"berth-{options.name}"
+
+
+def test_every_lease_may_be_written_and_asked_for() -> None:
+    roles = {each["metadata"]["name"]: each for each in of_kind(with_pools(), "Role")}
+    for name in ("berth-leader-election", "berth-asker"):
+        named = [rule["resourceNames"] for rule in roles[name]["rules"] if "resourceNames" in rule]
+        assert ["berth-cpu", "berth-gpu"] in named
+
+
+@pytest.mark.parametrize("kind", ["ServiceMonitor", "PodMonitor"])
+def test_all_metrics_of_a_pool_have_its_label(kind: str) -> None:
+    monitor = {"enabled": True, "relabelings": [{"action": "labeldrop", "regex": "pod"}]}
+    if kind == "PodMonitor":
+        monitor["tokenSecret"] = {"name": "token", "key": "token"}
+    made = only(with_pools(metrics={kind[0].lower() + kind[1:]: monitor}), kind)["spec"]
+    (endpoint,) = made.get("endpoints") or made["podMetricsEndpoints"]
+    assert endpoint["relabelings"] == [
+        {
+            "sourceLabels": ["__meta_kubernetes_pod_label_scheduling_berth_dev_pool"],
+            "targetLabel": "pool",
+        },
+        {"action": "labeldrop", "regex": "pod"},
+    ]
+
+
+def changed_pool(**others: Any) -> list[dict[str, Any]]:
+    return [POOLS[0], {**POOLS[1], **others}]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        pytest.param(
+            {"pools": changed_pool(nodeSelector={"arch": "amd64"})},
+            r"pools\[1\]\.nodeSelector: a node could also be in the pool \"cpu\"",
+            id="no-label-in-common",
+        ),
+        pytest.param(
+            {"pools": changed_pool(nodeSelector={"pool": ["gpu", "cpu"]})},
+            r"pools\[1\]\.nodeSelector",
+            id="a-value-in-common",
+        ),
+        pytest.param({"pools": changed_pool(name="cpu")}, r"pools\[1\]\.name", id="one-name"),
+        pytest.param(
+            {"pools": changed_pool(schedulerNames=["berth"])},
+            r"pools\[1\]\.schedulerNames: \"berth\"",
+            id="one-scheduler-name",
+        ),
+        pytest.param(
+            {"pools": POOLS, "existingConfigMap": "mine"}, "existingConfigMap", id="one-config"
+        ),
+        pytest.param(
+            {"pools": POOLS, "leaderElection": {"enabled": False}}, "leaderElection", id="no-lease"
+        ),
+        pytest.param({"pools": changed_pool(nodeSelector={})}, "nodeSelector", id="all-the-nodes"),
+        pytest.param({"pools": changed_pool(name="GPU")}, "name", id="no-name-of-an-object"),
+    ],
+)
+def test_pools_that_are_none_are_refused(values: dict[str, Any], told: str) -> None:
+    with pytest.raises(ChartError, match=told):
+        rendered(values)

@@ -47,12 +47,117 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   namespace: {{ .Release.Namespace }}
 {{- end }}
 
+{{- /* The name of an object that each pool has; without pools there is one. */ -}}
+{{- define "berth.poolName" -}}
+{{- $pool := default dict .pool -}}
+{{ include "berth.fullname" . }}{{ with $pool.name }}-{{ . }}{{ end }}
+{{- end }}
+
+{{- define "berth.poolSelectorLabels" -}}
+{{ include "berth.selectorLabels" . }}
+{{- with (default dict .pool).name }}
+scheduling.berth.dev/pool: {{ . }}
+{{- end }}
+{{- end }}
+
+{{- define "berth.poolLabels" -}}
+{{ include "berth.labels" . }}
+{{- with (default dict .pool).name }}
+scheduling.berth.dev/pool: {{ . }}
+{{- end }}
+{{- end }}
+
+{{- /* A template for each pool, with the pool as .pool; without pools once. Arguments: root, template. */ -}}
+{{- define "berth.forEachPool" -}}
+{{- $root := index . 0 -}}
+{{- $template := index . 1 -}}
+{{- range $index, $pool := default (list dict) $root.Values.pools }}
+{{- if $index }}
+---
+{{ end }}
+{{- include $template (dict "Values" $root.Values "Release" $root.Release "Chart" $root.Chart "pool" $pool) }}
+{{- end }}
+{{- end }}
+
+{{- /* The schedulerNames that a pool serves, as JSON. */ -}}
+{{- define "berth.schedulerNames" -}}
+{{- $names := list -}}
+{{- range default (list (dict "schedulerName" .Values.schedulerName)) .Values.config.profiles -}}
+{{- $names = append $names .schedulerName -}}
+{{- end -}}
+{{ default $names .pool.schedulerNames | toJson }}
+{{- end }}
+
+{{- /* Fails where two pools could have a node in common, or one name. */ -}}
+{{- define "berth.checkPools" -}}
+{{- $pools := .Values.pools -}}
+{{- $values := .Values -}}
+{{- if and $pools .Values.existingConfigMap -}}
+{{- fail "existingConfigMap: each of the pools has a configuration with a Lease of its own; use config" -}}
+{{- end -}}
+{{- if and $pools (not .Values.leaderElection.enabled) -}}
+{{- fail "leaderElection.enabled: pools need Leases" -}}
+{{- end -}}
+{{- range $index, $pool := $pools -}}
+{{- range $before := until $index -}}
+{{- $other := index $pools $before -}}
+{{- if eq $pool.name $other.name -}}
+{{- fail (printf "pools[%d].name: pools[%d] is %q already" $index $before $pool.name) -}}
+{{- end -}}
+{{- range $name := include "berth.schedulerNames" (dict "Values" $values "pool" $pool) | fromJsonArray -}}
+{{- if has $name (include "berth.schedulerNames" (dict "Values" $values "pool" $other) | fromJsonArray) -}}
+{{- fail (printf "pools[%d].schedulerNames: %q is served by the pool %q (pools[%d]) already" $index $name $other.name $before) -}}
+{{- end -}}
+{{- end -}}
+{{- $disjoint := dict -}}
+{{- range $label, $values := $pool.nodeSelector -}}
+{{- if hasKey $other.nodeSelector $label -}}
+{{- $common := dict -}}
+{{- range $value := ternary $values (list $values) (kindIs "slice" $values) -}}
+{{- $others := get $other.nodeSelector $label -}}
+{{- if has $value (ternary $others (list $others) (kindIs "slice" $others)) -}}
+{{- $_ := set $common "value" $value -}}
+{{- end -}}
+{{- end -}}
+{{- if not $common -}}
+{{- $_ := set $disjoint "label" $label -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if not $disjoint -}}
+{{- fail (printf "pools[%d].nodeSelector: a node could also be in the pool %q (pools[%d]); of some label both need values, and none in common" $index $other.name $before) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- /* A pool's nodes, as a flag has them. */ -}}
+{{- define "berth.nodeSelector" -}}
+{{- $selector := .pool.nodeSelector -}}
+{{- range $index, $label := keys $selector | sortAlpha -}}
+{{- $values := get $selector $label -}}
+{{- if $index }},{{ end -}}
+{{- if kindIs "slice" $values }}{{ $label }} in ({{ join "," $values }}){{ else }}{{ $label }}={{ $values }}{{ end -}}
+{{- end -}}
+{{- end }}
+
 {{- define "berth.leaseName" -}}
-{{- default (include "berth.fullname" .) .Values.leaderElection.leaseName }}
+{{- $pool := default dict .pool -}}
+{{- default (include "berth.fullname" .) .Values.leaderElection.leaseName }}{{ with $pool.name }}-{{ . }}{{ end }}
+{{- end }}
+
+{{- /* The names of all Leases, for roles. */ -}}
+{{- define "berth.leaseNames" -}}
+{{- $root := . -}}
+{{- $names := list -}}
+{{- range $pool := default (list dict) .Values.pools -}}
+{{- $names = append $names (include "berth.leaseName" (dict "Values" $root.Values "Release" $root.Release "Chart" $root.Chart "pool" $pool) | quote) -}}
+{{- end -}}
+{{ join ", " $names }}
 {{- end }}
 
 {{- define "berth.configMapName" -}}
-{{- default (include "berth.fullname" .) .Values.existingConfigMap }}
+{{- default (include "berth.poolName" .) .Values.existingConfigMap }}
 {{- end }}
 
 {{- define "berth.image" -}}
@@ -88,6 +193,17 @@ preempts.
 {{- if not $config.profiles -}}
 {{- $_ := set $config "profiles" (list (dict "schedulerName" .Values.schedulerName)) -}}
 {{- end -}}
+{{- with (default dict .pool).schedulerNames -}}
+{{- $known := dict -}}
+{{- range $config.profiles -}}
+{{- $_ := set $known .schedulerName . -}}
+{{- end -}}
+{{- $profiles := list -}}
+{{- range . -}}
+{{- $profiles = append $profiles (default (dict "schedulerName" .) (get $known .)) -}}
+{{- end -}}
+{{- $_ := set $config "profiles" $profiles -}}
+{{- end -}}
 {{- if not .Values.rbac.preemption -}}
 {{- range $config.profiles -}}
 {{- $plugins := default dict .plugins -}}
@@ -101,7 +217,8 @@ preempts.
 {{- /* A schedulerName that Berth serves, for the notes and the test. */ -}}
 {{- define "berth.servedName" -}}
 {{- $first := first (default (list dict) .Values.config.profiles) -}}
-{{- default .Values.schedulerName $first.schedulerName }}
+{{- $pool := first (default (list dict) .Values.pools) -}}
+{{- default (default .Values.schedulerName $first.schedulerName) (first (default list $pool.schedulerNames)) }}
 {{- end }}
 
 {{- /* Clients cannot verify the self-signed certificate. */ -}}
@@ -187,4 +304,17 @@ spec:
       expression: >-
         request.userInfo.username ==
         'system:serviceaccount:{{ $root.Release.Namespace }}:{{ include "berth.serviceAccountName" $root }}'
+{{- end }}
+
+{{- /* The name of a replica's pool as a label of all its metrics, besides the values' relabelings. */ -}}
+{{- define "berth.relabelings" -}}
+{{- $root := index . 0 -}}
+{{- $own := list -}}
+{{- if $root.Values.pools -}}
+{{- $own = list (dict "sourceLabels" (list "__meta_kubernetes_pod_label_scheduling_berth_dev_pool") "targetLabel" "pool") -}}
+{{- end -}}
+{{- with concat $own (index . 1) }}
+relabelings:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
