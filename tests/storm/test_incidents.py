@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.storm.extras import incidents
-from tests.storm.extras.incident_scripts import NEEDS, SCRIPTS
+from tests.storm.extras.incident_scripts import BETWEEN_STEPS, NEEDS, SCRIPTS
 from tests.storm.mutations import without
 from tests.storm.playing import Setting, play
 
@@ -33,15 +33,12 @@ SHOWS = {
     "deletion_that_is_denied": ("not-found-means-evicted", "I3"),
 }
 
-MILLISECONDS = ("room_during_an_attempt", "update_during_an_attempt")
-"""Something has to happen between two steps of an attempt: not every seed has it there."""
-
 
 def play_alone(monkeypatch, script, mutation, seed=5):
     monkeypatch.setattr(incidents, "SCRIPTS", {script: SCRIPTS[script]})
-    monkeypatch.setattr(incidents, "IN_A_CALM", 1)
+    monkeypatch.setattr(incidents, "IN_A_CALM", 2)
     extras = tuple(filter(None, ("incidents", NEEDS.get(script))))
-    setting = Setting(1, 2, 0.2 if script in MILLISECONDS else 0.0, extras)
+    setting = Setting(1, 2, 0.2 if script in BETWEEN_STEPS else 0.0, extras)
     with without(mutation):
         return play(seed, setting=setting, history=[(1.0, [])])
 
@@ -61,7 +58,8 @@ def test_berth_passes(monkeypatch, script):
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_it_is_noticed(monkeypatch, script):
     mutation, invariant = SHOWS[script]
-    seeds = range(1, 40) if script in MILLISECONDS else (5,)
+    # Not every seed has it between two steps of an attempt.
+    seeds = range(1, 40) if script in BETWEEN_STEPS else (5,)
 
     broken = (play_alone(monkeypatch, script, mutation, seed).broken for seed in seeds)
 

@@ -20,6 +20,10 @@ SCRIPTS: Final[dict[str, Callable[[Stage], Script]]] = {}
 NEEDS: Final[dict[str, str]] = {}
 """The other extra without which a world cannot play a script."""
 
+BETWEEN_STEPS: Final[set[str]] = set()
+"""Scripts that show something only where threads stop at locks: it has to happen between two steps
+of an attempt. Worlds of that kind play each of them in every calm."""
+
 SOON_S: Final = 25.0
 """Who can be bound is bound in so long: the longest pause is ten seconds."""
 
@@ -35,6 +39,11 @@ def _script_with(extra: str) -> Callable[[Callable[[Stage], Script]], Callable[[
         return _script(script)
 
     return register
+
+
+def _script_between_steps(script: Callable[[Stage], Script]) -> Callable[[Stage], Script]:
+    BETWEEN_STEPS.add(script.__name__)
+    return _script(script)
 
 
 def _waits(actor: Actor) -> bool:
@@ -148,7 +157,7 @@ def confirmation_that_is_late(stage: Stage) -> Script:
         stage.broken("I4", "a pod that is gone has come back")
 
 
-@_script
+@_script_between_steps
 def room_during_an_attempt(stage: Stage) -> Script:
     """Room appears while a pod is being tried."""
     for number in range(10):
@@ -174,7 +183,7 @@ def pod_that_is_skipped(stage: Stage) -> Script:
         stage.broken("I5", "an attempt that was skipped does not end")
 
 
-@_script
+@_script_between_steps
 def update_during_an_attempt(stage: Stage) -> Script:
     """A pod changes while it is being tried, and its binding fails then."""
     for number in range(10):

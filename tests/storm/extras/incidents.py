@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.fakes.api_objects import ApiProblemError
 from tests.storm.extras.extra import Actions, Extra
-from tests.storm.extras.incident_scripts import NEEDS, SCRIPTS
+from tests.storm.extras.incident_scripts import BETWEEN_STEPS, NEEDS, SCRIPTS
 from tests.storm.stage import STAGE, AbandonedError, Stage
 
 if TYPE_CHECKING:
@@ -52,7 +52,11 @@ class Incidents(Extra):
         there = [
             each for each in sorted(SCRIPTS) if NEEDS.get(each, self.NAME) in self.world.extras
         ]
-        self._left = self.rng.sample(there, min(len(there), IN_A_CALM))
+        always = [each for each in there if each in BETWEEN_STEPS]
+        others = [each for each in there if each not in BETWEEN_STEPS]
+        self._left = self.rng.sample(others, min(len(others), IN_A_CALM - len(always)))
+        if self.simulation.interleave:
+            self._left += always
         self._until_s = self.simulation.now_s + LAST_S
         self.simulation.after(QUIET_S, self._next)
 
