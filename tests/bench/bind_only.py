@@ -1,21 +1,27 @@
 """Binds the pods that wait for a scheduler to one node after the other, as fast as it can.
 
-``python -m tests.bench.bind_only KUBECONFIG SCHEDULER_NAME`` ends when told to.
+``python -m tests.bench.bind_only KUBECONFIG SCHEDULER_NAME [--events]`` ends when told to. With
+``--events`` it sends the Events that berth sends of its bindings, and as berth does: after them.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import itertools
-import sys
+import random
 
 import msgspec
 
 from cache.objects import Pod
+from scheduler.api_writes.event_recorder import EventRecorder
+from scheduler.assembly import BINDS_BEFORE_EVENTS, EVENTS_WAITING
 from scheduler.client.api import Api
 from scheduler.client.credential_search import load_credentials
 from scheduler.client.limiter import TokenBucketLimiter
 from scheduler.client.transport import Transport
+from scheduler.process.ports import SYSTEM_CLOCK, Ports
+from scheduler.process.thread_executor import ThreadExecutor
 from tests.bench.contenders import QPS
 
 IN_FLIGHT = 100
@@ -43,7 +49,7 @@ class _Pods(msgspec.Struct):
     items: list[Pod]
 
 
-async def run(kubeconfig: str, scheduler_name: str) -> None:
+async def run(kubeconfig: str, scheduler_name: str, *, sends_events: bool) -> None:
     """Bind what waits, then wait to be ended."""
     transport = Transport(
         await load_credentials(kubeconfig),
@@ -70,16 +76,27 @@ async def run(kubeconfig: str, scheduler_name: str) -> None:
         if not token:
             break
     api = Api(transport)
-    waiting = zip(
-        (each for each in pods if not each.spec.scheduling_gates),
-        itertools.cycle(nodes),
-        strict=False,
+    to_bind = [each for each in pods if not each.spec.scheduling_gates]
+    left = len(to_bind)
+    waiting = zip(to_bind, itertools.cycle(nodes), strict=False)
+    ports = Ports(api, ThreadExecutor(asyncio.get_running_loop()), SYSTEM_CLOCK, random.Random(1))
+    events = EventRecorder(
+        ports,
+        instance="bind-only",
+        capacity=EVENTS_WAITING,
+        pressure=lambda: left > BINDS_BEFORE_EVENTS,
     )
+    events.start()
 
     async def work() -> None:
+        nonlocal left
         for pod, node in waiting:
             meta = pod.metadata
             await api.bind_pod(meta.namespace, meta.name, meta.uid, node)
+            left -= 1
+            if sends_events:
+                note = f"Successfully assigned {meta.namespace}/{meta.name} to {node}"
+                events.event(pod, "Normal", "Scheduled", "Binding", note)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(IN_FLIGHT):
@@ -90,4 +107,9 @@ async def run(kubeconfig: str, scheduler_name: str) -> None:
 if __name__ == "__main__":
     import uvloop
 
-    uvloop.run(run(*sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kubeconfig")
+    parser.add_argument("scheduler_name")
+    parser.add_argument("--events", action="store_true")
+    options = parser.parse_args()
+    uvloop.run(run(options.kubeconfig, options.scheduler_name, sends_events=options.events))

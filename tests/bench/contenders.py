@@ -175,14 +175,16 @@ class KubeScheduler:
 class BindOnly:
     """No scheduler at all: it binds what waits to one node after the other, and nothing else.
 
-    What it reaches is what binding alone allows on this machine.
+    What it reaches is what binding alone allows on this machine, or binding and the Events that
+    berth sends of its bindings.
     """
 
-    name = "bind-only"
     metrics_address = None
 
-    def __init__(self, scheduler_name: str) -> None:
+    def __init__(self, scheduler_name: str, *, sends_events: bool = False) -> None:
+        self.name = "bind-and-events" if sends_events else "bind-only"
         self.scheduler_name = scheduler_name
+        self._flags = ["--events"] if sends_events else []
 
     def start(
         self, control_plane: ControlPlane, plugin_config: Sequence[Any] = ()
@@ -190,11 +192,11 @@ class BindOnly:
         kubeconfig = control_plane.berth_kubeconfig()
         command = [sys.executable, "-m", "tests.bench.bind_only", str(kubeconfig)]
         return ServerProcess(
-            [*command, self.scheduler_name], control_plane.folder / "bind-only.log"
+            [*command, self.scheduler_name, *self._flags], control_plane.folder / "bind-only.log"
         )
 
 
-NAMES = ("kube-scheduler", "berth", "kube-scheduler-all", "bind-only")
+NAMES = ("kube-scheduler", "berth", "kube-scheduler-all", "bind-only", "bind-and-events")
 
 
 def contender(name: str, scheduler_name: str, metrics_port: int = 0) -> Contender:
@@ -224,6 +226,6 @@ def contender(name: str, scheduler_name: str, metrics_port: int = 0) -> Contende
             return KubeScheduler(
                 all_nodes=everything, scheduler_name=scheduler_name, https_port=metrics_port
             )
-        case "bind-only", "", "":
-            return BindOnly(scheduler_name)
+        case (("bind-only" | "bind-and-events"), "", ""):
+            return BindOnly(scheduler_name, sends_events=name == "bind-and-events")
     raise ValueError(f"there is no contender {name!r}: {', '.join(NAMES)} or berth@FOLDER")

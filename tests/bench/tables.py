@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PEER = "kube-scheduler"
 
-CONTENDERS = ("berth", PEER, "kube-scheduler-all", "bind-only")
+CONTENDERS = ("berth", PEER, "kube-scheduler-all", "bind-only", "bind-and-events")
 
 
 def sections(results: Results, *, ours: str) -> Iterator[str]:
@@ -53,7 +53,8 @@ def conditions(results: Results) -> str:
         "processes share the cores.",
         "- berth scores all nodes; kube-scheduler samples them as it does by default, "
         "kube-scheduler-all has `percentageOfNodesToScore: 100`; bind-only binds to one node "
-        "after the other without scheduling, and sends no Events.",
+        "after the other without scheduling, and sends no Events; bind-and-events sends those "
+        "that berth sends.",
         "- Ratios are those of the medians; in parentheses the smallest and the largest ratio of "
         "two consecutive rounds.",
     ]

@@ -43,15 +43,16 @@ class TestOnARealControlPlane:
             with pytest.raises(ApiError):
                 api.get("/api/v1/nodes/kept")
 
+    @pytest.mark.parametrize("name", ["bind-only", "bind-and-events"])
     def test_a_round_binds_all_pods_and_the_next_finds_them_waiting(
-        self, plane: SavedControlPlane
+        self, plane: SavedControlPlane, name: str
     ) -> None:
         stage, workload = Stage(plane), BY_NAME["MixedChurn"]
         stage.arrange(workload, NODES, PODS)
         rounds = [
             stage.play(
                 workload,
-                contender("bind-only", SCHEDULER_NAME),
+                contender(name, SCHEDULER_NAME),
                 nodes=NODES,
                 pods=PODS,
                 number=number,
