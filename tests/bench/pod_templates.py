@@ -118,6 +118,12 @@ VARIED = tuple(
     for memory in (64, 128, 200, 256, 320, 512, 640, 768)
 )
 """Forty different requests, 115 milli-CPU and 361 MiB on average."""
+VARIED_1000 = tuple(
+    PodTemplate({}, {}, {"cpu": f"{cpu}m", "memory": f"{memory}Mi"})
+    for cpu in range(55, 180, 5)
+    for memory in range(65, 665, 15)
+)
+"""A thousand different requests, 115 milli-CPU and 358 MiB on average."""
 OF_50_CLASSES = tuple(
     PodTemplate({}, {}, {extended_resource(index): "1"}) for index in range(CLASSES)
 )

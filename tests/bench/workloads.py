@@ -1,7 +1,8 @@
 """The workloads, one row each.
 
 Nodes, pods and their proportions are those of kube-scheduler 1.36,
-test/integration/scheduler_perf, at its 5 000 nodes; ``Varied`` and ``Mixed`` are not from there.
+test/integration/scheduler_perf, at its 5 000 nodes; ``Varied``, ``Varied1000`` and
+``Mixed`` are not from there.
 """
 
 from __future__ import annotations
@@ -260,6 +261,7 @@ _SCORES_GPUS = (
 WORKLOADS = (
     Workload("Basic", (templates.PLAIN,), (0.2, 2), goals={5000: 3.0, 15000: 4.0}),
     Workload("Varied", templates.VARIED, (0.2, 2), goals={5000: 3.0}),
+    Workload("Varied1000", templates.VARIED_1000, (0.2, 2), goals={5000: 3.0}),
     Workload("NodeAffinity", (templates.IN_ZONES,), (1, 2), ground=_ONE_ZONE),
     Workload(
         "PodAffinity",
