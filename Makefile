@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # Measurements use the content of the image: no development dependencies, compiled bytecode.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: neighbours askers help install demo devices rivals gangs test relaxations parity cel hints schedules device-schedules lint types imports house worlds storm faults bench bench-quick bench-report bench-devices bench-gpu release site tutorial hostile waking soak e2e conformance failovers image journal bench-journal manifests operators pins test-trixie ui-test code-map what-if
+.PHONY: neighbours askers help install demo devices rivals gangs test relaxations parity cel hints schedules device-schedules lint types imports house worlds storm faults bench start bench-quick bench-report bench-devices bench-gpu release site tutorial hostile waking soak e2e conformance failovers image journal bench-journal manifests operators pins test-trixie ui-test code-map what-if
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,11 @@ bench-quick: install ## Measure three workloads with 1 000 nodes in five minutes
 
 bench-report: install ## Generate tables and plots from the figures in JSON
 	@$(RUN) python -m tests.bench report $(if $(JSON),$(JSON))
+
+start: $(UV) ## Measure starts beside kube-scheduler's, phase by phase (NODES, PODS, CONTENDERS, ARGS=--running=1000,20000)
+	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler >/dev/null
+	@$(BENCH_RUN) python -m tests.bench start $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) \
+	  $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(ARGS)
 
 BENCH_OPTIONS = $(if $(WORKLOADS),--workloads $(WORKLOADS)) $(if $(NODES),--nodes $(NODES)) \
   $(if $(PODS),--pods $(PODS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \

@@ -15,6 +15,7 @@ journal    what --journal costs: pods/s, and the time of a cycle, with and witho
 gpu        how much of a cluster's GPUs a policy can give away, by a published trace
 hostile    how long others wait while one tenant is hostile, one spec after the other
 mixed      a steady load beside many hostile objects
+start      from the start of a process to its first binding, phase by phase
 soak       memory and tables of a process in which everything is fresh all the time
 waking     how far the loop falls behind while pods start and thousands wait
 report     tables and plots from the files that the others wrote
@@ -41,6 +42,7 @@ COMMANDS = {
     "gpu": "tests.bench.gpu",
     "hostile": "tests.bench.hostile",
     "mixed": "tests.bench.hostile_mixed",
+    "start": "tests.bench.start",
     "soak": "tests.bench.soak",
     "waking": "tests.bench.waking",
     "report": "tests.bench.report",

@@ -1,0 +1,247 @@
+"""What a start costs: from the start of the process to the first bound pod, and to the last.
+
+Contenders take turns on the same etcd and API server: nodes, pods that run, and pods that wait,
+all of which exist before the process does. Of berth's own lines the log says when a phase began;
+CPU is that of the process until then, by the kernel's clocks of its threads.
+
+``python -m tests.bench start --running 1000,20000``
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import uvloop
+
+from tests.bench.contenders import contender
+from tests.bench.load_client import BoundWatch
+from tests.bench.pod_templates import MEASURED, PLAIN, SCHEDULER_NAME
+from tests.bench.saved_control_plane import SavedControlPlane
+from tests.bench.stage import Limits, Stage, Started, until_bound
+from tests.bench.workloads import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tests.bench.contenders import Contender
+
+PHASES: Final = {
+    "starting": "imported",
+    "connected": "connected",
+    "first lists are complete": "listed",
+    "scheduling": "scheduling",
+}
+"""Lines of berth's log, and what is done by then."""
+
+FIRST: Final = "first bind"
+LAST: Final = "last bind"
+
+_LOOK_S: Final = 0.005
+
+
+@dataclass(frozen=True)
+class Start:
+    """One start.
+
+    Attributes
+    ----------
+    wall_s, cpu_s
+        By phase, since the start of the process: the time, and the CPU that it had used by then.
+    server_cpu_s
+        What both servers used until the last bind that was waited for.
+    """
+
+    contender: str
+    wall_s: dict[str, float]
+    cpu_s: dict[str, float]
+    server_cpu_s: float
+
+
+@dataclass
+class CpuCurve:
+    """The CPU time of a process against the clock, looked up a few hundred times a second.
+
+    *Concurrency*: :meth:`at` once :meth:`stop` has returned.
+    """
+
+    pid: int
+    _points: list[tuple[float, float]] = field(default_factory=list)
+    _ended: threading.Event = field(default_factory=threading.Event)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._ended.set()
+        self._thread.join()
+
+    def at(self, moment_s: float) -> float:
+        """Return CPU seconds by a moment of :func:`time.time`."""
+        return max((cpu_s for at_s, cpu_s in self._points if at_s <= moment_s), default=0.0)
+
+    def _run(self) -> None:
+        tasks, threads = Path(f"/proc/{self.pid}/task"), dict[str, float]()
+        while not self._ended.wait(_LOOK_S):
+            try:
+                for task in tasks.iterdir():
+                    # Nanoseconds; a thread that has ended keeps what it was last seen with.
+                    threads[task.name] = int((task / "schedstat").read_text().split()[0]) / 1e9
+            except (OSError, IndexError):
+                continue
+            self._points.append((time.time(), sum(threads.values())))
+
+
+def phases_of(lines: Iterable[str], since_s: float) -> dict[str, float]:
+    """Return when the phases of the last start in a log were over, as :func:`time.time` says it.
+
+    Parameters
+    ----------
+    since_s
+        Lines from before belong to another start.
+    """
+    found: dict[str, float] = {}
+    for line in lines:
+        try:
+            read = json.loads(line)
+            at_s = datetime.fromisoformat(read["timestamp"]).timestamp()
+        except (ValueError, TypeError, KeyError):
+            continue
+        phase = PHASES.get(read.get("event", ""))
+        if phase is not None and at_s >= since_s:
+            found.setdefault(phase, at_s)
+    return found
+
+
+def workload(nodes: int, running: int, pods: int) -> Workload:
+    """Return a cluster with so many pods that run and so many that wait."""
+    return Workload("Start", (PLAIN,), (running / nodes, pods / nodes))
+
+
+class Starts:
+    """Starts contenders one after the other on what was arranged."""
+
+    def __init__(self, stage: Stage, *, pods: int) -> None:
+        self._stage = stage
+        self._pods = pods
+
+    def play(self, made: Contender, plane: SavedControlPlane) -> Start:
+        """Start one, wait until so many pods are bound, and end it.
+
+        Raises
+        ------
+        RuntimeError
+            It has ended, or has bound nothing.
+        """
+        self._stage.restore()
+        with self._stage.running(made) as started:
+            return uvloop.run(self._observe(made, plane, started))
+
+    async def _observe(self, made: Contender, plane: SavedControlPlane, started: Started) -> Start:
+        curve = CpuCurve(started.process.pid)
+        curve.start()
+        # Both clocks at one moment: logs have the one, watches the other.
+        offset_s = time.time() - time.monotonic()
+        begun_s = started.at_s + offset_s
+        try:
+            async with self._stage.client() as client:
+                watch = BoundWatch(client, MEASURED)
+                await watch.open()
+                following = asyncio.ensure_future(watch.run())
+                try:
+                    await until_bound(watch, self._pods, started.process, [following], Limits())
+                finally:
+                    following.cancel()
+                    await asyncio.gather(following, return_exceptions=True)
+        finally:
+            curve.stop()
+        server_cpu_s = plane.servers_cpu_s() - started.server_cpu_s
+        log = started.process.log_file.read_text(errors="replace").splitlines()
+        moments = phases_of(log, begun_s)
+        bound = sorted(watch.bound_s.values())
+        moments[FIRST], moments[LAST] = bound[0] + offset_s, bound[self._pods - 1] + offset_s
+        return Start(
+            made.name,
+            {phase: at_s - begun_s for phase, at_s in moments.items()},
+            {phase: curve.at(at_s) for phase, at_s in moments.items()},
+            server_cpu_s,
+        )
+
+
+def line(start: Start) -> str:
+    """Return one start for people: seconds, and CPU seconds by then."""
+    phases = "  ".join(
+        f"{phase} {wall_s:5.2f} ({start.cpu_s[phase]:4.2f})"
+        for phase, wall_s in start.wall_s.items()
+    )
+    return f"{start.contender:<16.40}  {phases}  servers {start.server_cpu_s:5.2f}"
+
+
+def summary(starts: Sequence[Start]) -> Iterable[str]:
+    """Yield the medians of each contender and phase."""
+    for name in dict.fromkeys(start.contender for start in starts):
+        its = [start for start in starts if start.contender == name]
+        yield line(
+            Start(
+                name,
+                _medians([start.wall_s for start in its]),
+                _medians([start.cpu_s for start in its]),
+                statistics.median(start.server_cpu_s for start in its),
+            )
+        )
+
+
+def _medians(rows: Sequence[dict[str, float]]) -> dict[str, float]:
+    return {
+        phase: statistics.median(row[phase] for row in rows if phase in row) for phase in rows[0]
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench start", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--pods", type=int, default=4000, help="that wait")
+    parser.add_argument("--running", default="1000,20000", help="pods that run, by commas")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--contenders", default="kube-scheduler,berth", help="berth@FOLDER too")
+    parser.add_argument("--bound", type=int, help="end each start after so many, not after all")
+    options = parser.parse_args(arguments)
+    try:
+        contenders = [contender(name, SCHEDULER_NAME) for name in options.contenders.split(",")]
+    except ValueError as error:
+        parser.error(str(error))
+    with SavedControlPlane() as plane:
+        stage = Stage(plane)
+        for running in map(int, options.running.split(",")):
+            stage.arrange(
+                workload(options.nodes, running, options.pods), options.nodes, options.pods
+            )
+            print(f"{options.nodes} nodes, {running} pods run, {options.pods} wait", flush=True)
+            starts = []
+            for _ in range(options.rounds):
+                for each in contenders:
+                    starts.append(
+                        Starts(stage, pods=options.bound or options.pods).play(each, plane)
+                    )
+                    print(f"  {line(starts[-1])}", flush=True)
+            print("medians")
+            for text in summary(starts):
+                print(f"  {text}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

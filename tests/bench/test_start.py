@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import os
+import time
+
+from tests.bench.start import CpuCurve, Start, phases_of, summary
+
+_LOG = """\
+{"timestamp":"2026-01-01T00:00:01Z","level":"info","event":"scheduling"}
+not a line of ours
+{"timestamp":"2026-01-01T00:00:10Z","level":"info","event":"starting"}
+{"timestamp":"2026-01-01T00:00:10.5Z","level":"info","event":"connected","server_version":"v1"}
+{"timestamp":"2026-01-01T00:00:11Z","level":"info","event":"a pod"}
+{"level":"info","event":"scheduling"}
+{"timestamp":"2026-01-01T00:00:12Z","level":"info","event":"scheduling"}
+{"timestamp":"2026-01-01T00:00:13Z","level":"info","event":"scheduling"}
+"""
+
+
+def test_phases_are_those_of_the_last_start() -> None:
+    since_s = 1767225609.0  # 2026-01-01T00:00:09Z
+    found = phases_of(_LOG.splitlines(), since_s)
+    assert {name: at_s - since_s for name, at_s in found.items()} == {
+        "imported": 1.0,
+        "connected": 1.5,
+        "scheduling": 3.0,
+    }
+
+
+def test_cpu_is_that_until_the_moment() -> None:
+    curve = CpuCurve(os.getpid(), [(1.0, 0.1), (2.0, 0.3), (3.0, 0.6)])
+    assert [curve.at(moment_s) for moment_s in (0.5, 1.5, 2.0, 9.0)] == [0.0, 0.1, 0.3, 0.6]
+
+
+def test_a_process_is_followed() -> None:
+    curve = CpuCurve(os.getpid())
+    curve.start()
+    while not curve.at(time.time()):
+        pass
+    curve.stop()
+
+
+def test_the_summary_has_the_medians_of_each_contender() -> None:
+    starts = [
+        Start("berth", {"first bind": wall_s}, {"first bind": wall_s / 2}, 1.0)
+        for wall_s in (1.0, 3.0, 2.0)
+    ]
+    assert list(summary(starts)) == ["berth             first bind  2.00 (1.00)  servers  1.00"]
