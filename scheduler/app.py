@@ -31,6 +31,7 @@ from scheduler.leader_election import Leadership, leadership_of, lease_of
 from scheduler.metrics import Metrics, declarations
 from scheduler.node_metrics import measure_nodes
 from scheduler.permissions import PermissionsError, missing_permissions, required_permissions
+from scheduler.process.expected_error import ExpectedError
 from scheduler.process.loop_lag import LoopLag
 from scheduler.process.periodic_task import PeriodicTask
 from scheduler.process.ports import SYSTEM_CLOCK, Ports
@@ -83,7 +84,7 @@ COLLECT_S: Final = 0.25
 """How often outcomes of attempts are taken over for those who ask."""
 
 
-class StartError(Exception):
+class StartError(ExpectedError):
     """Berth cannot start; the message is one sentence for a person."""
 
 
@@ -390,6 +391,7 @@ class App:
         if not await self._synced(stop):
             return 0
         self.ready = True
+        log.info("first lists are complete")
         settle_memory()
         self.checks.start()
         for field_name in ignored_fields(self.config, known_plugins(self.options.supply)):

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from cache.device_objects import DeviceSelector
-    from plugins.cel import DeviceView, Program
+    from plugins.cel import DeviceView
+    from plugins.cel.program import Program
     from plugins.cel.reads import Projection
     from plugins.dynamic_resources.pooled_device import PooledDevice
 

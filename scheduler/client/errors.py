@@ -10,6 +10,8 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from scheduler.process.expected_error import ExpectedError
+
 if TYPE_CHECKING:
     import random
 
@@ -27,7 +29,7 @@ MESSAGE_LIMIT: Final = 2048
 _FROM_ADMISSION: Final = ("admission webhook ", "failed calling webhook ", "AdmissionPolicy '")
 
 
-class ClientConfigError(Exception):
+class ClientConfigError(ExpectedError):
     """The way to the API server is wrong or missing; the message is one sentence for a person."""
 
 

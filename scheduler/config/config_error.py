@@ -6,6 +6,8 @@ import difflib
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from scheduler.process.expected_error import ExpectedError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -65,7 +67,7 @@ class Mistake(NamedTuple):
         return f"{self.path}: {self.why}" if self.path else self.why
 
 
-class ConfigError(ValueError):
+class ConfigError(ExpectedError, ValueError):
     """A configuration that cannot be used.
 
     Parameters

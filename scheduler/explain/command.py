@@ -24,6 +24,7 @@ from scheduler.explain.text_form import as_text
 from scheduler.offline.cluster import Cluster, DumpError, read_dump
 from scheduler.offline.live import list_cluster
 from scheduler.offline.offline_framework import offline_framework
+from scheduler.process.expected_error import ExpectedError
 from scheduler.runtime.filter_outcome import PluginError
 from scheduler.user_plugins.profile_of_directory import with_plugins
 
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 MAX_WARNINGS = 10
 
 
-class ExplainError(Exception):
+class ExplainError(ExpectedError):
     """The command cannot be carried out; the message is one sentence for the user."""
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from scheduler.process.expected_error import ExpectedError
 from scheduler.process.version import VERSION
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ encode: Final = msgspec.msgpack.Encoder().encode
 decode: Final = msgspec.msgpack.Decoder().decode
 
 
-class JournalError(ValueError):
+class JournalError(ExpectedError, ValueError):
     """A journal cannot be read; the message is one sentence that names the file."""
 
 

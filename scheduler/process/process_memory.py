@@ -10,7 +10,7 @@ from cache.ages import AGE_S, AGES
 
 
 def calm_collector() -> None:
-    """Have the cyclic collector look seldom, and not at what has been imported.
+    """Have the cyclic collector look seldom, and not at what has been imported until now.
 
     A cluster is millions of small objects that stay, and hardly any of the garbage is cyclic. With
     Python's thresholds a tenth of the CPU of the first lists went into looking for some. A look at

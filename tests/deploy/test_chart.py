@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from scheduler.cli import _parser
+from scheduler.cli import parser
 from scheduler.config import load_config, running_profiles
 from scheduler.config.ignored_fields import ignored_fields
 from scheduler.journal.flags import journal_options
@@ -188,7 +188,7 @@ def test_berth_takes_all_of_its_configuration(file: Path, tmp_path: Path) -> Non
 
 @each_file
 def test_berth_knows_its_arguments(file: Path) -> None:
-    options = _parser().parse_args(container(rendered(files=[file]))["args"])
+    options = parser().parse_args(container(rendered(files=[file]))["args"])
     assert options.config == "/etc/berth/config.yaml"
 
 
@@ -212,7 +212,7 @@ def test_what_berth_is_told_of_profiles(
     values: dict[str, Any], expected: tuple[bool, dict[str, str], bool]
 ) -> None:
     arguments = container(rendered({"schedulingProfiles": values}))["args"]
-    options = operator_options(_parser().parse_args(arguments))
+    options = operator_options(parser().parse_args(arguments))
     assert (options.enabled, options.selector, options.allow_python) == expected
 
 
@@ -237,7 +237,7 @@ def test_each_replica_writes_a_journal_of_its_own(
     (mount,) = (each for each in berth["volumeMounts"] if each["name"] == "journal")
     (variable,) = berth["env"]
     assert variable["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}}
-    options = journal_options(_parser().parse_args(berth["args"]))
+    options = journal_options(parser().parse_args(berth["args"]))
     assert options is not None
     assert str(options.directory) == f"{mount['mountPath']}/$({variable['name']})"
     assert (options.max_bytes, options.max_age_s) == (1 << 30, 86400)
@@ -521,7 +521,7 @@ def test_berth_reads_the_selectors_of_the_pools() -> None:
         strict=True,
     ):
         arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
-        options = pool_options(_parser().parse_args(arguments))
+        options = pool_options(parser().parse_args(arguments))
         assert str(options.node_selector) == selector
         assert deployment["metadata"]["name"] == f"berth-{options.name}"
 

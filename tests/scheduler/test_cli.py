@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scheduler import cli
+from scheduler import cli, run_command
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.control_plane import free_ports
 from tests.controlplane.objects import make_node, make_pod
@@ -29,7 +29,7 @@ contexts: [{{name: c, context: {{cluster: k, user: u}}}}]
 @pytest.fixture(autouse=True)
 def logs_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Log configuration is the process's: other tests have theirs."""
-    monkeypatch.setattr(cli, "configure_logging", lambda log_format, level: None)
+    monkeypatch.setattr(run_command, "configure_logging", lambda log_format, level: None)
 
 
 @pytest.fixture

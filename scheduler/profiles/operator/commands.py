@@ -14,6 +14,7 @@ from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError
 from scheduler.client.paths import segment
 from scheduler.client.transport import Transport
+from scheduler.process.expected_error import ExpectedError
 from scheduler.process.version import VERSION
 from scheduler.profiles.operator.history import entries_of_raw
 from scheduler.profiles.operator.profile_table import details, table
@@ -29,7 +30,7 @@ _WAIT_S: Final = 5.0
 _POLL_S: Final = 0.1
 
 
-class ProfileError(Exception):
+class ProfileError(ExpectedError):
     """A command has failed; the message is one sentence for the user."""
 
 

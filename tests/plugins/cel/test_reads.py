@@ -15,7 +15,7 @@ from tests.device_builders import resource_slice
 from tests.parity.cel_cases import devices, expressions
 
 if TYPE_CHECKING:
-    from plugins.cel import Program
+    from plugins.cel.program import Program
 
 A = 'device.attributes["a.example.com"]'
 C = 'device.capacity["a.example.com"]'

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from plugins.framework.node_metrics import NoMetrics
-from scheduler import cli
+from scheduler import cli, run_command
 from scheduler.metrics import Metrics
 from scheduler.node_metrics import NodeMetricsConfig, measure_nodes
 from tests.scheduler.node_metrics.scripted_prometheus import (
@@ -76,7 +76,7 @@ def test_without_a_source_nothing_changes():
 
 
 def test_a_bad_file_is_told_before_anything_starts(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(cli, "configure_logging", lambda log_format, level: None)
+    monkeypatch.setattr(run_command, "configure_logging", lambda log_format, level: None)
     file = tmp_path / "metrics.yaml"
     file.write_text("kind: NodeMetricsConfiguration\nsources: [{url: here}]\n")
     assert cli.main(["run", "--node-metrics", str(file)]) == 1
