@@ -66,7 +66,7 @@ def test_without_opentelemetry_it_says_what_to_install(monkeypatch: pytest.Monke
 
 def test_berth_imports_nothing_for_traces_but_its_flags() -> None:
     code = (
-        "import sys, scheduler.cli\n"
+        "import sys, scheduler.run_command\n"
         "there = {name for name in sys.modules if name.startswith(('opentelemetry', "
         "'scheduler.tracing'))}\n"
         "sys.exit(there != {'scheduler.tracing', 'scheduler.tracing.options'})"

@@ -67,7 +67,7 @@ def test_what_is_no_place_for_extenders_is_refused(url: str) -> None:
 
 
 def test_kopf_is_not_imported_before_it_is_needed() -> None:
-    said = "import scheduler.cli, sys; print('kopf' in sys.modules)"
+    said = "import scheduler.run_command, sys; print('kopf' in sys.modules)"
     answer = subprocess.run(
         [sys.executable, "-c", said], capture_output=True, text=True, check=True
     )
