@@ -19,7 +19,9 @@ from scheduler.client.connections import (
     scheduling_transport,
 )
 from scheduler.client.credential_search import load_credentials
+from scheduler.client.leases import Leases
 from scheduler.config import ignored_fields, shares_attempts
+from scheduler.cycle.pool_rounds import PoolRounds, QueuedPods
 from scheduler.event_handlers.available_kinds import kinds_to_watch
 from scheduler.event_handlers.catching_up import catch_up
 from scheduler.event_handlers.late_watches import LateWatches
@@ -139,6 +141,7 @@ class App:
         rng = random.Random(self.options.seed)
         credentials = await load_credentials(self._kubeconfig)
         electing, reviewing = election_transport(credentials), review_transport(credentials)
+        self._electing = electing
         self.leadership = self._make_leadership(electing, rng)
         transport = self.make_transport(credentials)
         for each in (electing, transport, reviewing):
@@ -201,6 +204,8 @@ class App:
 
     def _make_leadership(self, transport: Transport, rng: random.Random) -> Leadership | None:
         if not self.config.leader_election.leader_elect:
+            if self.options.pool.pools:
+                raise StartError("--pools needs leader election: others read who leads a pool")
             self.metrics.watch_leadership("", lambda: self.ready)
             return None
         identity, writes = self.options.identity, self._writes_in_flight
@@ -274,6 +279,7 @@ class App:
             )
         )
         self.insight.follow()
+        self.pool_rounds = self._make_pool_rounds(ports)
         self.shutdown = Shutdown(ports, self.known.pods, self.deciding.loop, self.acting)
         self.checks = make_checks(ports, parts, setting, self._leads, self._is_at_rest)
         watch_state(
@@ -283,6 +289,21 @@ class App:
             self.checks.debugger,
             SYSTEM_CLOCK.monotonic,
             options.pool,
+        )
+
+    def _make_pool_rounds(self, ports: Ports[Api]) -> PoolRounds:
+        known, reports, pool = self.known, self.acting.reports, self.known.pool
+        queue, live_pod = known.pods.queue, self.watches.pods.get
+        peers = () if pool.ownership is None else pool.ownership.peers
+        namespace = lease_of(self.config).namespace
+        return PoolRounds(
+            ports,
+            pool,
+            QueuedPods(queue, live_pod, known.handlers.requeue, reports),
+            {peer.name: Leases(self._electing, namespace, peer.lease) for peer in peers},
+            self.options.pool.hand_over_after_s,
+            reports,
+            queue,
         )
 
     def _watch(
@@ -366,6 +387,7 @@ class App:
                 await self.leadership.stop()
             await self.checks.stop()
             await self.acting.groups.rounds.stop()
+            await self.pool_rounds.stop()
             if self.operator is not None:
                 await self.operator.stop()
             await asyncio.to_thread(self.profiles.stop)
@@ -414,6 +436,7 @@ class App:
         )
         self.acting.groups.statuses.lead()
         self.acting.groups.rounds.start()
+        self.pool_rounds.start()
         self.deciding.loop.start(self.server.answer)
         self.acting.reaper.start()
         return await self._schedule_until(stop)

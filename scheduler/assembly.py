@@ -54,6 +54,7 @@ from scheduler.informers.watched import Watched, WatchedObjects
 from scheduler.kinds import ResourceKind
 from scheduler.pod_groups.planner import GroupPlanner
 from scheduler.pod_groups.preemption import GroupPreemption
+from scheduler.pools.own_pool import OwnPool
 from scheduler.profiles.profile_swap import ProfileSwap
 from scheduler.queueing import (
     BudgetAccounts,
@@ -127,6 +128,8 @@ class Knowing(Generic[WatchedT_co]):
         What keeps nodes and pods up to date.
     watched
         What the watches brought.
+    pool
+        Which nodes there are, and which pods are to go to them.
     """
 
     cluster: Known
@@ -135,6 +138,7 @@ class Knowing(Generic[WatchedT_co]):
     foreign: ForeignBinds
     handlers: EventHandlers
     watched: WatchedT_co
+    pool: OwnPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +282,8 @@ def _know(
 ) -> tuple[Reports, Knowing[WatchedT]]:
     executor, clock, metrics = ports.executor, ports.clock.monotonic, setting.metrics
     cluster = Known.nothing(setting.options.ttl_s, executor.lock)
-    queue = _queue(ports, setting, profiles, cluster.pod_groups)
+    pool = OwnPool.of(setting.options.pool, clock, executor.lock)
+    queue = _queue(ports, setting, profiles, cluster.pod_groups, pool)
     if setting.journal is not None:
         setting.journal.watch(cluster, queue.nominator)
     pods = KnownPods(cluster.cache, queue, WaitingPods(executor.lock), cluster.pod_groups)
@@ -301,12 +306,13 @@ def _know(
         rejections.see,
         foreign.arrived,
         None if setting.options.pool.has_all_nodes else PodsElsewhere(),
+        pool.ownership,
     )
     watched = watch(handlers, OtherObjects(cluster, pods.queue, metrics))
-    statuses = PodStatusWriter(ports, partial(_has_node, cluster.cache, watched.pods))
+    statuses = PodStatusWriter(ports, partial(_is_settled, cluster.cache, watched.pods, pool))
     recent = RecentDecisions(ports.clock.wall)
     reports = Reports(events, statuses, metrics, recent, setting.traces)
-    return reports, Knowing(cluster, pods, rejections, foreign, handlers, watched)
+    return reports, Knowing(cluster, pods, rejections, foreign, handlers, watched, pool)
 
 
 def _group_kind(watched: Watched, source: GroupSource) -> ResourceKind[Any] | None:
@@ -321,14 +327,18 @@ def _group_kind(watched: Watched, source: GroupSource) -> ResourceKind[Any] | No
 
 
 def _queue(
-    ports: Ports[SchedulerApi], setting: Setting, profiles: Profiles, groups: PodGroups
+    ports: Ports[SchedulerApi],
+    setting: Setting,
+    profiles: Profiles,
+    groups: PodGroups,
+    pool: OwnPool,
 ) -> SchedulingQueue:
     config, options, metrics = setting.config, setting.options, setting.metrics
     slices = WakeUpSlices(ports.executor.loop, ports.clock.monotonic)
     return SchedulingQueue(
         QueueRules(
             profiles.sort_key,
-            metrics.cycles.timed(profiles.pre_enqueue),
+            pool.gated(metrics.cycles.timed(profiles.pre_enqueue)),
             profiles.registrations,
             profiles.account if setting.shares_attempts else None,
             groups.standing,
@@ -355,14 +365,29 @@ def _act(
 ) -> Acting:
     executor, clock = ports.executor, ports.clock
     pods, live_pod, metrics = known.pods, known.watched.pods.get, setting.metrics
-    guard = BindGuard(pods.cache, profiles, known.foreign, enabled=setting.options.bind_guard)
-    binder = Binder(ports, slots, metrics.binding_abandoned, guard.check)
+    pool = known.pool
+    guard = BindGuard(
+        pods.cache,
+        profiles,
+        known.foreign,
+        enabled=setting.options.bind_guard,
+        owns=partial(pool.still_owns, live_pod),
+    )
+    binder = Binder(
+        ports, slots, metrics.binding_abandoned, guard.check, partial(pool.version, live_pod)
+    )
     storage_writer = StorageWriter(ports)
     claims = known.cluster.devices.claims
     claim_writer = ClaimWriter(
         ports, claims.stored, metrics.device_bindings.claim_created, claims.get, slots.release
     )
-    failures = FailureHandler(pods.queue, live_pod, reports, clock.monotonic)
+    failures = FailureHandler(
+        pods.queue,
+        live_pod,
+        reports,
+        clock.monotonic,
+        None if pool.ownership is None else pool.refusals,
+    )
     bindings = BindingCycles(ports, pods, failures, reports, slots, guard)
     evictor = Evictor(ports, live_pod, bindings.turn_back, pods.cache.is_placed_pod)
     groups = _look_after_groups(ports, known, reports, slots, profiles, evictor, setting)
@@ -428,12 +453,15 @@ def _look_after_groups(
     return ActingOnGroups(statuses, told, partial, GroupRounds(ports.executor, held, partial))
 
 
-def _has_node(cache: SchedulerCache, pods: WatchedObjects[Pod], uid: str) -> bool:
-    """Return whether a pod has a node, or had one: one that has ended has left the cache."""
+def _is_settled(cache: SchedulerCache, pods: WatchedObjects[Pod], pool: OwnPool, uid: str) -> bool:
+    """Return whether there is nothing to be said of a pod as one that waits for us.
+
+    It has a node, or had one (a pod that has ended has left the cache), or is another pool's.
+    """
     if cache.is_placed_pod(uid):
         return True
     pod = pods.get_by_uid(uid)
-    return pod is not None and bool(pod.spec.node_name)
+    return pod is not None and (bool(pod.spec.node_name) or pool.is_given_away(pod))
 
 
 def _get_pod(ports: Ports[BindingApi], namespace: str, name: str) -> Pod | None:

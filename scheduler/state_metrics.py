@@ -73,6 +73,7 @@ def watch_state(
     if not pool.has_all_nodes:
         metrics.name_pool(pool.name, str(pool.node_selector))
         metrics.watch(declarations.PODS_ELSEWHERE, parts.known.handlers.elsewhere)
+        metrics.watch_each(declarations.POD_OF_POOLS, parts.known.pool.counts)
     for state, read in (
         (declarations.WAKE_UP_BACKLOG, queue.backlog),
         (declarations.OLDEST_ACTIVE_POD, queue.oldest_active_s),

@@ -104,10 +104,12 @@ class BindingApi(PodReaderApi, Protocol):
         uid: str,
         node_name: str,
         *,
+        resource_version: str = "",
         may_send: Callable[[], bool] | None = None,
     ) -> None:
         """POST the binding; raise ApiError unless it was accepted.
 
+        ``resource_version`` is that of the pod which is bound; the empty string for any.
         ``may_send`` is asked right before the request is written, and nothing is sent if it says
         no.
         """
@@ -116,6 +118,10 @@ class BindingApi(PodReaderApi, Protocol):
 
 def _sends(_: PodInfo) -> Status:
     return SUCCESS
+
+
+def _any_version(_: PodInfo) -> str:
+    return ""
 
 
 class Binder:
@@ -131,6 +137,8 @@ class Binder:
         The guard: returns whether a binding is still worth sending. It is asked right before each
         request is written, which may have waited for another attempt, for the limiter and for a
         connection. :class:`BindingCycles` asks before all of that.
+    version
+        Returns the version of a pod on which its binding depends; empty for any.
     on_abandoned
         Receives the reason of each binding that is abandoned while its pod is still there:
         ``retries``, ``throttled``, ``crowded``, ``conflict``, ``not_found``, ``forbidden`` or
@@ -147,8 +155,10 @@ class Binder:
         slots: BindingSlots,
         on_abandoned: Callable[[str], None],
         check: Callable[[PodInfo], Status] = _sends,
+        version: Callable[[PodInfo], str] = _any_version,
     ) -> None:
         self._check = check
+        self._version = version
         self._api = ports.api
         self._rng = ports.rng
         self._sleep = ports.executor.sleep
@@ -190,7 +200,12 @@ class Binder:
         last_look = LastLook(self._check, info)
         try:
             await self._api.bind_pod(
-                namespace, info.name, info.uid, node_name, may_send=last_look.may_send
+                namespace,
+                info.name,
+                info.uid,
+                node_name,
+                resource_version=self._version(info),
+                may_send=last_look.may_send,
             )
         except ApiError:
             if not last_look.status.is_success:

@@ -26,18 +26,26 @@ from typing import TYPE_CHECKING, Final
 from plugins.framework.status import SUCCESS, Code, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cache.pod_info import PodInfo
     from cache.scheduler_cache import SchedulerCache
     from scheduler.cycle.foreign_binds import ForeignBinds
     from scheduler.runtime.profile_map import Profiles
 
 NODE_DELETED: Final = "NodeDeleted"
+OTHER_POOL: Final = "Pool"
+
+
+def _owned(_: PodInfo) -> bool:
+    return True
 
 
 class BindingWithheldError(Exception):
     """The binding was not sent: the node that was decided on has been taken by others.
 
-    ``cause`` is the plugin that refused it, or ``NodeDeleted``.
+    ``cause`` is the plugin that refused it, ``NodeDeleted``, or ``Pool`` for a pod that another
+    pool owns.
     """
 
     def __init__(self, node_name: str, cause: str, why: str) -> None:
@@ -53,7 +61,9 @@ class BindGuard:
     foreign
         Is told of each binding that is sent; None for nobody.
     enabled
-        Whether anything is refused.
+        Whether anything is refused for what others have done to its node.
+    owns
+        Whether a pod is still this pool's; any thread.
 
     Notes
     -----
@@ -67,7 +77,9 @@ class BindGuard:
         foreign: ForeignBinds | None = None,
         *,
         enabled: bool = True,
+        owns: Callable[[PodInfo], bool] = _owned,
     ) -> None:
+        self._owns = owns
         self._enabled = enabled
         self._foreign = foreign
         self._cache = cache
@@ -79,6 +91,9 @@ class BindGuard:
         A pod that is not assumed any more is not judged: the API server knows what became of it.
         *Cost*: 4 us.
         """
+        if not self._owns(info):
+            node = self._cache.assumed_node(info.uid) or ""
+            return _withheld(node, OTHER_POOL, "the pod was given to another pool")
         if not self._enabled:
             return SUCCESS
         usage = self._cache.usage_around(info.uid)

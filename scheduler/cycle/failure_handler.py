@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from plugins.framework.status import Status
     from scheduler.cycle.reports import Reports
     from scheduler.decision.decision import Decision
+    from scheduler.pools.refusals import Refusals
     from scheduler.queueing import QueuedPod, SchedulingQueue
 
 REASON_UNSCHEDULABLE = "Unschedulable"
@@ -55,6 +56,8 @@ class Failure:
     """Whether the attempt was stopped because its budget was exceeded."""
     is_node_taken: bool = False
     """Whether others took the node between the decision and the binding."""
+    only_nodes_help: bool = False
+    """Whether each node was looked at and refused, and no eviction helps: other nodes may."""
 
     @property
     def condition_reason(self) -> str:
@@ -79,6 +82,10 @@ class Failure:
             decision.nominated_node_name,
             decision.policy,
             decision.is_over_budget,
+            only_nodes_help=rejected
+            and diagnosis.pre_filter is None
+            and not diagnosis.pending_plugins
+            and not decision.nominated_node_name,
         )
 
     @classmethod
@@ -112,6 +119,8 @@ class FailureHandler:
         Where failures are reported.
     clock
         Seconds of the queue's monotonic clock.
+    refusals
+        Receives the pods that other nodes may help; None where there are no other pools.
 
     Notes
     -----
@@ -124,7 +133,9 @@ class FailureHandler:
         live_pod: Callable[[str, str], Pod | None],
         reports: Reports,
         clock: Callable[[], float],
+        refusals: Refusals | None = None,
     ) -> None:
+        self._refusals = refusals
         self._queue = queue
         self._live_pod = live_pod
         self._recorder = reports.events
@@ -143,6 +154,11 @@ class FailureHandler:
         at_once = failure.is_node_taken and queued.consecutive_errors < TRIES_AT_ONCE
         at_once = at_once and queued.group is None
         live = self._requeue(queued, failure)
+        if self._refusals is not None:
+            if live is not None and failure.only_nodes_help and queued.group is None:
+                self._refusals.refused(tried.uid, tried.namespace, tried.name)
+            else:
+                self._refusals.forget(tried.uid)
         if live is not None and at_once:
             self._queue.activate((tried.uid,))
         took_s = None if popped_s is None else self._clock() - popped_s

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cache.pod_groups import PodGroups
     from scheduler.event_handlers.pods_elsewhere import PodsElsewhere
     from scheduler.metrics import Metrics
+    from scheduler.pools.ownership import Ownership
     from scheduler.runtime.known_pods import KnownPods
     from scheduler.runtime.profile_map import Profiles
 
@@ -90,6 +91,8 @@ class EventHandlers:
     elsewhere
         Keeps the pods on unknown nodes; None where all nodes are known, and where a pod on an
         unknown one has arrived before its node.
+    ownership
+        Decides which pending pods are this pool's; None where all are.
 
     Notes
     -----
@@ -107,8 +110,10 @@ class EventHandlers:
         on_ended: Callable[[Pod], object] = is_terminal,
         on_foreign: OnForeign | None = None,
         elsewhere: PodsElsewhere | None = None,
+        ownership: Ownership | None = None,
     ) -> None:
         self._elsewhere = elsewhere
+        self._ownership = ownership
         self._on_foreign = on_foreign
         self._on_ended = on_ended
         self._pod_groups = pod_groups
@@ -125,7 +130,10 @@ class EventHandlers:
             return Land.FOREIGN
         if pod.spec.node_name:
             return Land.ASSIGNED
-        return Land.OURS if self._profiles.is_ours(pod) else Land.FOREIGN
+        if not self._profiles.is_ours(pod):
+            return Land.FOREIGN
+        ownership = self._ownership
+        return Land.OURS if ownership is None or ownership.owns(pod) else Land.FOREIGN
 
     def is_elsewhere(self, pod: Pod) -> bool:
         """Return whether a pod is on a node of another pool."""
@@ -229,6 +237,8 @@ class EventHandlers:
         if self._elsewhere is not None:
             old, new = self._elsewhere.sort_out(old, new)
         was, now = self.land(old), self.land(new)
+        if self._ownership is not None:
+            self._ownership.saw(old, new)
         if new is None or (now is Land.FOREIGN and is_terminal(new)):
             # Once: a pod that has ended was in one of our lands before, and is in none from here.
             if new is not None and was is not Land.FOREIGN and self._profiles.is_ours(new):

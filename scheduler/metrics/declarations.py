@@ -260,7 +260,22 @@ POOL_INFO: Final[State] = (
     "gauge",
     "berth_pool_info",
     "The pool of nodes of this process, as labels; the value is always 1.",
-    ("pool", "node_selector"),
+    ("node_pool", "node_selector"),
+)
+POOL_HOPS: Final = (
+    "berth_pool_handovers_total",
+    "Pods that went from one pool to another, by the names of both and the reason: full, or "
+    "no_leader for those that were taken from a pool without a leader.",
+    "origin",
+    "target",
+    "reason",
+)
+POD_OF_POOLS: Final[State] = (
+    "gauge",
+    "berth_pool_pods",
+    "Pods of several pools that this process remembers: refused here, given away and not shown by "
+    "the watch yet, and pending ones of others.",
+    ("state",),
 )
 PODS_ELSEWHERE: Final[State] = (
     "gauge",

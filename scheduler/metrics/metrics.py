@@ -65,6 +65,8 @@ class Metrics:
         gated) and the event.
     bind_conflict
         Counts a pod that another scheduler bound.
+    pool_hop
+        Counts a pod that went from one pool to another, and why.
     kubelet_rejected
         Counts a pod that its node's kubelet rejected, by one of a bounded number of reasons.
     binding_abandoned
@@ -95,6 +97,7 @@ class Metrics:
         self._after_flush = counter(*declared.AFTER_FLUSH)
         self.incoming = counter(*declared.INCOMING).count
         self._permit_wait = histogram(*declared.PERMIT_WAIT)
+        self.pool_hop = counter(*declared.POOL_HOPS).count
         self.bind_conflict = counter(*declared.BIND_CONFLICTS).count
         self.binding_abandoned = counter(*declared.ABANDONED).count
         self.collision = counter(*declared.COLLISIONS).count

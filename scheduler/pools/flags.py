@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cache.label_selectors import is_label_value
 from cache.selector_text import parse_selector
 from scheduler.config import ConfigError
+from scheduler.pools.configuration import load_pools
 from scheduler.pools.options import PoolOptions
 
 if TYPE_CHECKING:
@@ -21,6 +23,13 @@ def add_pool_flags(run: argparse.ArgumentParser) -> None:
     add_node_selector(group)
     group.add_argument(
         "--pool", metavar="NAME", default="", help="the name of these nodes in metrics and texts"
+    )
+    group.add_argument(
+        "--pools",
+        metavar="F",
+        type=Path,
+        help="a PoolConfiguration: all pools of the cluster, --pool is one of them; pods that "
+        "several pools may take are handed from one to the next",
     )
 
 
@@ -57,6 +66,12 @@ def pool_options(flags: argparse.Namespace) -> PoolOptions:
     ConfigError
         When a flag has an impossible value.
     """
+    if flags.pools is not None:
+        if flags.node_selector:
+            raise ConfigError("--node-selector", "contradicts --pools, which has the selectors")
+        if not flags.pool:
+            raise ConfigError("--pools", "needs --pool, the name of the one that is meant")
+        return load_pools(flags.pools, flags.pool)
     selector = node_selector_of(flags)
     if not is_label_value(flags.pool):
         raise ConfigError("--pool", f"{flags.pool!r} is no value of a label")

@@ -49,6 +49,17 @@ class QueueQuestions:
         with self._lock:
             return self._pods.state_of(uid)
 
+    def gated_by(self, plugin: str) -> list[PodInfo]:
+        """Return the pods that a gate keeps out. *Cost*: their number."""
+        with self._lock:
+            gated = self._pods.gated
+            return [
+                queued.info
+                for blockers in gated.groups()
+                if blockers.gate == plugin
+                for queued in gated.pods_of(blockers)
+            ]
+
     def counts(self) -> QueueCounts:
         """Return how many pods are in each state."""
         with self._lock:

@@ -197,6 +197,21 @@ class SchedulingQueue(QueueQuestions, AttemptCosts, GroupAttempts):
                     attempt.gone = True
             self.nominator.delete(uid)
 
+    def take_out(self, uid: str) -> bool:
+        """Forget a pod and its nomination, unless it is in flight, gated or tried with a group.
+
+        Returns
+        -------
+        Whether the queue knew the pod, and does not any more.
+        """
+        with self._lock:
+            queued = self._pods.get(uid)
+            if queued is None or queued.state in (QueueState.GATED, QueueState.GROUPED):
+                return False
+            self._move_locked(queued, QueueState.NOWHERE)
+            self.nominator.delete(uid)
+            return True
+
     def _add_locked(self, info: PodInfo, event: str) -> None:
         known = self._pods.get(info.uid)
         if known is not None:

@@ -58,12 +58,19 @@ class TracedApi(Api):
         node_name: str,
         *,
         timeout_s: float = 30.0,
+        resource_version: str = "",
         may_send: Callable[[], bool] | None = None,
     ) -> None:
         """Bind a pod; see :meth:`Api.bind_pod`."""
         with self._write(self._traces.sampled(uid), "POST pods/binding"):
             await super().bind_pod(
-                namespace, name, uid, node_name, timeout_s=timeout_s, may_send=may_send
+                namespace,
+                name,
+                uid,
+                node_name,
+                timeout_s=timeout_s,
+                resource_version=resource_version,
+                may_send=may_send,
             )
 
     async def patch_pod_status(

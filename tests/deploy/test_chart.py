@@ -514,16 +514,27 @@ def test_each_pool_has_its_own_deployment_lease_configuration_and_budget(tmp_pat
     assert [each.scheduler_name for each in config.profiles] == ["berth-gpu"]
 
 
-def test_berth_reads_the_selectors_of_the_pools() -> None:
-    for deployment, selector in zip(
-        of_kind(with_pools(), "Deployment"),
+def test_berth_reads_the_pools(tmp_path: Path) -> None:
+    manifests = with_pools(poolHandOverAfter="90s")
+    for deployment, configmap, selector in zip(
+        of_kind(manifests, "Deployment"),
+        of_kind(manifests, "ConfigMap"),
         ("pool=cpu", "arch=amd64,pool in (gpu,spot)"),
         strict=True,
     ):
         arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
-        options = pool_options(parser().parse_args(arguments))
+        flags = parser().parse_args(arguments)
+        assert str(flags.pools) == "/etc/berth/pools.yaml"
+        flags.pools = tmp_path / "pools.yaml"
+        flags.pools.write_text(configmap["data"]["pools.yaml"])
+        options = pool_options(flags)
         assert str(options.node_selector) == selector
         assert deployment["metadata"]["name"] == f"berth-{options.name}"
+        assert options.hand_over_after_s == 90
+        assert [(each.lease, *each.scheduler_names) for each in options.pools] == [
+            ("berth-cpu", "berth"),
+            ("berth-gpu", "berth-gpu"),
+        ]
 
 
 def test_every_lease_may_be_written_and_asked_for() -> None:
@@ -543,7 +554,7 @@ def test_all_metrics_of_a_pool_have_its_label(kind: str) -> None:
     assert endpoint["relabelings"] == [
         {
             "sourceLabels": ["__meta_kubernetes_pod_label_scheduling_berth_dev_pool"],
-            "targetLabel": "pool",
+            "targetLabel": "node_pool",
         },
         {"action": "labeldrop", "regex": "pod"},
     ]
@@ -567,11 +578,6 @@ def changed_pool(**others: Any) -> list[dict[str, Any]]:
             id="a-value-in-common",
         ),
         pytest.param({"pools": changed_pool(name="cpu")}, r"pools\[1\]\.name", id="one-name"),
-        pytest.param(
-            {"pools": changed_pool(schedulerNames=["berth"])},
-            r"pools\[1\]\.schedulerNames: \"berth\"",
-            id="one-scheduler-name",
-        ),
         pytest.param(
             {"pools": POOLS, "existingConfigMap": "mine"}, "existingConfigMap", id="one-config"
         ),

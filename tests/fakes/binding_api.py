@@ -43,6 +43,7 @@ class FakeBindingApi:
         uid: str,
         node_name: str,
         *,
+        resource_version: str = "",
         may_send: Callable[[], bool] | None = None,
     ) -> None:
         self.in_line()

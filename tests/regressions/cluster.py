@@ -236,6 +236,7 @@ class Cluster:
         uid: str,
         node_name: str,
         *,
+        resource_version: str = "",
         may_send: Callable[[], bool] | None = None,
     ) -> None:
         """Bind a pod as kube-apiserver does, once there is a connection."""

@@ -89,10 +89,18 @@ class RecordedCluster(Cluster):
         uid: str,
         node_name: str,
         *,
+        resource_version: str = "",
         may_send: Callable[[], bool] | None = None,
     ) -> None:
         with self._written("binds", Write("bind", f"{namespace}/{name}/{uid}", node_name)):
-            await super().bind_pod(namespace, name, uid, node_name, may_send=may_send)
+            await super().bind_pod(
+                namespace,
+                name,
+                uid,
+                node_name,
+                resource_version=resource_version,
+                may_send=may_send,
+            )
 
     async def patch_pod_status(
         self,

@@ -275,7 +275,7 @@ def test_where_bindings_hang_only_a_few_requests_are_under_way():
         class HangingApi:
             sent = 0
 
-            async def bind_pod(self, namespace, name, uid, node_name, *, may_send) -> None:
+            async def bind_pod(self, namespace, name, uid, node_name, **_) -> None:
                 self.sent += 1
                 if namespace == "default":
                     await answered.wait()

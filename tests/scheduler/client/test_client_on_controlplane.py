@@ -17,6 +17,7 @@ from scheduler.client.credential_search import load_credentials
 from scheduler.client.errors import ApiError, ClientConfigError
 from scheduler.client.transport import Transport
 from scheduler.kinds import PODS
+from scheduler.pools.ownership import POOL, ROUND
 from tests.controlplane.objects import make_namespace, make_pod
 
 if TYPE_CHECKING:
@@ -111,6 +112,46 @@ def test_a_bound_pod_is_not_bound_again(
     error = refusal(run, kubeconfig, lambda api: api.bind_pod(namespace, "web", pod, node))
     assert error.status == 409
     assert 'already assigned to node "n1"' in error.message
+
+
+def test_a_pod_that_was_written_since_is_not_bound_by_its_version(
+    run: Run, control_plane: ControlPlane, kubeconfig: Path, namespace: str, pod: str
+) -> None:
+    version = stored(control_plane, namespace)["metadata"]["resourceVersion"]
+    words = {POOL: "b", ROUND: "1:a"}
+    written = call(
+        run, kubeconfig, lambda api: api.annotate_pending_pod(namespace, "web", pod, words, version)
+    )
+    metadata = stored(control_plane, namespace)["metadata"]
+    assert metadata["annotations"] == words
+    assert metadata["resourceVersion"] == written
+    error = refusal(
+        run,
+        kubeconfig,
+        lambda api: api.bind_pod(namespace, "web", pod, "n1", resource_version=version),
+    )
+    assert (error.status, error.ambiguous) == (409, False)
+    assert "nodeName" not in stored(control_plane, namespace)["spec"]
+    call(
+        run,
+        kubeconfig,
+        lambda api: api.bind_pod(namespace, "web", pod, "n1", resource_version=written),
+    )
+    assert stored(control_plane, namespace)["spec"]["nodeName"] == "n1"
+
+
+def test_a_pod_that_was_written_since_is_not_handed_on(
+    run: Run, control_plane: ControlPlane, kubeconfig: Path, namespace: str, pod: str
+) -> None:
+    version = stored(control_plane, namespace)["metadata"]["resourceVersion"]
+    call(run, kubeconfig, lambda api: api.bind_pod(namespace, "web", pod, "n1"))
+    error = refusal(
+        run,
+        kubeconfig,
+        lambda api: api.annotate_pending_pod(namespace, "web", pod, {POOL: "b"}, version),
+    )
+    assert error.status == 409
+    assert "annotations" not in stored(control_plane, namespace)["metadata"]
 
 
 def test_a_pod_that_is_not_there_is_not_bound(run: Run, kubeconfig: Path, namespace: str) -> None:

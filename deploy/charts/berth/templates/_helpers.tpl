@@ -91,7 +91,6 @@ scheduling.berth.dev/pool: {{ . }}
 {{- /* Fails where two pools could have a node in common, or one name. */ -}}
 {{- define "berth.checkPools" -}}
 {{- $pools := .Values.pools -}}
-{{- $values := .Values -}}
 {{- if and $pools .Values.existingConfigMap -}}
 {{- fail "existingConfigMap: each of the pools has a configuration with a Lease of its own; use config" -}}
 {{- end -}}
@@ -103,11 +102,6 @@ scheduling.berth.dev/pool: {{ . }}
 {{- $other := index $pools $before -}}
 {{- if eq $pool.name $other.name -}}
 {{- fail (printf "pools[%d].name: pools[%d] is %q already" $index $before $pool.name) -}}
-{{- end -}}
-{{- range $name := include "berth.schedulerNames" (dict "Values" $values "pool" $pool) | fromJsonArray -}}
-{{- if has $name (include "berth.schedulerNames" (dict "Values" $values "pool" $other) | fromJsonArray) -}}
-{{- fail (printf "pools[%d].schedulerNames: %q is served by the pool %q (pools[%d]) already" $index $name $other.name $before) -}}
-{{- end -}}
 {{- end -}}
 {{- $disjoint := dict -}}
 {{- range $label, $values := $pool.nodeSelector -}}
@@ -139,6 +133,25 @@ scheduling.berth.dev/pool: {{ . }}
 {{- if $index }},{{ end -}}
 {{- if kindIs "slice" $values }}{{ $label }} in ({{ join "," $values }}){{ else }}{{ $label }}={{ $values }}{{ end -}}
 {{- end -}}
+{{- end }}
+
+{{- /* All pools, as berth reads them. */ -}}
+{{- define "berth.poolConfiguration" -}}
+{{- $root := . -}}
+{{- $pools := list -}}
+{{- range .Values.pools -}}
+{{- $context := dict "Values" $root.Values "Release" $root.Release "Chart" $root.Chart "pool" . -}}
+{{- $pool := dict "name" .name "nodeSelector" (include "berth.nodeSelector" $context) "schedulerNames" (include "berth.schedulerNames" $context | fromJsonArray) "leaseName" (include "berth.leaseName" $context) -}}
+{{- with .topologyKeys -}}
+{{- $_ := set $pool "topologyKeys" . -}}
+{{- end -}}
+{{- $pools = append $pools $pool -}}
+{{- end -}}
+apiVersion: scheduling.berth.dev/v1alpha1
+kind: PoolConfiguration
+handOverAfter: {{ .Values.poolHandOverAfter }}
+pools:
+  {{- toYaml $pools | nindent 2 }}
 {{- end }}
 
 {{- define "berth.leaseName" -}}
@@ -311,7 +324,7 @@ spec:
 {{- $root := index . 0 -}}
 {{- $own := list -}}
 {{- if $root.Values.pools -}}
-{{- $own = list (dict "sourceLabels" (list "__meta_kubernetes_pod_label_scheduling_berth_dev_pool") "targetLabel" "pool") -}}
+{{- $own = list (dict "sourceLabels" (list "__meta_kubernetes_pod_label_scheduling_berth_dev_pool") "targetLabel" "node_pool") -}}
 {{- end -}}
 {{- with concat $own (index . 1) }}
 relabelings:
