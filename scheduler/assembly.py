@@ -454,14 +454,16 @@ def _look_after_groups(
 
 
 def _is_settled(cache: SchedulerCache, pods: WatchedObjects[Pod], pool: OwnPool, uid: str) -> bool:
-    """Return whether there is nothing to be said of a pod as one that waits for us.
+    """Return whether there is nothing to be said of a pod: it has a node, or is another pool's."""
+    return _has_node(cache, pods, uid) or pool.is_given_away(pods.get_by_uid(uid))
 
-    It has a node, or had one (a pod that has ended has left the cache), or is another pool's.
-    """
+
+def _has_node(cache: SchedulerCache, pods: WatchedObjects[Pod], uid: str) -> bool:
+    """Return whether a pod has a node, or had one: one that has ended has left the cache."""
     if cache.is_placed_pod(uid):
         return True
     pod = pods.get_by_uid(uid)
-    return pod is not None and (bool(pod.spec.node_name) or pool.is_given_away(pod))
+    return pod is not None and bool(pod.spec.node_name)
 
 
 def _get_pod(ports: Ports[BindingApi], namespace: str, name: str) -> Pod | None:
