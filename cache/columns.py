@@ -34,7 +34,7 @@ from cache.resource_table import ResourceTable
 from cache.term_index import TermIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -148,6 +148,19 @@ class Columns:
 
         *Cost*: a few microseconds.
         """
+        row = self._put(info)
+        if row == len(self.unschedulable):
+            self._refresh_views()
+        return row
+
+    def put_all(self, infos: Iterable[NodeInfo]) -> None:
+        """Store new or changed nodes; raises as :meth:`put`."""
+        for info in infos:
+            self._put(info)
+        if len(self.unschedulable) != len(self.node_infos):
+            self._refresh_views()
+
+    def _put(self, info: NodeInfo) -> int:
         if info.node is None:
             raise ValueError(f"{info!r} is imaginary and has no row")
         row = self.row_of.get(info.name)
@@ -162,7 +175,6 @@ class Columns:
             self._resources.append()
             self._taint_set_ids[row] = self.taint_sets.acquire(())
             self.epoch += 1
-            self._refresh_views()
             self._count_claims(info.pvc_ref_counts, 1)
         else:
             before = self.node_infos[row]
@@ -400,8 +412,7 @@ class NodesView:
         *Cost*: proportional to the nodes; meant for what-if questions about few of them.
         """
         columns = Columns()
-        for info in infos:
-            columns.put(info)
+        columns.put_all(infos)
         return cls(columns)
 
     def __len__(self) -> int:

@@ -497,8 +497,7 @@ class SchedulerCache:
                 order = self._tree.names()
             if self.observer is not None:
                 self.observer("snapshot", None, "")
-        for info in fresh:
-            snapshot.put(info)
+        snapshot.put_all(fresh)
         for name in gone:
             snapshot.remove(name)
         snapshot.generation = max(snapshot.generation, newest)

@@ -10,7 +10,7 @@ from cache.columns import Columns, NodesView
 from cache.node_tree import NodeTree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -73,6 +73,13 @@ class Snapshot:
         """Store one node; the snapshot owns ``info`` from then on."""
         epoch = self.columns.epoch
         self.columns.put(info)
+        if self.columns.epoch != epoch:
+            self._order = None
+
+    def put_all(self, infos: Sequence[NodeInfo]) -> None:
+        """Store nodes; the snapshot owns them from then on."""
+        epoch = self.columns.epoch
+        self.columns.put_all(infos)
         if self.columns.epoch != epoch:
             self._order = None
 

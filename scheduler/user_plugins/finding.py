@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
-from scheduler.user_plugins.loading import GROUP
+from scheduler.user_plugins.installed import installed
 from scheduler.user_plugins.plugin_source import PluginSource, digest_of
 
 if TYPE_CHECKING:
@@ -39,10 +38,11 @@ def entry_points() -> tuple[PluginSource, ...]:
     The digest represents the version of the distribution of the entry point.
     """
     sources: dict[str, PluginSource] = {}
-    for each in metadata.entry_points(group=GROUP):
-        version = "" if each.dist is None else f"{each.dist.name} {each.dist.version}"
-        digest = digest_of(f"{each.value} {version}".encode())
-        sources.setdefault(each.name, PluginSource("entry-point", each.name, digest))
+    for each in installed():
+        name, value = each.entry_point.name, each.entry_point.value
+        version = f"{each.distribution} {each.version}" if each.distribution else ""
+        digest = digest_of(f"{value} {version}".encode())
+        sources.setdefault(name, PluginSource("entry-point", name, digest))
     return tuple(sources[name] for name in sorted(sources))
 
 

@@ -6,19 +6,18 @@ import ast
 import linecache
 import re
 import sys
-from importlib import metadata
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from plugins.authoring import PolicyClassError, adapt, is_policy, policy_name
 from plugins.framework.interfaces import Plugin
+from scheduler.user_plugins.installed import GROUP, installed
 from scheduler.user_plugins.plugin_errors import line_in, named
 
 if TYPE_CHECKING:
     from scheduler.user_plugins.plugin_source import PluginSource
 
-GROUP: Final = "berth.plugins"
-"""The group of the entry points for plugins."""
+_OLD_IMPORT: Final = re.compile(r"\bplugins\s*\.\s*policy\b|\bfrom\s+plugins\s+import\b")
 
 MODULES: Final = "berth_user_plugins"
 """The package name of modules that are loaded from text. No module of Berth has this name."""
@@ -110,8 +109,11 @@ def line_of_old_import(cls: type) -> int:
     """
     module = sys.modules.get(cls.__module__)
     lines = linecache.getlines(getattr(module, "__file__", None) or "")
+    text = "".join(lines)
+    if _OLD_IMPORT.search(text) is None:
+        return 0  # to parse a module takes milliseconds, and pods wait for it
     try:
-        tree = ast.parse("".join(lines))
+        tree = ast.parse(text)
     except (SyntaxError, ValueError):  # a module that is no Python text
         return 0
     for node in ast.walk(tree):
@@ -169,7 +171,7 @@ def _of_module(module: ModuleType) -> list[type]:
 
 
 def _of_entry_point(source: PluginSource) -> list[type]:
-    found = [each for each in metadata.entry_points(group=GROUP) if each.name == source.name]
+    found = [each.entry_point for each in installed() if each.entry_point.name == source.name]
     if not found:
         raise PluginLoadError(source, 0, f"is not installed in the group {GROUP}")
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +12,7 @@ import msgspec
 import structlog
 
 from scheduler.process.version import VERSION
-from scheduler.user_plugins.loading import GROUP
+from scheduler.user_plugins.installed import installed
 from scheduler.user_plugins.plugin_trial import TrialReport, try_source
 
 if TYPE_CHECKING:
@@ -132,7 +131,5 @@ def _within_room(wanted_bytes: int) -> int:
 
 def _own_entry_points() -> frozenset[str]:
     return frozenset(
-        each.name
-        for each in metadata.entry_points(group=GROUP)
-        if each.dist is not None and each.dist.name == _OWN_DISTRIBUTION
+        each.entry_point.name for each in installed() if each.distribution == _OWN_DISTRIBUTION
     )
