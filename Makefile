@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 # Measurements use the content of the image: no development dependencies, compiled bytecode.
 BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
 .DEFAULT_GOAL := help
-.PHONY: neighbours askers help install demo devices rivals gangs test relaxations parity cel hints schedules device-schedules lint types imports house worlds storm faults bench start bench-quick bench-report bench-devices bench-gpu release site tutorial hostile waking soak e2e conformance failovers image journal bench-journal manifests operators pins test-trixie ui-test code-map what-if
+.PHONY: neighbours askers help install demo devices rivals gangs test relaxations parity cel hints schedules device-schedules lint types imports house worlds storm faults bench start bench-quick bench-report bench-devices bench-gpu release site tutorial hostile waking large soak e2e conformance failovers image journal bench-journal manifests operators pins test-trixie ui-test code-map what-if
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -115,6 +115,10 @@ hostile: $(UV) ## Measure the effect of 80 kinds of hostile pods on others (SPEC
 	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler >/dev/null
 	@$(BENCH_RUN) python -m tests.bench hostile $(HOSTILE_OPTIONS) $(if $(SPECS),--specs $(SPECS)) $(ARGS)
 	@$(BENCH_RUN) python -m tests.bench mixed $(HOSTILE_OPTIONS)
+
+large: $(UV) ## Run berth on NODES (5000) and PODS (50000) in POOLS (1), against a stand-in for an API server
+	@$(BENCH_RUN) python -m tests.bench large --nodes $(or $(NODES),5000) --pods $(or $(PODS),50000) \
+	  --pools $(or $(POOLS),1) $(ARGS)
 
 waking: $(UV) ## Measure the loop's lag while pods start and 10 000 wait (CONTENDERS, ARGS)
 	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null

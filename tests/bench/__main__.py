@@ -16,6 +16,7 @@ gpu        how much of a cluster's GPUs a policy can give away, by a published t
 hostile    how long others wait while one tenant is hostile, one spec after the other
 mixed      a steady load beside many hostile objects
 start      from the start of a process to its first binding, phase by phase
+large      clusters of any size and pools of nodes, against a stand-in for an API server
 soak       memory and tables of a process in which everything is fresh all the time
 waking     how far the loop falls behind while pods start and thousands wait
 report     tables and plots from the files that the others wrote
@@ -42,6 +43,7 @@ COMMANDS = {
     "gpu": "tests.bench.gpu",
     "hostile": "tests.bench.hostile",
     "mixed": "tests.bench.hostile_mixed",
+    "large": "tests.bench.large",
     "start": "tests.bench.start",
     "soak": "tests.bench.soak",
     "waking": "tests.bench.waking",
