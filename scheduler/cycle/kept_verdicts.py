@@ -1,8 +1,13 @@
-"""Kept verdicts: the results of signing plugins for every node, for the next alike pod."""
+"""Kept verdicts: the results of some signing plugins for every node, for the next alike pod.
+
+A signature has two halves: that of the plugins that read the pods of nodes, and that of the others.
+The verdicts of each half are kept by themselves, so that pods share the half in which they are
+alike. :mod:`scheduler.cycle.ranking` adds two of them up.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -11,7 +16,6 @@ from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.interfaces import Plugin
 from plugins.framework.normalize import MAX_NODE_SCORE, MIN_NODE_SCORE
-from scheduler.cycle.best_rows import INFEASIBLE, BestRows
 from scheduler.runtime.filter_outcome import PluginError
 from scheduler.runtime.plugin_set import Mask
 
@@ -21,11 +25,35 @@ if TYPE_CHECKING:
     from cache.columns import Columns
     from cache.pod_info import PodInfo
     from plugins.framework.attempt_budget import AttemptBudget
-    from plugins.framework.results import BoolArray, IntArray, RowArray
+    from plugins.framework.results import IntArray, RowArray
     from scheduler.runtime.plugin_set import PluginSet, Scorer
 
 MAX_ONE_BY_ONE: Final = 8
 """Changed rows up to which the scalar twins are the quicker way."""
+
+_LISTED: Final = 256
+"""Changes up to which it is quicker to go through them than through all rows."""
+
+_IN_INT16: Final = 1 << 14
+"""Below this sum of all weighted scores two bytes hold the sum of two rejections, or of a rejection
+and scores, below 0."""
+
+
+class Changed(NamedTuple):
+    """The rows that changed between two cursors: a few as a list, else as an array."""
+
+    seen: int
+    now: int
+    few: list[int]
+    many: RowArray | None
+
+    def are_most(self, num_rows: int) -> bool:
+        """Return whether so many rows changed that all had better be looked at."""
+        count = len(self.few) if self.many is None else len(self.many)
+        return count * 4 > num_rows + MAX_ONE_BY_ONE
+
+
+_NOTHING: Final = Changed(0, 0, [], None)
 
 
 class NotShareableError(Exception):
@@ -35,50 +63,100 @@ class NotShareableError(Exception):
 class Normalized:
     """The raw scores of a plugin, which are normalized over the feasible nodes."""
 
-    __slots__ = ("raw", "scorer", "uniform")
+    __slots__ = ("_raw", "scorer", "uniform")
 
-    def __init__(self, scorer: Scorer, num_nodes: int) -> None:
+    def __init__(self, scorer: Scorer) -> None:
         self.scorer = scorer
-        self.raw: IntArray = np.zeros(num_nodes, dtype=np.int64)
-        """Raw scores by row; without a meaning where the node is not feasible."""
+        self._raw: IntArray | None = None
         self.uniform: int | None = None
         """The raw score that every row has had so far; None once they differ."""
 
+    def raw(self, view: NodesView) -> IntArray:
+        """Return raw scores, int64 (len(view),); without a meaning where the node is rejected."""
+        if self._raw is None:
+            return np.full(len(view), self.uniform or 0, dtype=np.int64)
+        return view.take(self._raw)
+
+    def set_all(self, view: NodesView, raw: IntArray) -> None:
+        """Store the raw scores of a view of all rows that count."""
+        if not len(raw):
+            self.uniform = None
+            self._differ(len(view.columns))
+        elif raw.min() == raw.max():
+            self.uniform = int(raw[0])
+        else:
+            self._differ(len(view.columns))[_where(view)] = raw
+
+    def set_some(self, view: NodesView, raw: IntArray) -> None:
+        """Store raw scores of some rows."""
+        if self.uniform is None or not (raw == self.uniform).all():
+            self._differ(len(view.columns))[_where(view)] = raw
+
+    def set_one(self, row: int, raw: int, num_rows: int) -> None:
+        """Store the raw score of a row."""
+        if self.uniform != raw:
+            self._differ(num_rows)[row] = raw
+
+    def _differ(self, num_rows: int) -> IntArray:
+        if self._raw is None:
+            self._raw = np.full(num_rows, self.uniform or 0, dtype=np.int64)
+            self.uniform = None
+        return self._raw
+
 
 class Signers:
-    """The plugins that signed a pod.
+    """One half of the plugins that signed a pod.
 
     Parameters
     ----------
     plugins
-        All of these plugins.
+        These plugins.
+    of_pods
+        Whether they read the pods of a node. Others need not look twice at the same Node.
+    dtype
+        Holds the sum of the scores of both halves: see :func:`dtype_of_scores`.
     """
 
-    __slots__ = ("every", "facts_of", "of_pods")
+    __slots__ = ("dtype", "facts_of", "normalizing", "of_pods", "plugins", "rejected")
 
-    def __init__(self, plugins: PluginSet) -> None:
-        self.every = plugins
-        self.of_pods = plugins.where(lambda plugin: plugin.reads_pods)
-        """Those that look at the pods of a node: others need not look twice at the same Node."""
+    def __init__(self, plugins: PluginSet, dtype: type[np.int16 | np.int64], *, of_pods: bool):
+        self.plugins = plugins
+        self.of_pods = of_pods
+        self.dtype = dtype
+        self.rejected: int = np.iinfo(dtype).min // 2
+        """The score of a row that they reject; below 0 also with the other half's score."""
         judges = (*plugins.filters, *(scorer.plugin for scorer in plugins.scorers))
         self.facts_of: tuple[Plugin, ...] = tuple(
             p for p in dict.fromkeys(judges) if type(p).cluster_facts is not Plugin.cluster_facts
         )
+        self.normalizing = sum(scorer.normalizes for scorer in plugins.scorers)
+
+
+def dtype_of_scores(plugins: PluginSet) -> type[np.int16 | np.int64]:
+    """Return the smaller type that holds the sum of all weighted scores of some plugins.
+
+    The scores of a thousand kinds of pods take 2 bytes for each node and kind, not 8, and are
+    searched four times as fast.
+    """
+    most = sum(abs(scorer.weight) for scorer in plugins.scorers) * MAX_NODE_SCORE
+    return np.int16 if most < _IN_INT16 else np.int64
 
 
 class KeptVerdicts:
-    """Store feasibility and scores of all nodes by the plugins that signed one pod.
+    """Store feasibility and scores of all nodes by one half of the plugins that signed a pod.
 
     Parameters
     ----------
     signers
-        The plugins that signed.
+        The plugins.
     info
         The pod that they signed, or any other with the same signature.
     columns
         The columns of the snapshot.
     budget
         The budget of the attempt that needs the verdicts.
+    pod_bytes
+        What the pod counts for in :attr:`nbytes`.
 
     Raises
     ------
@@ -96,23 +174,19 @@ class KeptVerdicts:
     """
 
     __slots__ = (
-        "_best",
         "_bonus",
         "_cursor",
         "_facts",
-        "_facts_of",
         "_info",
-        "_node_base",
         "_node_cursor",
         "_signers",
         "_state",
-        "_view",
-        "base",
+        "changed",
         "columns",
-        "count",
         "epoch",
-        "feasible",
+        "nbytes",
         "normalized",
+        "scores",
     )
 
     def __init__(
@@ -121,44 +195,37 @@ class KeptVerdicts:
         info: PodInfo,
         columns: Columns,
         budget: AttemptBudget = UNLIMITED,
+        pod_bytes: int = 0,
     ) -> None:
         self.columns = columns
         self._info = info
         self._signers = signers
         self._state = state = CycleState(budget)
-        every = NodesView(columns)
-        pre = signers.every.run_pre_filters(state, info, every)
+        plugins, every = signers.plugins, NodesView(columns)
+        pre = plugins.run_pre_filters(state, info, every)
         if pre.status.error is not None:
             raise PluginError(pre.status)
         if not pre.status.is_success or pre.node_names is not None:
             raise NotShareableError("a PreFilter rejects the pod or narrows the search")
-        signers.every.run_pre_scores(state, info, every)
+        plugins.run_pre_scores(state, info, every)
         self.normalized = {
-            scorer.name: Normalized(scorer, len(columns))
-            for scorer in signers.every.scorers
+            scorer.name: Normalized(scorer)
+            for scorer in plugins.scorers
             if scorer.normalizes and scorer.name not in state.skip_score
         }
-        self._facts_of = signers.facts_of
         self._facts = self._cluster_facts(every)
-        self.feasible: BoolArray = np.zeros(len(columns), dtype=np.bool_)
-        """bool (n_nodes,)"""
-        self.base: IntArray = np.zeros(len(columns), dtype=np.int64)
-        """int64 (n_nodes,): weighted scores of the plugins that do not normalise."""
-        self._node_base: IntArray = np.zeros(len(columns), dtype=np.int64)
-        """The part of ``base`` by plugins that read no pods, where the node is feasible."""
-        self.count = 0
-        """How many nodes are feasible."""
-        self.epoch = columns.epoch
-        self._best: BestRows | None = None
+        n = len(columns)
+        self.scores: IntArray = np.zeros(n, dtype=signers.dtype)
+        """int16 or int64 (n_nodes,): weighted scores of the plugins that do not normalize, below 0
+        where the node is rejected."""
+        self.nbytes = pod_bytes + n * (self.scores.itemsize + 8 * signers.normalizing)
+        """What this takes at most, with the pod."""
         self._bonus: int | None = None
-        self._view: NodesView | None = None
-        self._judge(every, None, signers.every)
-        for each in self.normalized.values():
-            raw = self.view().take(each.raw)
-            if len(raw) and raw.min() == raw.max():
-                each.uniform = int(raw[0])
-        self._cursor = columns.cursor
-        self._node_cursor = columns.node_cursor
+        self.epoch = columns.epoch
+        self.changed = _NOTHING
+        """The rows that changed before the last call of :meth:`follow`, if pods are read."""
+        self._judge(every, is_new=True)
+        self._cursor, self._node_cursor = columns.cursor, columns.node_cursor
 
     # --- following the cluster ----------------------------------------------------------------
 
@@ -185,179 +252,122 @@ class KeptVerdicts:
         columns = self.columns
         if self.epoch != columns.epoch:
             return False
-        same_nodes = self._node_cursor == columns.node_cursor
-        facts_hold = same_nodes or not self._facts_of
+        of_pods, node_cursor = self._signers.of_pods, columns.node_cursor
+        facts_hold = self._node_cursor == node_cursor or not self._signers.facts_of
         if not facts_hold and self._cluster_facts(NodesView(columns)) != self._facts:
             return False
-        cursor, rows = columns.follow(self._cursor)
-        changed = [row for row in rows if row < len(columns)]
-        if len(changed) * 4 > len(columns) + MAX_ONE_BY_ONE:
-            return False
-        if len(changed) <= MAX_ONE_BY_ONE and not by_columns:
-            for row in changed:
-                self._judge_row(row, same_nodes)
-        elif changed:
-            self._judge_rows(np.fromiter(sorted(changed), np.intp, len(changed)), same_nodes)
+        seen, now = self._cursor, columns.cursor
+        if not of_pods:
+            seen, now = self._node_cursor, node_cursor
+        if seen != now:
+            changed = changed_rows(columns, seen, now, of_pods=of_pods)
+            if of_pods:
+                self.changed = changed
+            if changed.are_most(len(columns)):
+                # To pick so many rows takes longer than to judge all.
+                self._judge(NodesView(columns))
+            elif changed.many is not None:
+                self._judge(NodesView(columns, changed.many))
+            elif by_columns and changed.few:
+                self._judge(NodesView(columns, np.array(sorted(changed.few), dtype=np.intp)))
+            else:
+                for row in changed.few:
+                    self._judge_row(row)
         # Only now: a plugin that fails on the way must not leave rows that count as judged.
-        self._cursor, self._node_cursor = cursor, columns.node_cursor
+        self._cursor, self._node_cursor = columns.cursor, node_cursor
         return True
 
-    def _judge_rows(self, rows: RowArray, same_nodes: bool) -> None:
-        """Ask the vector forms about some rows."""
-        known = self.feasible[rows] if same_nodes else np.zeros(len(rows), dtype=np.bool_)
-        if known.all():
-            self._judge(NodesView(self.columns, rows), rows, self._signers.of_pods)
-        else:
-            signers = self._signers
-            for these, judges in ((rows[known], signers.of_pods), (rows[~known], signers.every)):
-                if len(these):
-                    self._judge(NodesView(self.columns, these), these, judges)
-
-    def _judge_row(self, row: int, same_node: bool) -> None:
+    def _judge_row(self, row: int) -> None:
         """Ask the scalar twins about one row."""
         node_info, state, info = self.columns.node_infos[row], self._state, self._info
-        was = bool(self.feasible[row])
-        # What only the Node object decides stands as long as that does.
-        is_of_pods = was and same_node
-        judges = self._signers.of_pods if is_of_pods else self._signers.every
-        status = judges.filter_one(state, info, node_info)
+        plugins = self._signers.plugins
+        status = plugins.filter_one(state, info, node_info)
         if not status.is_success:
             if status.error is not None:
                 raise PluginError(status)
-            if was:
-                self.feasible[row] = False
-                self.count -= 1
-                self._view = None
-                self._changed(row, INFEASIBLE)
+            self.scores[row] = self._signers.rejected
             return
-        base = of_node = int(self._node_base[row]) if is_of_pods else 0
+        total = 0
         skipped = state.skip_score
-        for scorer in judges.scorers:
+        for scorer in plugins.scorers:
             if scorer.name in skipped:
                 continue
             score = scorer.score_one(state, info, node_info)
             if scorer.normalizes:
-                each = self.normalized[scorer.name]
-                if each.uniform != score:
-                    each.uniform = None
-                each.raw[row] = score
+                self.normalized[scorer.name].set_one(row, score, len(self.scores))
                 continue
             if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
                 raise NotShareableError(f"{scorer.name} scores {score}")
-            base += scorer.weight * score
-            if not scorer.reads_pods:
-                of_node += scorer.weight * score
-        self._node_base[row] = of_node
-        self.base[row] = base
-        if not was:
-            self.feasible[row] = True
-            self.count += 1
-            self._view = None
-        self._changed(row, base)
+            total += scorer.weight * score
+        self.scores[row] = total
 
-    def _changed(self, row: int, base: int) -> None:
-        if self._best is None:
-            return
-        if self.is_relative:
-            self._best = None
-        else:
-            bonus = 0 if base == INFEASIBLE else self._uniform_bonus()
-            self._best.change(row, base + bonus)
-
-    def _judge(self, view: NodesView, rows: RowArray | None, judges: PluginSet) -> None:
-        """Ask the vector forms about a view; ``rows`` are its rows, None for all.
-
-        Those that read no pods may be left out where the nodes were feasible and are the same.
-        """
+    def _judge(self, view: NodesView, *, is_new: bool = False) -> None:
+        """Ask the vector forms about a view; of all rows if nothing is kept yet."""
         mask = Mask(np.ones(len(view), dtype=np.bool_))
-        judges.run_filters(self._state, self._info, view, mask)
+        self._signers.plugins.run_filters(self._state, self._info, view, mask)
         feasible = mask.feasible
-        if rows is None:
-            self.feasible = feasible
-        else:
-            self.feasible[rows] = feasible
-        self.count = int(np.count_nonzero(self.feasible))
-        self._view = None
-        if len(view) and feasible.all():
-            self._score(view, judges)
-        elif len(indices := np.flatnonzero(feasible)):
-            self._score(view.subset(indices), judges)
-        if rows is None:
-            self._best = None
-        elif self._best is not None:
-            if self.is_relative:
-                self._best = None
-            else:
-                scores = self.base[rows] + self._uniform_bonus()
-                self._best.change_all(rows, np.where(feasible, scores, INFEASIBLE))
-
-    def _score(self, good: NodesView, judges: PluginSet) -> None:
-        """Ask the vector forms of the scores about feasible nodes."""
+        if not feasible.all():
+            self.scores[_where(view)] = self._signers.rejected
+            view = view.subset(np.flatnonzero(feasible))
+            if not len(view) and not is_new:
+                return
         state, info = self._state, self._info
-        where = slice(None) if good.rows is None else good.rows
-        of_pods = np.zeros(len(good), dtype=np.int64)
-        is_of_pods = judges is self._signers.of_pods
-        of_node = self._node_base[where] if is_of_pods else of_pods.copy()
-        for scorer, raw in judges.raw_scores(state, info, good):
+        total: IntArray | None = None
+        for scorer, raw in self._signers.plugins.raw_scores(state, info, view):
             if scorer.normalizes:
                 each = self.normalized[scorer.name]
-                each.raw[where] = raw
-                if each.uniform is not None and not (raw == each.uniform).all():
-                    each.uniform = None
-            else:
-                part = of_pods if scorer.reads_pods else of_node
-                part += scorer.weighted(state, info, raw, len(good))
-        self._node_base[where] = of_node
-        self.base[where] = of_node + of_pods
+                (each.set_all if is_new else each.set_some)(view, raw)
+                continue
+            weighted = scorer.weighted(state, info, raw, len(view))
+            total = weighted if total is None else total + weighted
+        self.scores[_where(view)] = 0 if total is None else total
 
     # --- answers ------------------------------------------------------------------------------
 
-    def best(self) -> BestRows:
-        """Return the best of all feasible rows, by the signing plugins alone."""
-        if self._best is None:
-            scores = np.full(len(self.feasible), INFEASIBLE, dtype=np.int64)
-            view = self.view()
-            scores[slice(None) if view.rows is None else view.rows] = self.scores(view)
-            self._best = BestRows(scores)
-        return self._best
-
-    def forget_best(self) -> None:
-        """Let the next choice among equals depend on the rows, not on what was chosen before."""
-        self._best = None
-
-    def view(self) -> NodesView:
-        """Return the feasible nodes."""
-        if self._view is None:
-            self._view = NodesView(self.columns)
-            if self.count < len(self.feasible):
-                self._view = self._view.subset(np.flatnonzero(self.feasible))
-        return self._view
-
-    def scores(self, view: NodesView) -> IntArray:
-        """Return the weighted scores of feasible nodes, normalised among them: a new array."""
-        total = self.base.copy() if view.rows is None else np.take(self.base, view.rows)
-        if not self.is_relative:
-            total += self._uniform_bonus()
-            return total
-        for each in self.normalized.values():
-            raw = view.take(each.raw)
-            total += each.scorer.weighted(self._state, self._info, raw, len(total))
-        return total
-
     @property
-    def is_relative(self) -> bool:
-        """Whether the score of a node depends on which other nodes are feasible."""
-        return any(each.uniform is None for each in self.normalized.values())
+    def bonus(self) -> int | None:
+        """The score of the normalizing plugins for every node, as long as raw scores are equal.
 
-    def _uniform_bonus(self) -> int:
-        """Return the score of the normalizing plugins for every node while raw scores are equal."""
+        None if the score of a node depends on which other nodes are feasible.
+        """
+        for each in self.normalized.values():
+            if each.uniform is None:
+                return None
         if self._bonus is None:
-            bonus = 0
+            self._bonus = 0
             for each in self.normalized.values():
                 raw = np.array([each.uniform], dtype=np.int64)
-                bonus += int(each.scorer.weighted(self._state, self._info, raw, 1)[0])
-            self._bonus = bonus
+                self._bonus += int(each.scorer.weighted(self._state, self._info, raw, 1)[0])
         return self._bonus
 
+    def add_normalized(self, total: IntArray, view: NodesView) -> None:
+        """Add the scores of the normalizing plugins to those of the feasible nodes."""
+        for each in self.normalized.values():
+            total += each.scorer.weighted(self._state, self._info, each.raw(view), len(total))
+
     def _cluster_facts(self, every: NodesView) -> tuple[Hashable, ...]:
-        return tuple(p.cluster_facts(self._info, every) for p in self._facts_of)
+        return tuple(p.cluster_facts(self._info, every) for p in self._signers.facts_of)
+
+
+def changed_rows(columns: Columns, seen: int, now: int, *, of_pods: bool = True) -> Changed:
+    """Return the rows that changed between two cursors.
+
+    *Cost*: 30 ns for each change, at most one pass over the rows.
+    """
+    many: RowArray
+    if now - seen <= _LISTED:
+        n = len(columns)
+        few = [row for row in columns.follow(seen, of_pods=of_pods)[1] if row < n]
+        if len(few) <= MAX_ONE_BY_ONE:
+            return Changed(seen, now, few, None)
+        few.sort()
+        many = np.array(few, dtype=np.intp)
+    else:
+        many = columns.changed_rows(seen, of_pods=of_pods)
+        if len(many) <= MAX_ONE_BY_ONE:
+            return Changed(seen, now, many.tolist(), None)
+    return Changed(seen, now, [], many)
+
+
+def _where(view: NodesView) -> Any:
+    return slice(None) if view.rows is None else view.rows

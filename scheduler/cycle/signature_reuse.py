@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 import numpy as np
 
-from cache.byte_bounded import deep_bytes
+from cache.byte_bounded import ByteBounded, deep_bytes
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.interfaces import (
@@ -30,7 +30,13 @@ from plugins.framework.interfaces import (
 )
 from plugins.framework.status import Code
 from scheduler.cycle.host_selection import second_best
-from scheduler.cycle.kept_verdicts import KeptVerdicts, NotShareableError, Signers
+from scheduler.cycle.kept_verdicts import (
+    KeptVerdicts,
+    NotShareableError,
+    Signers,
+    dtype_of_scores,
+)
+from scheduler.cycle.ranking import Ranking
 from scheduler.metrics.cycle_metrics import REUSE
 from scheduler.runtime.filter_outcome import PluginError
 from scheduler.runtime.instrumented_plugins import mark, measured_in_reuse, measured_point
@@ -51,12 +57,17 @@ if TYPE_CHECKING:
     from scheduler.runtime.judgement import Candidates, LikePods
 
     _Key: TypeAlias = tuple[FrameworkRunner, Hashable]
+    _Keys: TypeAlias = tuple[_Key, _Key]
 
-MAX_SIGNATURES: Final = 64
+MAX_KEPT_BYTES: Final = 1 << 26
+"""64 MiB for the verdicts of each half of the plugins: a thousand kinds of pods and 15 000 nodes
+count as 50 MB."""
+
+MAX_RANKINGS: Final = 64
 """Kept at one time: more than the workloads that usually wait side by side."""
 
-MAX_KEPT_NODES: Final = 2_000_000
-"""Rows of all that is kept together; each takes some 40 bytes."""
+MAX_RANKED_NODES: Final = 2_000_000
+"""Rows of all rankings together; each takes some 10 bytes, or 40 while most nodes are equal."""
 
 MAX_POD_BYTES: Final = 1 << 18
 """What a pod may weigh whose verdicts are kept, since it is kept with them: 256 KiB, some thirty
@@ -65,6 +76,9 @@ times an ordinary one."""
 MOST_BYTES_BY_PACKED: Final = 128
 """A pod takes at most so many times the bytes that it has when packed; an ordinary one seven times,
 and one with thousands of the smallest parts that are valid some twenty times."""
+
+ORDINARY_BYTES_BY_PACKED: Final = 32
+"""What a pod is counted with that is kept, for each byte that it has when packed."""
 
 pack: Final = msgspec.msgpack.Encoder().encode
 
@@ -85,13 +99,20 @@ class Placement:
 
 
 class _Division:
-    """The plugins that signed a pod, and the others, which run again."""
+    """The plugins that signed a pod, in two halves, and the others, which run again."""
 
-    __slots__ = ("nobody", "others", "signers")
+    __slots__ = ("halves", "nobody", "others")
 
-    def __init__(self, judges: PluginSet, signed: tuple[str, ...]) -> None:
+    def __init__(self, judges: PluginSet, signed: frozenset[str]) -> None:
         self.nobody = judges.where(lambda _: False)
-        self.signers = Signers(judges.where(lambda plugin: plugin.name in signed))
+        signers = judges.where(lambda plugin: plugin.name in signed)
+        # That of all plugins: the halves of two divisions may meet.
+        dtype = dtype_of_scores(judges)
+        self.halves = (
+            Signers(signers.where(lambda plugin: not plugin.reads_pods), dtype, of_pods=False),
+            Signers(signers.where(lambda plugin: plugin.reads_pods), dtype, of_pods=True),
+        )
+        """Those that read no pods, and those that do."""
         self.others = judges.where(lambda plugin: plugin.name not in signed, measured_in_reuse)
 
 
@@ -100,7 +121,7 @@ class _Idle:
     """The skips of a pod for which all plugins that did not sign had nothing to do."""
 
     division: _Division
-    key: _Key
+    keys: _Keys
     skip_filter: frozenset[str]
     skip_score: frozenset[str]
 
@@ -114,23 +135,30 @@ class _Idle:
 class _Profile:
     """The plugins of one profile that can sign, and a division for each set that signed."""
 
-    __slots__ = ("_divisions", "_judges", "signers")
+    __slots__ = ("_divisions", "_judges", "_names", "signers")
 
     def __init__(self, framework: FrameworkRunner) -> None:
         self._judges = framework.judges
         judges = dict.fromkeys(p for point in _POINTS for p in framework.points.get(point, ()))
-        self.signers = tuple(
-            (plugin.name, plugin.signature)
+        signers = tuple(
+            plugin
             for plugin in judges
             if type(plugin).signature is not Plugin.signature
             and not isinstance(plugin, _BOOKKEEPERS)
         )
-        self._divisions: dict[tuple[str, ...], _Division] = {}
+        self.signers = tuple(
+            tuple((p.name, p.signature) for p in signers if p.reads_pods is of_pods)
+            for of_pods in (False, True)
+        )
+        """Names and signatures of the plugins that can sign, by whether they read pods."""
+        self._names = frozenset(plugin.name for plugin in signers)
+        self._divisions: dict[frozenset[str], _Division] = {}
 
-    def division(self, signed: tuple[str, ...]) -> _Division:
-        found = self._divisions.get(signed)
+    def division(self, refused: frozenset[str]) -> _Division:
+        """Return the division for pods that some of the plugins did not sign."""
+        found = self._divisions.get(refused)
         if found is None:
-            found = self._divisions[signed] = _Division(self._judges, signed)
+            found = self._divisions[refused] = _Division(self._judges, self._names - refused)
         return found
 
 
@@ -152,7 +180,11 @@ class SignatureReuse:
     def __init__(self, snapshot: Snapshot, selector: HostSelector) -> None:
         self._snapshot = snapshot
         self._selector = selector
-        self._kept: OrderedDict[_Key, KeptVerdicts | None] = OrderedDict()
+        self._kept: tuple[ByteBounded[_Key, KeptVerdicts | _Unshared], ...] = tuple(
+            ByteBounded(MAX_KEPT_BYTES, _weight) for _ in range(2)
+        )
+        """The verdicts of the plugins that read no pods, and of those that do, by signature."""
+        self._rankings: OrderedDict[tuple[KeptVerdicts, KeptVerdicts], Ranking] = OrderedDict()
         self._had_verdicts = False
         self._profiles: dict[FrameworkRunner, _Profile] = {}
 
@@ -161,8 +193,10 @@ class SignatureReuse:
         retained = set(frameworks)
         for framework in self._profiles.keys() - retained:
             del self._profiles[framework]
-        for key in [key for key in self._kept if key[0] not in retained]:
-            del self._kept[key]
+        for kept in self._kept:
+            for key in [key for key in kept if key[0] not in retained]:
+                kept.pop(key)
+        self._rankings.clear()
 
     def place(
         self,
@@ -214,12 +248,10 @@ class SignatureReuse:
         try:
             if nominated is not None and nominated.crowded(info, self._snapshot.all_nodes()):
                 return None
-            kept = self._kept_verdicts(
-                idle.key, idle.division.signers, info, budget, by_columns=True
-            )
-            if kept is None or kept.is_relative or not kept.count:
+            ranking = self._ranking(idle.division, idle.keys, info, budget, by_columns=True)
+            if ranking is None or ranking.is_relative or not ranking.count:
                 return None
-            return kept.best()
+            return ranking.best()
         except Exception:  # noqa: BLE001 - the usual way meets it again and says whose fault it is
             return None
 
@@ -228,9 +260,8 @@ class SignatureReuse:
 
         *Cost*: a pass over the nodes for each signature that is used again.
         """
-        for kept in self._kept.values():
-            if kept is not None:
-                kept.forget_best()
+        for ranking in self._rankings.values():
+            ranking.forget_best()
 
     def warm(self, framework: FrameworkRunner, info: PodInfo) -> None:
         """Work out the verdicts for a pod's signature if they can be shared; choose nothing.
@@ -240,8 +271,8 @@ class SignatureReuse:
         Exception
             Whatever a plugin's signature raises.
         """
-        division, key = self._signed(framework, info)
-        self._kept_verdicts(key, division.signers, info)
+        division, keys = self._signed(framework, info)
+        self._ranking(division, keys, info, UNLIMITED)
 
     def _place(
         self,
@@ -253,28 +284,31 @@ class SignatureReuse:
     ) -> Placement | None:
         idle = like.memo if like is not None and isinstance(like.memo, _Idle) else None
         if idle is None:
-            division, key = self._signed(framework, info)
+            division, keys = self._signed(framework, info)
             others = division.others
         else:
-            division, key, others = idle.division, idle.key, idle.division.nobody
-        kept = self._kept_verdicts(key, division.signers, info, state.budget)
-        if kept is None:
+            division, keys, others = idle.division, idle.keys, idle.division.nobody
+        ranking = self._ranking(division, keys, info, state.budget)
+        if ranking is None:
             return None
-        feasible = self._filter(state, framework, info, others, kept)
+        feasible = self._filter(state, framework, info, others, ranking)
         if among is not None:
-            feasible = feasible & among.mask
-        count = kept.count if feasible is kept.feasible else int(np.count_nonzero(feasible))
+            feasible = (ranking.feasible if feasible is None else feasible) & among.mask
+        count = ranking.count if feasible is None else int(np.count_nonzero(feasible))
         if count > 1:
-            if feasible is kept.feasible:
-                view = kept.view()
+            if feasible is None:
+                view = ranking.view()
             else:
                 view = _restricted(self._snapshot.all_nodes(), feasible)
             leaving = None if framework.prefers_full_nodes else info
-            placement: Placement | None = self._choose(state, info, others, kept, view, leaving)
+            placement: Placement | None = self._choose(state, info, others, ranking, view, leaving)
             if like is not None and idle is None:
-                like.memo = _idle(state, division, key)
+                like.memo = _idle(state, division, keys)
+        elif count:
+            only = _first(ranking.feasible if feasible is None else feasible)
+            placement = Placement(only, None, 1)
         else:
-            placement = Placement(_first(feasible), None, 1) if count else None
+            placement = None
         if idle is not None:
             idle.skip(state, is_scored=count > 1)
         return placement
@@ -286,17 +320,23 @@ class SignatureReuse:
         framework: FrameworkRunner,
         info: PodInfo,
         others: PluginSet,
-        kept: KeptVerdicts,
-    ) -> BoolArray:
-        """Return the nodes that all plugins accept: those of `kept` if no other rejects any."""
+        ranking: Ranking,
+    ) -> BoolArray | None:
+        """Return the nodes that all plugins accept: None for those of the ranking."""
         nodes = self._snapshot.all_nodes()
         pre = others.run_pre_filters(state, info, nodes)
         if not pre.status.is_success or pre.node_names is not None:
             raise NotShareableError("a PreFilter rejects the pod or narrows the search")
-        mask = Mask(kept.feasible)
-        others.run_filters(state, info, nodes, mask)
+        feasible: BoolArray | None = None
+        if not others.filter_names <= state.skip_filter:
+            mask = Mask(ranking.feasible)
+            others.run_filters(state, info, nodes, mask)
+            if mask.feasible is not ranking.feasible:
+                feasible = mask.feasible
         crowded = _crowded(framework, info, nodes, state.budget)
-        return mask.feasible if crowded is None else mask.feasible & crowded
+        if crowded is None:
+            return feasible
+        return (ranking.feasible if feasible is None else feasible) & crowded
 
     @measured_point("Score")
     def _choose(
@@ -304,32 +344,38 @@ class SignatureReuse:
         state: CycleState,
         info: PodInfo,
         others: PluginSet,
-        kept: KeptVerdicts,
+        ranking: Ranking,
         view: NodesView,
         leaving: PodInfo | None,
     ) -> Placement:
         """Return the best of several nodes that all plugins accept."""
         others.run_pre_scores(state, info, view)
-        if view is kept.view() and others.scorer_names <= state.skip_score:
-            best = kept.best()
+        if view is ranking.view() and others.scorer_names <= state.skip_score:
+            best = ranking.best()
             row = self._selector.select_row(best, view.columns, leaving)
             return Placement(row, int(best.scores[row]), len(view), best.second(row))
-        total = kept.scores(view)
+        total = ranking.totals(view)
         others.add_scores(total, state, info, view)
         chosen = self._selector.select(total, view, leaving)
         second, score = second_best(total, chosen)
         rows = (chosen, second) if view.rows is None else view.rows[[chosen, second]].tolist()
         return Placement(rows[0], int(total[chosen]), len(view), (rows[1], score))
 
-    def _signed(self, framework: FrameworkRunner, info: PodInfo) -> tuple[_Division, _Key]:
-        """Return the plugins that sign a pod, the others, and the key of the kept verdicts."""
+    def _signed(self, framework: FrameworkRunner, info: PodInfo) -> tuple[_Division, _Keys]:
+        """Return the plugins that sign a pod, the others, and the keys of the kept verdicts."""
         profile = self._profile(framework)
-        signed = {}
-        for name, sign in profile.signers:
-            signature = sign(info)
-            if signature is not None:
-                signed[name] = signature
-        return profile.division(tuple(signed)), (framework, tuple(signed.items()))
+        refused: frozenset[str] = _NOBODY
+        halves = []
+        for signers in profile.signers:
+            signatures = []
+            for name, sign in signers:
+                signature = sign(info)
+                if signature is None:
+                    refused |= {name}
+                signatures.append(signature)
+            halves.append(tuple(signatures))
+        of_nodes, of_pods = halves
+        return profile.division(refused), ((framework, of_nodes), (framework, of_pods))
 
     def _profile(self, framework: FrameworkRunner) -> _Profile:
         known = self._profiles.get(framework)
@@ -337,56 +383,109 @@ class SignatureReuse:
             known = self._profiles[framework] = _Profile(framework)
         return known
 
-    def _kept_verdicts(
+    def _ranking(
         self,
-        key: _Key,
-        signers: Signers,
+        division: _Division,
+        keys: _Keys,
         info: PodInfo,
-        budget: AttemptBudget = UNLIMITED,
+        budget: AttemptBudget,
         *,
         by_columns: bool = False,
-    ) -> KeptVerdicts | None:
-        """Return the verdicts of a signature, up to date; None when they cannot be shared."""
-        columns = self._snapshot.columns
-        if key in self._kept:
-            # Out while it follows: whatever a plugin raises there, nothing half followed is kept.
-            kept = self._kept.pop(key)
-            if kept is None or kept.follow(budget, by_columns=by_columns):
-                self._kept[key] = kept
-                self._had_verdicts = kept is not None
-                return kept
-        if _is_heavy(info.pod):
+    ) -> Ranking | None:
+        """Return the verdicts of all plugins that signed; None when they cannot be shared."""
+        kept, signers = self._kept, division.halves
+        of_nodes, were_kept = self._half(
+            kept[0], signers[0], keys[0], info, budget, by_columns=by_columns
+        )
+        if of_nodes is None:
             return None
+        of_pods, are_kept = self._half(
+            kept[1], signers[1], keys[1], info, budget, by_columns=by_columns
+        )
+        if of_pods is None:
+            return None
+        self._had_verdicts = were_kept and are_kept
+        pair = of_nodes, of_pods
+        ranking = self._rankings.pop(pair, None)
+        if ranking is None or not ranking.follow(by_columns=by_columns):
+            ranking = Ranking(*pair)
+            most = MAX_RANKED_NODES // (len(self._snapshot.columns) + 1)
+            while len(self._rankings) >= max(1, min(MAX_RANKINGS, most)):
+                self._rankings.popitem(last=False)
+        self._rankings[pair] = ranking
+        return ranking
+
+    def _half(
+        self,
+        every: ByteBounded[_Key, KeptVerdicts | _Unshared],
+        signers: Signers,
+        key: _Key,
+        info: PodInfo,
+        budget: AttemptBudget,
+        *,
+        by_columns: bool,
+    ) -> tuple[KeptVerdicts | None, bool]:
+        """Return the verdicts of one half, up to date, and whether they were kept before."""
+        kept = every.get(key)
+        if isinstance(kept, _Unshared):
+            return None, False
+        if kept is not None:
+            try:
+                if kept.follow(budget, by_columns=by_columns):
+                    return kept, True
+            except BaseException:
+                # Whatever a plugin raises, nothing half followed is kept.
+                every.pop(key)
+                raise
+        packed = len(pack(info.pod))
+        if _is_heavy(info.pod, packed):
+            every.pop(key)
+            return None, False
+        found: KeptVerdicts | _Unshared
         try:
-            kept = KeptVerdicts(signers, info, columns, budget)
+            pod_bytes = packed * ORDINARY_BYTES_BY_PACKED
+            found = KeptVerdicts(signers, info, self._snapshot.columns, budget, pod_bytes)
         except NotShareableError:
-            kept = None
+            found = _UNSHARED
         except PluginError as error:
             if error.status.error is not None:
                 raise  # it raised, and need not do so the next time
-            kept = None
-        self._kept[key] = kept
-        while len(self._kept) > max(1, min(MAX_SIGNATURES, MAX_KEPT_NODES // (len(columns) + 1))):
-            self._kept.popitem(last=False)
-        return kept
+            found = _UNSHARED
+        every.put(key, found)
+        return (None if isinstance(found, _Unshared) else found), False
 
 
-def _idle(state: CycleState, division: _Division, key: _Key) -> _Idle | None:
+_NOBODY: Final[frozenset[str]] = frozenset()
+
+
+class _Unshared:
+    """Stands for a signature whose verdicts cannot be shared."""
+
+    nbytes = ORDINARY_BYTES_BY_PACKED << 10
+
+
+_UNSHARED: Final = _Unshared()
+
+
+def _weight(_key: _Key, kept: KeptVerdicts | _Unshared) -> int:
+    return kept.nbytes
+
+
+def _idle(state: CycleState, division: _Division, keys: _Keys) -> _Idle | None:
     """Return the skips of a pod, or None if a plugin that did not sign has something to do."""
     others = division.others
-    filters = {plugin.name for plugin in others.filters}
-    if not filters <= state.skip_filter or not others.scorer_names <= state.skip_score:
+    if not others.filter_names <= state.skip_filter or not others.scorer_names <= state.skip_score:
         return None
-    return _Idle(division, key, frozenset(state.skip_filter), frozenset(state.skip_score))
+    return _Idle(division, keys, frozenset(state.skip_filter), frozenset(state.skip_score))
 
 
-def _is_heavy(pod: Pod) -> bool:
+def _is_heavy(pod: Pod, packed: int) -> bool:
     """Return whether a pod weighs more than MAX_POD_BYTES.
 
-    *Cost*: half a microsecond for an ordinary pod, which is packed and not looked into; 20 us and
-    more for one that is large when packed.
+    *Cost*: nothing for an ordinary pod, which is not looked into; 20 us and more for one that is
+    large when packed.
     """
-    if len(pack(pod)) * MOST_BYTES_BY_PACKED <= MAX_POD_BYTES:
+    if packed * MOST_BYTES_BY_PACKED <= MAX_POD_BYTES:
         return False
     return deep_bytes(pod, at_most=MAX_POD_BYTES) > MAX_POD_BYTES
 

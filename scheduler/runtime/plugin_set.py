@@ -185,6 +185,7 @@ class PluginSet:
         "_scalar_filters",
         "_score_filtered",
         "_weights",
+        "filter_names",
         "filters",
         "scorer_names",
         "scorers",
@@ -210,6 +211,7 @@ class PluginSet:
         # With what is looked up each time: these are in every cycle.
         self.filters = tuple(at("filter", FilterPlugin))
         """The filters."""
+        self.filter_names = frozenset(plugin.name for plugin in self.filters)
         self._filters = tuple((p.name, p, wrap("Filter", p, p.filter)) for p in self.filters)
         self._scalar_filters = tuple((p.name, p.filter_one) for p in self.filters)
         self._pre_scorers = tuple(

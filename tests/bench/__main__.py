@@ -4,6 +4,7 @@ run        pods/s, start, CPU and memory on a real API server, beside kube-sched
 latency    from a pod's creation to its binding, at a steady rate
 attempts   what one attempt costs, as a share of its budget
 decisions  decisions/s without an API server, and how their cost grows
+variety    the CPU time of a cycle by how many kinds of requests come in turn
 devices    the decision alone for pods with claims, against nodes, devices and claims
 cycles     the time of a cycle beside 2 000 watch events a second
 audit      what it costs a cycle that the cache is compared with the watches
@@ -32,6 +33,7 @@ COMMANDS = {
     "latency": "tests.bench.latency",
     "attempts": "tests.bench.attempt_costs",
     "decisions": "tests.bench.decisions",
+    "variety": "tests.bench.variety",
     "devices": "tests.bench.device_decisions",
     "cycles": "tests.bench.cycles_under_load",
     "audit": "tests.bench.auditing",

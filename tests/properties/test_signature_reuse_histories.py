@@ -18,7 +18,7 @@ from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import Code
 from plugins.registry import PLUGINS
 from scheduler.config import default_config, running_profiles
-from scheduler.cycle import kept_verdicts
+from scheduler.cycle import kept_verdicts, ranking, signature_reuse
 from scheduler.cycle.host_selection import HostSelector
 from scheduler.cycle.signature_reuse import SignatureReuse
 from scheduler.queueing.nominator import Nominator
@@ -161,11 +161,23 @@ class ReuseHistory(RuleBasedStateMachine):
         nodes=st.lists(kinds_of_nodes(), min_size=2, max_size=12),
         seed=st.integers(0, 2**32),
         one_by_one=st.sampled_from([0, kept_verdicts.MAX_ONE_BY_ONE]),
+        in_int16=st.sampled_from([0, kept_verdicts._IN_INT16]),
+        followed=st.sampled_from([1, ranking.MAX_FOLLOWED]),
+        rankings=st.sampled_from([1, signature_reuse.MAX_RANKINGS]),
+        kept_bytes=st.sampled_from([1 << 17, signature_reuse.MAX_KEPT_BYTES]),
     )
-    def begins(self, shapes, nodes, seed, one_by_one):
-        # With 0 the vector forms follow every change, as they do many at once.
-        self.limit = mock.patch.object(kept_verdicts, "MAX_ONE_BY_ONE", one_by_one)
-        self.limit.start()
+    def begins(self, shapes, nodes, seed, one_by_one, in_int16, followed, rankings, kept_bytes):
+        self.limits = [
+            # With 0 the vector forms follow every change, as they do many at once.
+            mock.patch.object(kept_verdicts, "MAX_ONE_BY_ONE", one_by_one),
+            # With 0 scores take eight bytes, as they do where weights are large.
+            mock.patch.object(kept_verdicts, "_IN_INT16", in_int16),
+            mock.patch.object(ranking, "MAX_FOLLOWED", followed),
+            mock.patch.object(signature_reuse, "MAX_RANKINGS", rankings),
+            mock.patch.object(signature_reuse, "MAX_KEPT_BYTES", kept_bytes),
+        ]
+        for limit in self.limits:
+            limit.start()
         self.cache, self.snapshot = SchedulerCache(), Snapshot()
         self.runner = framework()
         self.reuse = SignatureReuse(self.snapshot, HostSelector(seed))
@@ -243,6 +255,17 @@ class ReuseHistory(RuleBasedStateMachine):
         for _ in range(times):
             self.is_placed(self.a_pod(shape))
 
+    @rule(data=st.data(), order=st.permutations(range(1, 7)))
+    def pods_of_many_requests_come_in_turn(self, data, order):
+        """They share what reads no pods, and each of their requests has a column of its own."""
+        shape = data.draw(st.sampled_from(self.shapes))
+        for number in order:
+            requests = {"cpu": f"{70 * number}m", "memory": "64Mi"}
+            (container,) = shape.spec.containers
+            resources = replace(container.resources, requests=requests)
+            spec = replace(shape.spec, containers=(replace(container, resources=resources),))
+            self.is_placed(self.a_pod(replace(shape, spec=spec)))
+
     def is_placed(self, info):
         self.cache.update_snapshot(self.snapshot)
         state = CycleState()
@@ -263,7 +286,8 @@ class ReuseHistory(RuleBasedStateMachine):
         self.cache.add_pod(info)
 
     def teardown(self):
-        self.limit.stop()
+        for limit in self.limits:
+            limit.stop()
 
 
 ReuseHistory.TestCase.settings = settings(stateful_step_count=30, deadline=None)

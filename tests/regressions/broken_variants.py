@@ -192,18 +192,18 @@ def _failure_of_a_deleted_pod_is_passed_over(real: Any) -> Any:
     return handle
 
 
-@_variant(SignatureReuse, "_kept_verdicts")
+@_variant(SignatureReuse, "_half")
 def _half_followed_verdicts_are_kept(real: Any) -> Any:
-    def kept_verdicts(self: Any, key: Any, *more: Any) -> Any:
-        before = self._kept.get(key)
+    def half(self: Any, every: Any, signers: Any, key: Any, *more: Any, **options: Any) -> Any:
+        before = every.get(key)
         try:
-            return real(self, key, *more)
+            return real(self, every, signers, key, *more, **options)
         except Exception:
             before._node_cursor = before.columns.node_cursor
-            self._kept[key] = before
+            every.put(key, before)
             raise
 
-    return kept_verdicts
+    return half
 
 
 @_variant(SchedulingLoop, "_failed")

@@ -106,10 +106,10 @@ class FailsOnce(FilterPlugin):
         return SUCCESS
 
 
-def runner(*plugins):
+def runner(*plugins, weights=None):
     chosen = (PrioritySort(None, NoBinding()), DefaultBinder(None, NoBinding()), *plugins)
     points = {point: [p for p in chosen if point in points_of(type(p))] for point in POINTS}
-    weights = {p.name: 2 for p in points["score"]}
+    weights = weights or {p.name: 2 for p in points["score"]}
     return FrameworkRunner("berth", points, weights)
 
 
@@ -134,6 +134,10 @@ class Cluster:
             name = self.snapshot.columns.node_infos[placement.row].name
             self.cache.assume_pod(info, name)
         return placement
+
+    def kept(self):
+        """How many verdicts are kept of plugins that read no pods, and of those that do."""
+        return tuple(len(half) for half in self.reuse._kept)
 
 
 def some_pod(index):
@@ -205,38 +209,90 @@ def test_a_new_node_is_found(cache):
     assert cluster.snapshot.columns.node_infos[placement.row].name == "node-new"
 
 
-def test_what_is_kept_is_bounded(cache, monkeypatch):
-    monkeypatch.setattr(signature_reuse, "MAX_SIGNATURES", 3)
+def test_what_is_kept_is_bounded_in_bytes(cache, monkeypatch):
+    monkeypatch.setattr(signature_reuse, "MAX_KEPT_BYTES", 400_000)
+    monkeypatch.setattr(signature_reuse, "MAX_RANKINGS", 3)
     cluster = Cluster(cache, default_profile())
-    for index in range(8):
+    for index in range(200):
         cluster.place(pod(f"pod-{index}").request(cpu=f"{100 + index}m").info())
-    assert len(cluster.reuse._kept) == 3
+    of_nodes, of_pods = cluster.reuse._kept
+    assert len(of_nodes) == 1
+    assert 3 < len(of_pods) < 100
+    assert of_pods.bytes <= 400_000
+    assert len(cluster.reuse._rankings) == 3
 
 
 @pytest.mark.parametrize(
-    ("left", "right"),
+    ("left", "right", "kept"),
     [
-        pytest.param(pod(), pod().request(cpu="1"), id="requests"),
-        pytest.param(pod(), pod().toleration("a"), id="tolerations"),
-        pytest.param(pod(), pod().node_selector("a", "b"), id="node selector"),
-        pytest.param(pod(), pod().host_port(80), id="host ports"),
-        pytest.param(pod(), pod().image("other"), id="images"),
-        pytest.param(pod(), pod().on("node-1"), id="node name"),
+        pytest.param(pod(), pod().request(cpu="1"), (1, 2), id="requests"),
+        pytest.param(pod(), pod().host_port(80), (1, 2), id="host ports"),
+        pytest.param(pod(), pod().toleration("a"), (2, 1), id="tolerations"),
+        pytest.param(pod(), pod().node_selector("a", "b"), (2, 1), id="node selector"),
+        pytest.param(pod(), pod().image("other"), (2, 1), id="images"),
+        pytest.param(pod(), pod().on("node-1"), (2, 1), id="node name"),
+        pytest.param(pod(), pod().request(cpu="1").toleration("a"), (2, 2), id="both"),
     ],
 )
-def test_pods_that_differ_for_some_plugin_share_nothing(cache, left, right):
+def test_pods_share_the_half_of_the_verdicts_in_which_they_are_alike(cache, left, right, kept):
+    cache.add_node(node("labelled").label("a", "b").build())
     cluster = Cluster(cache, default_profile())
     for built in (left, right):
         cache.update_snapshot(cluster.snapshot)
         cluster.reuse.place(cluster.framework, CycleState(), built.info())
-    assert len(cluster.reuse._kept) == 2
+    assert cluster.kept() == kept
 
 
 def test_pods_of_one_kind_share(cache):
     cluster = Cluster(cache, default_profile())
     for index in range(20):
         cluster.place(pod(f"pod-{index}").label("name", str(index)).request(cpu="10m").info())
-    assert len(cluster.reuse._kept) == 1
+    assert cluster.kept() == (1, 1)
+
+
+class OfNodes(SigningCounting):
+    name = "OfNodes"
+    reads_pods = False
+
+
+class OfRequests(SigningCounting):
+    name = "OfRequests"
+
+    def signature(self, info):
+        return info.requests["cpu"]
+
+
+def test_what_reads_no_pods_is_not_asked_about_other_requests(cache):
+    of_nodes, of_requests = OfNodes(), OfRequests()
+    cluster = Cluster(cache, runner(of_nodes, of_requests))
+    for index in range(5):
+        cluster.place(pod(f"pod-{index}").request(cpu=f"{index + 1}m").info())
+    assert (of_nodes.asked, of_requests.asked) == (10, 5 * 10)
+
+
+def test_a_thousand_requests_in_turn_are_asked_about_changed_nodes_only():
+    cache, plugin = SchedulerCache(), OfRequests()
+    for index in range(300):
+        cache.add_node(node(f"node-{index}").build())
+    cluster = Cluster(cache, runner(plugin))
+    for index in range(1000):
+        cluster.place(pod(f"pod-{index}").request(cpu=f"{index + 1}m").info())
+    plugin.asked = 0
+    for index in range(20):
+        cluster.cache.forget_pod(pod(f"pod-{index}").info())
+    cluster.cache.update_snapshot(cluster.snapshot)
+    for index in range(980, 1000):
+        cluster.reuse.place(
+            cluster.framework, CycleState(), pod().request(cpu=f"{index + 1}m").info()
+        )
+    assert plugin.asked <= 20 * 40
+
+
+@pytest.mark.parametrize("weight", [1, 10_000])
+def test_scores_of_any_weight_are_added_up(cache, weight):
+    weights = {"OfNodes": weight, "OfRequests": 3 * weight}
+    cluster = Cluster(cache, runner(OfNodes(), OfRequests(), weights=weights))
+    assert [cluster.place(some_pod(index)).score for index in range(2)] == [7 * 4 * weight] * 2
 
 
 def test_many_changes_at_once_are_followed_in_the_vector_form(cache):
@@ -362,16 +418,16 @@ def test_a_profile_that_was_swapped_for_another_leaves_no_verdicts_behind(cache)
         assert cluster.place(wants_disk) is not None
         for placed in (wants_disk, some_pod(0)):
             cluster.cache.forget_pod(placed)
-        assert len(cluster.reuse._kept) <= 2
+        assert max(cluster.kept()) <= 2
 
 
 def test_verdicts_are_not_kept_with_a_pod_that_weighs_much(cache):
     cluster = Cluster(cache, runner(SigningCounting()))
     heavy = pod("heavy").request(dict.fromkeys((f"x/r{index}" for index in range(5000)), "0"))
     assert cluster.place(heavy.info()) is None
-    assert len(cluster.reuse._kept) == 0
+    assert cluster.kept() == (0, 0)
     assert cluster.place(some_pod(0)) is not None
-    assert len(cluster.reuse._kept) == 1
+    assert cluster.kept() == (1, 1)
 
 
 @given(pods())
@@ -407,6 +463,6 @@ def test_so_does_a_pod_with_very_many_of_the_smallest_parts(parts):
 def test_nothing_is_kept_for_a_profile_that_is_not_in_force_any_more(cache):
     cluster = Cluster(cache, runner(SigningCounting()))
     assert cluster.place(some_pod(0)) is not None
-    assert len(cluster.reuse._kept) == 1
+    assert cluster.kept() == (1, 1)
     cluster.reuse.retain_profiles([runner(SigningCounting())])
-    assert len(cluster.reuse._kept) == 0
+    assert cluster.kept() == (0, 0)
