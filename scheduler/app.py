@@ -481,7 +481,12 @@ class App:
             self.known.pods.queue,
             self.insight,
             self.watches.pods.get,
-            partial(pod_state, self.known.pods, self.deciding.profiles),
+            partial(
+                pod_state,
+                self.known.pods,
+                self.deciding.profiles,
+                is_given_away=self.known.pool.is_given_away,
+            ),
             self._leads,
             lambda: describe_policies(
                 self.deciding.profiles, self.profiles.known, self.deciding.shadows

@@ -27,6 +27,7 @@ STATES: Final = {
     "gated": "is not tried at present",
     "grouped": "waits to be tried with its pod group",
     "in_flight": "is being tried",
+    "other_pool": "belongs to another pool, or is on its way there",
     "unschedulable": "waits for a change that may help",
 }
 """What the states of :func:`scheduler.insight.pod_state.pod_state` mean."""

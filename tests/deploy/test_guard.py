@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from scheduler.api_writes.eviction import DISRUPTION_TARGET
+from scheduler.pools.ownership import POOL as POOL_OF
+from scheduler.pools.ownership import ROUND
 from scheduler.profiles.operator.history import GOOD
 from tests.controlplane.blocking_api import BlockingApi
 from tests.controlplane.objects import make_node, make_pod
@@ -25,7 +27,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.controlplane
 
-VALUES: Final = {"rbac": {"guard": {"enabled": True}}, "schedulingProfiles": {"enabled": True}}
+VALUES: Final = {
+    "rbac": {"guard": {"enabled": True}},
+    "schedulingProfiles": {"enabled": True},
+    "pools": [{"name": "a", "nodeSelector": {"pool": "a"}}],
+}
 POD: Final = "/api/v1/namespaces/default/pods/waits"
 STATUS: Final = f"{POD}/status"
 VOLUME: Final = "/api/v1/persistentvolumes/volume"
@@ -170,7 +176,7 @@ REFUSED: Final[dict[str, tuple[str, dict[str, Any], str, str]]] = {
         STRATEGIC,
         "metadata of pods",
     ),
-    "an-annotation-of-a-pod": (STATUS, annotated(a="b"), STRATEGIC, "metadata of pods"),
+    "an-annotation-of-a-pod": (STATUS, annotated(a="b"), STRATEGIC, "about its pool only"),
     "the-size-of-a-volume": (
         VOLUME,
         {"spec": {"capacity": {"storage": "9Gi"}}},
@@ -231,6 +237,9 @@ def test_what_berth_never_writes_its_token_cannot(world: World, case: str) -> No
         pytest.param(STATUS, condition(DISRUPTION_TARGET), STRATEGIC, id="that-it-has-to-go"),
         pytest.param(STATUS, status(nominatedNodeName="n1"), STRATEGIC, id="a-nomination"),
         pytest.param(STATUS, status(nominatedNodeName=None), STRATEGIC, id="none-any-more"),
+        pytest.param(
+            STATUS, annotated(**{POOL_OF: "b", ROUND: "1:a"}), STRATEGIC, id="whose-a-pod-is"
+        ),
         pytest.param(
             VOLUME,
             {

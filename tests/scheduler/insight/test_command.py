@@ -59,6 +59,17 @@ OF_GROUP = _Attempt("2026-11-23T11:39:16.120Z", group="a/gang", message="no room
             id="a member of a group",
         ),
         pytest.param(
+            WhyAnswer("a/p", "other_pool", pool="pool b (pool=b)"),
+            [
+                "Pod a/p belongs to another pool, or is on its way there.",
+                "",
+                "This leader has not tried it, or so long ago that it has forgotten.",
+                "",
+                "Only the nodes of pool b (pool=b) are looked at.",
+            ],
+            id="a pod of another pool",
+        ),
+        pytest.param(
             WhyAnswer("a/p", "gated", (), "Pod a/p: 0 of 1 node\n\n1 node cannot:\n", ("A note.",)),
             [
                 "Pod a/p is not tried at present.",
