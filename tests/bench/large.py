@@ -76,7 +76,9 @@ class Replica:
 class Cluster:
     """The stand-in, and the replicas that work against it."""
 
-    def __init__(self, nodes: int, pods: int, pools: int, folder: Path) -> None:
+    def __init__(
+        self, nodes: int, pods: int, pools: int, folder: Path, hand_over_after: str = "3s"
+    ) -> None:
         self.pools, self._folder = pools, folder
         self.port = _free_port()
         self._server = subprocess.Popen(
@@ -100,7 +102,7 @@ class Cluster:
         declared = {
             "apiVersion": "scheduling.berth.dev/v1alpha1",
             "kind": "PoolConfiguration",
-            "handOverAfter": "3s",
+            "handOverAfter": hand_over_after,
             "pools": [
                 {
                     "name": f"p{index}",
@@ -131,8 +133,8 @@ class Cluster:
         command += [f"--insecure-bind-address=127.0.0.1:{port}", "--log-level=warning"]
         if self.pools > 1:
             command += [f"--pools={self._folder / 'pools.yaml'}", f"--pool={pool}"]
-        log = (self._folder / f"{pool}-{port}.log").open("wb")
-        replica = Replica(pool, port, subprocess.Popen(command, stdout=log, stderr=log))
+        with (self._folder / f"{pool}-{port}.log").open("wb") as log:
+            replica = Replica(pool, port, subprocess.Popen(command, stdout=log, stderr=log))
         self.replicas.append(replica)
         return replica
 
@@ -171,7 +173,7 @@ class Cluster:
                 replica.process.kill()
             replica.process.wait()
         self._server.kill()
-        self._server.wait()
+        self._server.communicate()  # closes the pipe
 
 
 def quantile(before: str, after: str, share: float) -> float:
