@@ -138,8 +138,20 @@ class Stage:
         finalizer: str = "",
         group: str = "",
         claim: str = "",
+        apart: str = "",
+        disk: str = "",
     ) -> Actor:
-        """Create a pod that can only go to this stage; one with a finalizer is being deleted."""
+        """Create a pod that can only go to this stage.
+
+        Parameters
+        ----------
+        finalizer
+            Of a pod that is being deleted.
+        apart
+            A label: the pod keeps away from pods that have it.
+        disk
+            A disk that one node can have at a time.
+        """
         requests = {"cpu": f"{cpu}m", "memory": "64Mi"}
         container = {"name": "main", "image": "image", "resources": {"requests": requests}}
         pod: dict[str, Any] = {
@@ -162,6 +174,14 @@ class Stage:
             pod["metadata"]["labels"][GROUP_LABEL] = group
         if claim:
             source = {"name": "data", "persistentVolumeClaim": {"claimName": claim}}
+            pod["spec"]["volumes"] = [source]
+        if apart:
+            wanted = {"matchExpressions": [{"key": apart, "operator": "Exists"}]}
+            term = {"labelSelector": wanted, "topologyKey": objects.HOSTNAME}
+            anti = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+            pod["spec"]["affinity"] = {"podAntiAffinity": anti}
+        if disk:
+            source = {"name": "disk", "awsElasticBlockStore": {"volumeID": disk}}
             pod["spec"]["volumes"] = [source]
         if finalizer:
             pod["metadata"]["finalizers"] = [finalizer]

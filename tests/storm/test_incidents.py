@@ -30,6 +30,8 @@ SHOWS = {
     "nomination_without_room": ("nominated-pods-wait-for-room", "I3"),
     "victim_that_does_not_end": ("victims-are-waited-for-without-limit", "I3"),
     "preemptor_that_goes": ("victims-go-whatever-becomes-of-the-preemptor", "I8"),
+    "profiles_that_are_replaced": ("B7", "I9"),
+    "label_of_many_values": ("B9", "I9"),
     "deletion_that_is_denied": ("not-found-means-evicted", "I3"),
 }
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Any, Final
 
+from plugins.inline_disks import DisksInUse
+from plugins.node_volume_limits.usage import VolumeUsage
 from scheduler.queueing import QueueState
 from tests.storm.api_server import stamp
+from tests.storm.extras.policies import Policies
 from tests.storm.extras.volumes import PROVISIONED, SELECTED_NODE, claim_object
 from tests.storm.faults.answers import MISSING
 from tests.storm.stage import NAMESPACE
@@ -14,6 +18,7 @@ from tests.storm.troubles import FORBIDDEN, INTERNAL, Fate
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cache.columns import Columns
     from tests.storm.stage import Actor, Script, Stage
 
 SCRIPTS: Final[dict[str, Callable[[Stage], Script]]] = {}
@@ -23,6 +28,11 @@ NEEDS: Final[dict[str, str]] = {}
 BETWEEN_STEPS: Final[set[str]] = set()
 """Scripts that show something only where threads stop at locks: it has to happen between two steps
 of an attempt. Worlds of that kind play each of them in every calm."""
+
+MANY: Final = 100
+"""Values of a label: a table is tidied when it has some 64 too many."""
+
+RELOADS: Final = 6
 
 SOON_S: Final = 25.0
 """Who can be bound is bound in so long: the longest pause is ten seconds."""
@@ -375,3 +385,57 @@ def node_of_a_claim_is_taken(stage: Stage) -> Script:
     finally:
         if etcd.find("persistentvolumeclaims", key) is not None:
             etcd.delete("persistentvolumeclaims", key)
+
+
+@_script_with("hostile")
+def label_of_many_values(stage: Stage) -> Script:
+    """A label that pods ask for has a new value again and again."""
+    other = stage.add_node()
+    running = stage.put("running", 1000)
+    for number in range(MANY):
+        stage.label_pod(running, "step", f"value-{number}")
+        yield 0.05
+        shy = stage.pod(f"shy-{number}", 1000, apart="step")
+        yield from stage.until(lambda shy=shy: shy.node_name)
+        if shy.node_name != other:
+            stage.broken("I4", "a pod is beside one that it keeps away from")
+        shy.kill()
+    counts = _columns(stage).terms._counts
+    labels = {} if counts is None else counts._table._labels
+    kept = max((len(column.values) for column in labels.values()), default=0)
+    if kept > MANY * 0.9:
+        stage.broken("I9", f"{kept} values are kept of a label that one pod has")
+
+
+@_script_with("policies")
+def profiles_that_are_replaced(stage: Stage) -> Script:
+    """A plugin is replaced, and its profile with it, and what that has counted goes, too."""
+    policies = stage.world.extras["policies"]
+    assert isinstance(policies, Policies)
+    at_first = 0
+    for number in range(RELOADS):
+        policies.renew_plugin(number)
+        yield from stage.until(policies.has_last_plugin, 60.0)
+        yield 1.0
+        pod = stage.pod(f"pod-{number}", disk="disk")
+        yield from stage.until(lambda pod=pod: pod.node_name)
+        pod.kill()
+        yield 1.0
+        found = _num_followers(stage)
+        at_first = at_first or found
+        if found >= at_first + RELOADS - 1:
+            stage.broken("I9", f"{found} objects follow the nodes, {at_first} after one reload")
+
+
+_FOLLOWERS: Final = (VolumeUsage, DisksInUse)
+
+
+def _num_followers(stage: Stage) -> int:
+    """Return how many objects follow the nodes of the leader's snapshot."""
+    gc.collect()
+    followers: list[Any] = [each for each in gc.get_objects() if type(each) in _FOLLOWERS]
+    return sum(each.columns is _columns(stage) for each in followers)
+
+
+def _columns(stage: Stage) -> Columns:
+    return stage.leader.deciding.loop._cycle.snapshot.columns

@@ -147,14 +147,25 @@ class Policies(Extra):
     def spoil_plugin(self, text: str) -> None:
         """Write a plugin that cannot be used."""
         self.plugin = text
-        if not all(self._has_plugin(replica) for replica in self.world.replicas.values()):
+        if not self.has_last_plugin():
             self.unseen.add("plugin")
+
+    def renew_plugin(self, number: int) -> None:
+        """Write the plugin anew: a scheduler makes its profiles anew."""
+        self.changed_now()
+        self.trouble = ""
+        self.plugin = self.good_plugin = f"{plugin_text(self.zone)}\n# version {number}"
+        self.unseen.discard("plugin")
 
     def spoil_config(self, text: str) -> None:
         """Write a configuration that cannot be used."""
         self.config = text
         if not all(self._has_config(replica) for replica in self.world.replicas.values()):
             self.unseen.add("config")
+
+    def has_last_plugin(self) -> bool:
+        """Return whether each process has the last plugin that can be used."""
+        return all(self._has_plugin(replica) for replica in self.world.replicas.values())
 
     def _has_plugin(self, replica: Replica) -> bool:
         catalogue = replica.live._supply.catalogue

@@ -3,7 +3,7 @@
 The controllers of volumes act here as the real ones do: they provision for the node that a
 scheduler has chosen, complete what it has bound, and take the annotation away where they fail.
 
-I21 is checked at each binding: a pod is bound only when all of its claims are bound to volumes that
+I23 is checked at each binding: a pod is bound only when all of its claims are bound to volumes that
 its node can reach, and a claim for one pod has no other. No volume changes from one claim to
 another. I3 is checked at rest with the claims, I5 with what is assumed of claims and volumes.
 
@@ -124,12 +124,12 @@ class Volumes(Extra):
         self.simulation.after(least_s + self.rng.random() * (most_s - least_s), call)
 
     def _volume_changed(self, volume: dict[str, Any]) -> None:
-        """I21: a volume stays with its claim."""
+        """I23: a volume stays with its claim."""
         name, reference = volume["metadata"]["name"], volume["spec"].get("claimRef") or {}
         uid, before = reference.get("uid", ""), self._claim_of.get(name, "")
         self._claim_of[name] = uid
         if uid and before and uid != before:
-            self.simulation.broken("I21", f"volume {name} goes from claim {before} to {uid}")
+            self.simulation.broken("I23", f"volume {name} goes from claim {before} to {uid}")
         if uid:
             self._soon((reference["namespace"], reference["name"]))
 
@@ -251,7 +251,7 @@ class Volumes(Extra):
     # --- at each binding ----------------------------------------------------------------------
 
     def written(self, replica: Replica, request: Request, status: int) -> None:
-        """I21: a pod is bound after its claims, where they can be reached, and alone if need be."""
+        """I23: a pod is bound after its claims, where they can be reached, and alone if need be."""
         if request.verb != "bind" or status >= 300:
             return
         pod = self.etcd.get("pods", request.key).data
@@ -265,7 +265,7 @@ class Volumes(Extra):
         for name in names:
             problem = self._problem((request.namespace, name), pod, node)
             if problem:
-                self.simulation.broken("I21", f"{replica.name} binds {request.name}: {problem}")
+                self.simulation.broken("I23", f"{replica.name} binds {request.name}: {problem}")
 
     def _problem(self, key: Key, pod: dict[str, Any], node: Stored | None) -> str:
         stored = self.etcd.find("persistentvolumeclaims", key)

@@ -149,7 +149,7 @@ MISTAKES: Final[dict[str, Mistake]] = {
         _followers_are_kept,
         "tests/scheduler/cycle/test_reloads_leave_nothing.py::"
         "test_a_thousand_reloads_and_shadows_with_storage_plugins_leave_everything_as_it_was",
-        extra="policies",
+        extra="policies+incidents",
     ),
     "B8": Mistake(
         "A profile that goes and comes back during a binding that fails then loses the pod",
@@ -163,7 +163,7 @@ MISTAKES: Final[dict[str, Mistake]] = {
         _tables_are_never_tidied,
         "tests/cache/test_term_index.py::"
         "test_values_of_pods_that_are_gone_are_forgotten_though_nobody_asks",
-        extra="hostile",
+        extra="incidents+hostile",
     ),
     "B10": Mistake(
         "After a restore of etcd what is known does not go back with it",
