@@ -225,6 +225,7 @@ class Stage:
         while not holds():
             if self.world.simulation.now_s > until_s:
                 self.check_undisturbed()
+                self._check_free()
                 self.broken(invariant, otherwise)
                 raise AbandonedError(otherwise)
             yield 0.1
@@ -244,6 +245,13 @@ class Stage:
             is_here = stored.data["spec"].get("nodeName") in self.nodes
             if is_here and stored.data["metadata"]["uid"] not in own:
                 raise AbandonedError("somebody else is here")
+
+    def _check_free(self) -> None:
+        """Raise AbandonedError if it takes more than room for the pods of the incident."""
+        extras = self.world.extras.values()
+        pods = [actor.data for actor in self._actors if actor.data is not None]
+        if any(extra.is_decided_elsewhere(pod) for extra in extras for pod in pods):
+            raise AbandonedError("an extra keeps pods from their nodes")
 
     def clear(self) -> None:
         """Take everything away."""
