@@ -141,7 +141,6 @@ class App:
         rng = random.Random(self.options.seed)
         credentials = await load_credentials(self._kubeconfig)
         electing, reviewing = election_transport(credentials), review_transport(credentials)
-        self._electing = electing
         self.leadership = self._make_leadership(electing, rng)
         transport = self.make_transport(credentials)
         for each in (electing, transport, reviewing):
@@ -279,7 +278,7 @@ class App:
             )
         )
         self.insight.follow()
-        self.pool_rounds = self._make_pool_rounds(ports)
+        self.pool_rounds = self._make_pool_rounds(ports, transport)
         self.shutdown = Shutdown(ports, self.known.pods, self.deciding.loop, self.acting)
         self.checks = make_checks(ports, parts, setting, self._leads, self._is_at_rest)
         watch_state(
@@ -291,7 +290,7 @@ class App:
             options.pool,
         )
 
-    def _make_pool_rounds(self, ports: Ports[Api]) -> PoolRounds:
+    def _make_pool_rounds(self, ports: Ports[Api], transport: Transport) -> PoolRounds:
         known, reports, pool = self.known, self.acting.reports, self.known.pool
         queue, live_pod = known.pods.queue, self.watches.pods.get
         peers = () if pool.ownership is None else pool.ownership.peers
@@ -300,7 +299,7 @@ class App:
             ports,
             pool,
             QueuedPods(queue, live_pod, known.handlers.requeue, reports),
-            {peer.name: Leases(self._electing, namespace, peer.lease) for peer in peers},
+            {peer.name: Leases(transport, namespace, peer.lease) for peer in peers},
             self.options.pool.hand_over_after_s,
             reports,
             queue,
