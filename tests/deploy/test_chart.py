@@ -560,6 +560,15 @@ def test_all_metrics_of_a_pool_have_its_label(kind: str) -> None:
     ]
 
 
+def test_alerts_look_at_each_pool_by_itself() -> None:
+    rule = only(with_pools(metrics={"prometheusRule": {"enabled": True}}), "PrometheusRule")
+    expressions = [each["expr"] for group in rule["spec"]["groups"] for each in group["rules"]]
+    grouped = [text for text in expressions if " by (job, namespace" in text]
+    assert len(grouped) > 10
+    for text in grouped:
+        assert text.count("by (job, namespace") == text.count("by (job, namespace, node_pool")
+
+
 def changed_pool(**others: Any) -> list[dict[str, Any]]:
     return [POOLS[0], {**POOLS[1], **others}]
 
