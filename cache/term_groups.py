@@ -84,6 +84,9 @@ class TermGroups:
         self._dense_bytes = 0
         self._remembered = RememberedSums()
 
+    def __len__(self) -> int:
+        return len(self._groups)
+
     def set_row(self, row: int, pods: Mapping[str, PodInfo]) -> None:
         """Set the pods with affinity of a row.
 

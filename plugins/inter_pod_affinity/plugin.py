@@ -101,6 +101,8 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             state.write(_TERMS, terms)
         if terms.errors:
             return PreFilterResult(unresolvable(f"parsing pod: {terms.errors[0]}"))
+        if terms is NO_POD_TERMS and not nodes.columns.terms.has_terms:
+            return SKIP_FILTER
         namespaces = self.handle.namespaces
         counts = AffinityCounts(info, terms, namespaces.labels_of(info.namespace))
         counts.count(nodes.columns, namespaces, state.budget)
@@ -148,7 +150,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         has_own = affinity is not None and (
             _prefers(affinity.pod_affinity) or _prefers(affinity.pod_anti_affinity)
         )
-        if self._ignores_existing and not has_own:
+        if not has_own and (self._ignores_existing or not nodes.columns.terms.has_terms):
             return SKIP
         terms = NO_POD_TERMS
         if has_own:

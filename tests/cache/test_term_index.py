@@ -136,6 +136,18 @@ def test_a_term_is_kept_once_for_all_pods_that_have_it_and_goes_with_the_last() 
     assert cluster.num_terms() == 0
 
 
+def test_whether_there_are_terms_at_all_follows_the_pods_that_have_them() -> None:
+    cluster = Cluster("n")
+    with_term = pod("p").prefers_pods(5, "zone", app="a").on("n").info()
+    found = []
+    cluster.put(pod("plain").on("n"))
+    for change in (lambda _: None, cluster.cache.add_pod, cluster.cache.remove_pod):
+        change(with_term)
+        cluster.cache.update_snapshot(cluster.snapshot)
+        found.append(cluster.snapshot.columns.terms.has_terms)
+    assert found == [False, True, False]
+
+
 def sums(
     cluster: Cluster, kind: TermKind, labels: dict[str, str], namespace: str = "default"
 ) -> dict[str, int]:
