@@ -139,7 +139,7 @@ class ResourceScorer:
         pods (100m and 200 MiB for a container that requests none).
     """
 
-    __slots__ = ("_names", "_rows", "_use_requested", "_weights")
+    __slots__ = ("_basic", "_names", "_rows", "_use_requested", "_weights")
 
     def __init__(self, resources: Sequence[ResourceSpec], *, use_requested: bool) -> None:
         self._names = tuple(spec.name for spec in resources)
@@ -147,10 +147,14 @@ class ResourceScorer:
         self._use_requested = use_requested
         self._rows = _adjoining_rows(self._names)
         """Where the amounts are, if they are CPU, memory or both in this order: as by default."""
+        self._basic = (
+            None if self._rows is None else tuple(zip(self._names, self._weights, strict=True))
+        )
+        """The resources, if they are those."""
 
     def pod_requests(self, amounts: Mapping[str, int]) -> tuple[int, ...]:
         """Return the pod's amount of each configured resource, 0 where it requests none."""
-        return tuple(min(amounts.get(name, 0), INT64_MAX) for name in self._names)
+        return tuple([min(amounts.get(name, 0), INT64_MAX) for name in self._names])
 
     def score(
         self,
@@ -271,6 +275,8 @@ class ResourceScorer:
         devices: Mapping[str, DeviceCounts] = NO_DEVICES,
     ) -> list[NodeAmounts]:
         """Return the compared amounts of one node: the scalar twin of :meth:`score`'s amounts."""
+        if self._basic is not None and not devices:
+            return self._basic_amounts(self._basic, node_info, pod)
         found = []
         for name, weight, amount in zip(self._names, self._weights, pod, strict=True):
             if name not in _BASIC and (amount == 0 or not is_scalar_resource_name(name)):
@@ -290,6 +296,28 @@ class ResourceScorer:
                 allocated = node_info.nonzero_memory_bytes
             requested = min(allocated + amount, INT64_MAX)
             found.append(NodeAmounts(weight, requested, min(allocated, INT64_MAX), allocatable))
+        return found
+
+    def _basic_amounts(
+        self, basic: tuple[tuple[str, int], ...], node_info: NodeInfo, pod: tuple[int, ...]
+    ) -> list[NodeAmounts]:
+        """Return the same of CPU and memory: this is done twice for each row that changed."""
+        found = []
+        capacity, use = node_info.allocatable, node_info.requested
+        for (name, weight), amount in zip(basic, pod, strict=True):
+            allocatable = capacity.get(name, 0)
+            if allocatable <= 0:
+                continue
+            if self._use_requested:
+                allocated = use.get(name, 0)
+            elif name == CPU:
+                allocated = node_info.nonzero_milli_cpu
+            else:
+                allocated = node_info.nonzero_memory_bytes
+            requested = allocated + amount
+            if requested > INT64_MAX:
+                requested, allocated = INT64_MAX, min(allocated, INT64_MAX)
+            found.append(NodeAmounts(weight, requested, allocated, allocatable))
         return found
 
 

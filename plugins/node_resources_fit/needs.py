@@ -23,7 +23,7 @@ from cache.resources import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from cache.device_classes import DeviceClasses
     from cache.node_info import NodeInfo
@@ -34,6 +34,7 @@ Needs: TypeAlias = tuple[tuple[str, int], ...]
 """Amounts above 0 by resource, in the order in which reasons are given."""
 
 _BASIC = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_BASIC_AND_PODS = frozenset((*_BASIC, PODS))
 _NO_STATUS = PodStatus()
 
 
@@ -100,16 +101,11 @@ def filter_needs(info: PodInfo, ignored: IgnoredResources = NOTHING_IGNORED) -> 
     Of an extended resource that a DeviceClass provides, see :func:`device_resources`.
     """
     amounts = _amounts_by_spec(info)
-    others = (
-        name
-        for name in sorted(amounts)
-        if name not in _BASIC and name != PODS and name not in ignored
-    )
-    return tuple(
-        (name, min(amounts[name], INT64_MAX))
-        for name in (*_BASIC, *others)
-        if amounts.get(name, 0) > 0
-    )
+    names: Iterable[str] = _BASIC
+    if not _BASIC_AND_PODS.issuperset(amounts):
+        others = sorted(amounts.keys() - _BASIC_AND_PODS)
+        names = (*_BASIC, *(name for name in others if name not in ignored))
+    return tuple([(n, min(amounts[n], INT64_MAX)) for n in names if amounts.get(n, 0) > 0])
 
 
 def device_resources(needs: Needs, classes: DeviceClasses) -> frozenset[str]:

@@ -123,7 +123,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, GuardPlugin, PreScorePlugi
 
     def _wanted(self, info: PodInfo) -> _Wanted:
         needs = filter_needs(info, self._ignored)
-        if not any(may_be_devices(name) for name, _ in needs):
+        for name, _ in needs:
+            if may_be_devices(name):
+                break
+        else:
             return _Wanted(needs, _NO_DEVICES)
         return _Wanted(needs, device_resources(needs, self.handle.devices.classes))
 

@@ -82,8 +82,8 @@ class LeastAllocated:
         """Return the score of one node."""
         total = weights = 0
         for weight, requested, _, allocatable in amounts:
-            free = max(0, allocatable - requested)
-            total += weight * (free * MAX_NODE_SCORE // allocatable)
+            if requested < allocatable:
+                total += weight * ((allocatable - requested) * MAX_NODE_SCORE // allocatable)
             weights += weight
         return total // weights if weights else 0
 

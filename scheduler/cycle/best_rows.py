@@ -182,6 +182,9 @@ class BestRows:
 
     def _list_found(self) -> None:
         if self._found is not None:
+            is_listed = np.zeros(len(self.scores), dtype=np.bool_)
+            is_listed[self._found] = True
+            self._listed = bytearray(is_listed.tobytes())
             self._rows, self._found = self._found.tolist(), None
 
     def _raise_to(self, score: int) -> None:
@@ -208,4 +211,3 @@ class BestRows:
     def _take_over(self, best: BoolArray) -> None:
         self._found = np.flatnonzero(best)
         self._rows = []
-        self._listed = bytearray(best.tobytes())
