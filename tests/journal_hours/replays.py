@@ -125,9 +125,10 @@ class Replayed:
         return max(found["reordered"] for found in self.by_code.values())
 
     def not_compared(self) -> Counter[str]:
-        """Return why decisions were not compared with any version of the plugin."""
-        first = next(iter(self.by_code.values()))["notCompared"]
-        left = Counter({why: n for why, n in first.items() if not OTHER_CODE.match(why)})
+        """Return why decisions were not compared, the most with one version of the plugin."""
+        left: Counter[str] = Counter()
+        for report in self.by_code.values():
+            left |= _left_out(report)
         left["code of a plugin that is not here"] = self.contents.by_code["unknown"]
         return +left
 
@@ -141,7 +142,8 @@ class Replayed:
         for code, report in self.by_code.items():
             others = sum(self.contents.by_code[name] for name in RUNNABLE if name != code)
             # Some of those of another version are not compared for another reason as well.
-            least = self.contents.decisions - others - self.not_compared().total()
+            left_out = _left_out(report).total() + self.contents.by_code["unknown"]
+            least = self.contents.decisions - others - left_out
             compared = report["equal"] + report["different"]
             if not least <= compared <= self.contents.decisions - others:
                 found.append(
@@ -149,6 +151,12 @@ class Replayed:
                     f"{report['notCompared']}"
                 )
         return found
+
+
+def _left_out(report: Json) -> Counter[str]:
+    """Return why decisions were not compared, other than for another version of the plugin."""
+    told = report["notCompared"].items()
+    return Counter({why: count for why, count in told if not OTHER_CODE.match(why)})
 
 
 def replay(journal: Path, plugins: Path) -> Replayed:
