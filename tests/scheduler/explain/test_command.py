@@ -43,6 +43,18 @@ def test_a_bare_name_is_in_the_default_namespace(
     assert sorted(answer["nodes"]) == ["n1", "n2"]
 
 
+def test_only_the_nodes_of_a_pool_are_looked_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = [each.label("pool", name) for each, name in zip(NODES, "ab", strict=True)]
+    running = pod("db").request(cpu="1").on("n2")
+    dump = write_dump(tmp_path / "dump.json", *nodes, running, WEB)
+    assert explain("--from", dump, "--pod", "web", "--node-selector", "pool=b") == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Pod default/web: 0 of 1 node can run it\n")
+    assert "n2: cpu 2 wanted, 0 of 1 free" in text
+
+
 def test_a_dump_may_be_in_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     nodes = write_dump(tmp_path / "nodes.json", *NODES)
     pods = write_dump(tmp_path / "pods.json", WEB)

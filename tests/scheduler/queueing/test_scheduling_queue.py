@@ -151,6 +151,20 @@ class TestComingAndGoing:
         stage.queue.move_all(ALL_EVENTS, None, None)
         assert stage.queue.pop(0) is None
 
+    def test_a_pod_that_is_taken_out_is_gone_and_may_come_back(self, stage):
+        stage.refused(POD, "Fit")
+        assert stage.queue.take_out(POD.info().uid)
+        assert not stage.queue.take_out(POD.info().uid)
+        assert not any(stage.queue.counts())
+        stage.add(POD)
+        assert stage.state(POD) is QueueState.ACTIVE
+
+    def test_a_pod_in_flight_is_not_taken_out(self, stage):
+        stage.add(POD)
+        popped = stage.pop()
+        assert not stage.queue.take_out(popped.info.uid)
+        assert stage.state(POD) is QueueState.IN_FLIGHT
+
     def test_after_close_nothing_is_popped(self, stage):
         stage.add(POD)
         stage.queue.close()
