@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from scheduler.cycle.pool_hand_over import TICK_S, HandOvers
+from scheduler.cycle.pool_hand_over import AT_ONCE, TICK_S, HandOvers
 from scheduler.leader_election.peers import LOOK_S, Peers
 from scheduler.pools.topologies import GATE
 from scheduler.process.periodic_task import PeriodicTask
@@ -109,14 +109,16 @@ class PoolRounds:
     async def _round(self) -> float:
         """Say of each pod that the gate keeps out why it does, once."""
         gated = {each.uid: each for each in self._queue.gated_by(GATE)}
-        for uid, info in gated.items():
+        self._told &= gated.keys()
+        news = [info for uid, info in gated.items() if uid not in self._told]
+        for info in news[:AT_ONCE]:
+            self._told.add(info.uid)
             pod = self._live_pod(info.namespace, info.name)
-            if self._gate is None or pod is None or uid in self._told:
+            if self._gate is None or pod is None:
                 continue
             message = self._gate.check(pod).message
             self._reports.events.event(pod, "Warning", "FailedScheduling", "Scheduling", message)
             self._reports.statuses.unscheduled(pod, REFUSED, message, None)
-        self._told = set(gated)
         return TICK_S
 
     def _hopped(self, pod: Pod, origin: str, target: str, reason: str, note: str) -> None:
