@@ -103,7 +103,7 @@ class RowChanges:
     def rows_since(self, cursor: int) -> npt.NDArray[np.intp]:
         """Return the rows that have changed since, ascending.
 
-        *Cost*: one pass over the rows, however many changes there were: 5 us for 5 000 rows, where
-        :meth:`since` takes 30 ns for each change.
+        *Cost*: one pass over the rows, however many changes there were: 6 us for 5 000 rows, where
+        :meth:`since` takes 15 ns for each change.
         """
         return np.flatnonzero(np.frombuffer(self._last, dtype=np.int64) > cursor)
