@@ -281,10 +281,6 @@ FAULTS: Final = (
             "test_after_some_failures_it_is_passed_over",
             "plugins-that-fail-are-asked-again",
         ),
-        (
-            "tests/scenarios/test_poison_plugins.py::test_what_is_switched_off_is_not_asked[Raises]",
-            "plugins-that-fail-are-asked-again",
-        ),
     ),
     row(
         "F28",

@@ -219,7 +219,7 @@ MISTAKES: Final = (
         "(kubernetes#72013, #56236, #120512)",
         "What follows changes equals what is built anew",
         (
-            "tests/properties/test_term_index_histories.py::TestTermIndexHistory",
+            "tests/cache/test_term_index.py::test_counts_follow_pods_that_come_and_go",
             "pods-of-nodes-that-change-are-counted-once",
         ),
     ),
