@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 import gc
-import os
 import platform
-import resource
-import time
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -18,6 +16,8 @@ from scheduler.process.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from prometheus_client.process_collector import ProcessCollector
 
     from scheduler.metrics.instruments import Kind, Registry
 
@@ -32,7 +32,14 @@ _MEMORY_LIMITS: Final = (
 _NO_LIMIT_BYTES: Final = 1 << 60
 """Version 1 says a number of this order for none."""
 
-_PROC: Final = Path("/proc")
+_PROCESS: Final[tuple[tuple[Kind, str, str], ...]] = (
+    ("counter", "process_cpu_seconds_total", "CPU time of user and system."),
+    ("gauge", "process_resident_memory_bytes", "Memory that is resident."),
+    ("gauge", "process_virtual_memory_bytes", "Memory that is mapped."),
+    ("gauge", "process_start_time_seconds", "When it started, since 1970."),
+    ("gauge", "process_open_fds", "File descriptors in use."),
+    ("gauge", "process_max_fds", "File descriptors that it may use."),
+)
 
 _COLLECTOR: Final = (
     ("collections", "python_gc_collections_total", "Runs of the cyclic garbage collector."),
@@ -48,8 +55,8 @@ def add_process_metrics(registry: Registry) -> None:
     registry.pull(Pulled("gauge", "berth_build_info", text, ("version", "python"), lambda: what))
     text = "Memory that the container may use; absent where there is no limit."
     registry.pull(Pulled("gauge", "berth_memory_limit_bytes", text, (), _memory_limit))
-    for kind, name, text, value in _PROCESS:
-        registry.pull(Pulled(kind, name, text, (), _read_by(value)))
+    for kind, name, text in _PROCESS:
+        registry.pull(Pulled(kind, name, text, (), _of_process(name)))
     for key, name, text in _COLLECTOR:
         registry.pull(Pulled("counter", name, text, ("generation",), _of_collector(key)))
 
@@ -66,51 +73,24 @@ def _memory_limit() -> Mapping[tuple[str, ...], float]:
     return {}
 
 
-def _read_by(value: Callable[[], float]) -> _Read:
+def _of_process(name: str) -> _Read:
     def read() -> Mapping[tuple[str, ...], float]:
-        try:
-            return {(): value()}
-        except (OSError, ValueError, IndexError):
-            return {}  # a system without /proc
+        for family in _collector().collect():
+            for sample in family.samples:
+                if sample.name == name:
+                    return {(): sample.value}
+        return {}
 
     return read
 
 
-def _pages(index: int) -> float:
-    """Return bytes of memory, by a column of ``statm``."""
-    return float((_PROC / "self/statm").read_text().split()[index]) * resource.getpagesize()
+@cache
+def _collector() -> ProcessCollector:
+    # With the first scrape: the library imports an HTTP server, which no pod has to wait for.
+    from prometheus_client import CollectorRegistry  # noqa: PLC0415
+    from prometheus_client.process_collector import ProcessCollector  # noqa: PLC0415
 
-
-def _started_s() -> float:
-    """Return when the process was started, in seconds since 1970."""
-    # After the program's name, which may contain anything; see proc_pid_stat(5).
-    ticks = float((_PROC / "self/stat").read_text().rpartition(")")[2].split()[19])
-    boot = next(
-        line.split()[1]
-        for line in (_PROC / "stat").read_text().splitlines()
-        if line.startswith("btime ")
-    )
-    return float(boot) + ticks / os.sysconf("SC_CLK_TCK")
-
-
-_PROCESS: Final[tuple[tuple[Kind, str, str, Callable[[], float]], ...]] = (
-    ("counter", "process_cpu_seconds_total", "CPU time of user and system.", time.process_time),
-    ("gauge", "process_resident_memory_bytes", "Memory that is resident.", lambda: _pages(1)),
-    ("gauge", "process_virtual_memory_bytes", "Memory that is mapped.", lambda: _pages(0)),
-    ("gauge", "process_start_time_seconds", "When it started, since 1970.", _started_s),
-    (
-        "gauge",
-        "process_open_fds",
-        "File descriptors in use.",
-        lambda: float(len(list((_PROC / "self/fd").iterdir()))),
-    ),
-    (
-        "gauge",
-        "process_max_fds",
-        "File descriptors that it may use.",
-        lambda: float(resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
-    ),
-)
+    return ProcessCollector(registry=CollectorRegistry())
 
 
 def _of_collector(key: str) -> _Read:

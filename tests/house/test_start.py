@@ -22,6 +22,7 @@ _NOT_AT_START = {
     "aiohttp": "the HTTP server is made once the first pods are bound",
     "cryptography": "the same",
     "http.server": "comes with Prometheus' client library: 25 ms",
+    "prometheus_client": "comes with the first scrape",
     "jinja2": "for berth ui",
     "kopf": "a third of a second, on a thread of its own",
     "kubernetes": "for old auth-providers only",
