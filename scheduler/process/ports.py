@@ -59,18 +59,6 @@ class Condition(Protocol):
         ...
 
 
-class Semaphore(Protocol):
-    """As :class:`threading.Semaphore`."""
-
-    def acquire(self) -> bool:
-        """Take one, waiting while there is none."""
-        ...
-
-    def release(self) -> None:
-        """Give one back."""
-        ...
-
-
 class Event(Protocol):
     """As :class:`threading.Event`."""
 
@@ -138,10 +126,6 @@ class Locks(Protocol):
 
     def condition(self, lock: Lock) -> Condition:
         """Return a condition of a lock that was made here."""
-        ...
-
-    def semaphore(self, value: int) -> Semaphore:
-        """Return a semaphore."""
         ...
 
     def event(self) -> Event:

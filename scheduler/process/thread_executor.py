@@ -33,7 +33,6 @@ class ThreadLocks:
         self.lock: Callable[[], Lock] = threading.Lock
         self.event = threading.Event
         self.queue: Callable[[], SimpleQueue[Any]] = SimpleQueue
-        self.semaphore: Callable[[int], threading.Semaphore] = threading.Semaphore
 
     def condition(self, lock: Lock) -> threading.Condition:
         """Return a condition of a lock that was made here."""

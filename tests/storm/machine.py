@@ -411,30 +411,6 @@ class SimEvent:
         return self._is_set
 
 
-class SimSemaphore:
-    """See :class:`scheduler.process.ports.Semaphore`."""
-
-    def __init__(self, machine: Machine, value: int) -> None:
-        self._machine = machine
-        self._value = value
-        self._waiting: deque[SimThread] = deque()
-
-    def acquire(self) -> bool:
-        while self._value <= 0 and not self._machine.is_dead:
-            thread = self._machine.current
-            if thread is None:
-                raise RuntimeError("the loop must not wait for a semaphore")
-            self._waiting.append(thread)
-            thread.park(None)
-        self._value -= 1
-        return True
-
-    def release(self) -> None:
-        self._value += 1
-        if self._waiting:
-            self._waiting.popleft().wake()
-
-
 class SimQueue:
     """See :class:`scheduler.process.ports.Queue`."""
 
@@ -477,9 +453,6 @@ class SimExecutor:
 
     def condition(self, lock: Any) -> SimCondition:
         return SimCondition(self._machine, lock)
-
-    def semaphore(self, value: int) -> SimSemaphore:
-        return SimSemaphore(self._machine, value)
 
     def event(self) -> SimEvent:
         return SimEvent(self._machine)

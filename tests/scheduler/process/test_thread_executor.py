@@ -16,7 +16,6 @@ PATIENCE_S = 30.0
     [
         pytest.param(THREAD_LOCKS.lock(), type(threading.Lock()), id="lock"),
         pytest.param(THREAD_LOCKS.event(), threading.Event, id="event"),
-        pytest.param(THREAD_LOCKS.semaphore(1), threading.Semaphore, id="semaphore"),
         pytest.param(THREAD_LOCKS.queue(), queue.SimpleQueue, id="queue"),
         pytest.param(
             THREAD_LOCKS.condition(THREAD_LOCKS.lock()), threading.Condition, id="condition"
