@@ -301,6 +301,15 @@ class SchedulerCache:
             node_info = self._nodes[cached.node_name].info
             return usage_for(cached.info, node_info, is_assumed=uid in self._assumed)
 
+    def generation_around(self, uid: str) -> int | None:
+        """Return what changes with each change of a pod's node and of the pods on it.
+
+        None for a pod that is not stored. No two nodes ever have the same.
+        """
+        with self._lock:
+            cached = self._pods.get(uid)
+            return None if cached is None else self._nodes[cached.node_name].info.generation
+
     def list_pods(self) -> list[PodInfo]:
         """Return all pods, assumed ones included."""
         with self._lock:

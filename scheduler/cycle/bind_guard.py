@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from scheduler.cycle.foreign_binds import ForeignBinds
     from scheduler.runtime.profile_map import Profiles
 
+MAX_REMEMBERED: Final = 2048
+"""Pods of which it is remembered that they fitted: more than there are slots for bindings."""
+
 NODE_DELETED: Final = "NodeDeleted"
 OTHER_POOL: Final = "Pool"
 
@@ -84,17 +87,21 @@ class BindGuard:
         self._foreign = foreign
         self._cache = cache
         self._profiles = profiles
+        self._fitted: dict[str, int] = {}  # by UID, at which generation of its node
 
     def check(self, info: PodInfo) -> Status:
         """Return Success, or an Error status whose ``error`` is a :class:`BindingWithheldError`.
 
         A pod that is not assumed any more is not judged: the API server knows what became of it.
-        *Cost*: 4 us.
+        *Cost*: 4 us; less for the second of two looks if its node has not changed between them.
         """
         if not self._owns(info):
             node = self._cache.assumed_node(info.uid) or ""
             return _withheld(node, OTHER_POOL, "the pod was given to another pool")
         if not self._enabled:
+            return SUCCESS
+        generation = self._cache.generation_around(info.uid)
+        if generation is None or self._fitted.pop(info.uid, None) == generation:
             return SUCCESS
         usage = self._cache.usage_around(info.uid)
         if usage is None or not usage.is_assumed:
@@ -106,6 +113,9 @@ class BindGuard:
             return SUCCESS
         status = framework.still_fits(info, usage)
         if status.is_success:
+            if len(self._fitted) >= MAX_REMEMBERED:
+                self._fitted.clear()  # some are never asked about again
+            self._fitted[info.uid] = generation
             return SUCCESS
         return _withheld(usage.name, status.plugin, status.message)
 

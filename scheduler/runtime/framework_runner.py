@@ -389,7 +389,7 @@ class FrameworkRunner:
         """Return the first filter's refusal to have a pod bound after all, or Success."""
         for name, still_fits in self._guards:
             status = still_fits(info, usage)
-            if not status.is_success:
+            if status is not SUCCESS and not status.is_success:
                 return status.by(name)
         return SUCCESS
 

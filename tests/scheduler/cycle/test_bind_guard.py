@@ -227,3 +227,38 @@ def test_a_pod_that_is_not_assumed_is_left_to_the_api_server():
     parts.cache.add_node(N1.build())
     gone = FITS.request(cpu="64").info()
     assert BindGuard(parts.cache, parts.profiles).check(gone).is_success
+
+
+def test_a_second_look_judges_only_a_node_that_has_changed(monkeypatch):
+    parts, judged = Parts(), []
+    parts.cache.add_node(N1.build())
+    guard = BindGuard(parts.cache, parts.profiles)
+    one, other = (pod(name).scheduler("berth").request(cpu="1").info() for name in ("one", "other"))
+    parts.cache.assume_pod(one, "n1")
+    around = parts.cache.usage_around
+    monkeypatch.setattr(parts.cache, "usage_around", lambda uid: judged.append(uid) or around(uid))
+
+    assert guard.check(one).is_success
+    assert guard.check(one).is_success
+    assert len(judged) == 1
+
+    assert guard.check(one).is_success
+    parts.cache.assume_pod(other, "n1")
+    assert guard.check(one).is_success
+    assert len(judged) == 3
+
+    assert guard.check(one).is_success
+    parts.cache.add_node(N1.unschedulable().build())
+    assert not guard.check(one).is_success
+
+
+def test_what_is_remembered_of_pods_that_fitted_is_bounded(monkeypatch):
+    monkeypatch.setattr("scheduler.cycle.bind_guard.MAX_REMEMBERED", 3)
+    parts = Parts()
+    parts.cache.add_node(N1.build())
+    guard = BindGuard(parts.cache, parts.profiles)
+    for number in range(10):
+        each = pod(f"pod-{number}").scheduler("berth").request(cpu="1m").info()
+        parts.cache.assume_pod(each, "n1")
+        assert guard.check(each).is_success
+        assert len(guard._fitted) <= 3
