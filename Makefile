@@ -2,8 +2,11 @@
 SHELL := /bin/bash
 UV := $(or $(shell command -v uv),.uv/bin/uv)
 RUN := $(UV) run --frozen --quiet
-# Measurements use the content of the image: no development dependencies, compiled bytecode.
-BENCH_RUN := UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode
+# Measurements use the content of the image: no development dependencies, compiled bytecode, and a
+# Python that was compiled with optimisation, if there is one.
+BENCH_PYTHON = $(eval BENCH_PYTHON := $(shell python3 -m tests.bench.interpreter))$(BENCH_PYTHON)
+BENCH_RUN = UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode \
+  --python $(BENCH_PYTHON)
 .DEFAULT_GOAL := help
 .PHONY: neighbours askers help install demo devices rivals gangs test relaxations parity cel hints schedules device-schedules lint types imports house worlds storm faults bench start bench-quick bench-report bench-devices bench-gpu release site tutorial hostile waking large soak e2e conformance failovers image journal bench-journal manifests operators pins test-trixie ui-test code-map what-if
 
