@@ -13,7 +13,7 @@ from scheduler.informers.informer_factory import (
     staleness_s,
 )
 from scheduler.informers.metadata_list import ListedObject, MetadataPage
-from scheduler.informers.reflector_options import ReflectorOptions
+from scheduler.informers.reflector_options import ReflectorOptions, pages_come_from_cache
 from scheduler.informers.reflector_statistics import ReflectorStatistics
 from scheduler.informers.store import Delta, DeltaKind, Store
 from scheduler.informers.watch_events import ApiObject, EventType
@@ -30,6 +30,7 @@ __all__ = [
     "ReflectorOptions",
     "ReflectorStatistics",
     "Store",
+    "pages_come_from_cache",
     "relists",
     "restores",
     "staleness_s",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple
 
 import msgspec
 
@@ -18,7 +18,7 @@ from scheduler.informers.watch_events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from scheduler.informers.object_reader import ObjectReader
     from scheduler.informers.store import Store
@@ -76,35 +76,52 @@ class Listing(Generic[T]):
         elif event.initial_events_end:
             self.resource_version = event.resource_version
 
-    def take_page(self, body: bytes, reader: ObjectReader[T]) -> tuple[str, list[UnreadableEvent]]:
-        """Take in one page of a list.
-
-        Returns
-        -------
-        tuple
-            The token of the next page, empty after the last one; what could not be decoded.
-
-        Raises
-        ------
-        msgspec.MsgspecError, ValueError, RecursionError
-            The page is no list.
-        """
-        page = _PAGE.decode(body)
+    def take_objects(
+        self, objects: Sequence[msgspec.Raw], reader: ObjectReader[T]
+    ) -> list[UnreadableEvent]:
+        """Decode and take in objects of a page; return what could not be decoded."""
         unreadable = []
         event: WatchEvent[T]
-        for raw in page.items or ():
+        for raw in objects:
             try:
                 event = ObjectEvent(EventType.ADDED, reader.read(raw))
             except UnreadableObjectError as error:
                 event = UnreadableEvent(EventType.ADDED, error.identity, error.problem)
                 unreadable.append(event)
             self.take(event)
-        self.resource_version = page.metadata.resource_version
-        return page.metadata.continue_, unreadable
+        return unreadable
 
     def _forget(self, uid: str) -> None:
         self._objects.pop(uid, None)
         self._present.discard(uid)
+
+
+class Page(NamedTuple):
+    """One page of a list.
+
+    Attributes
+    ----------
+    objects
+        Not decoded: one bad object shall cost no more.
+    token
+        Of the next page; empty after the last one.
+    """
+
+    objects: Sequence[msgspec.Raw]
+    token: str
+    resource_version: str
+
+
+def read_page(body: bytes) -> Page:
+    """Return what the body of an answer has.
+
+    Raises
+    ------
+    msgspec.MsgspecError, ValueError, RecursionError
+        It is no list.
+    """
+    page = _PAGE.decode(body)
+    return Page(page.items or (), page.metadata.continue_, page.metadata.resource_version)
 
 
 class _Page(msgspec.Struct):

@@ -25,7 +25,7 @@ from cache.resource_versions import INCOMPARABLE, parse_resource_version
 from scheduler.client.errors import ApiError
 from scheduler.client.paths import in_namespace
 from scheduler.informers.backoff import Backoff
-from scheduler.informers.listing import Listing
+from scheduler.informers.listing import Listing, read_page
 from scheduler.informers.metadata_list import metadata_pages
 from scheduler.informers.object_reader import ObjectReader
 from scheduler.informers.reflector_log import Diary
@@ -54,6 +54,7 @@ from scheduler.informers.watch_stream import WatchDecoder
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
+    from scheduler.client.http1 import RawResponse
     from scheduler.client.transport import Transport
     from scheduler.informers.metadata_list import MetadataPage
     from scheduler.informers.reflector_options import ReflectorOptions
@@ -79,6 +80,9 @@ _GOOD_WATCH_S: Final = 10.0
 _STRETCH_BYTES: Final = 256 << 10
 """Of a chunk, decoded before anybody else may run: about 80 pods, a millisecond and the handlers'
 time."""
+
+_STRETCH_OBJECTS: Final = 100
+"""Of a page, decoded before anybody else may run."""
 
 _SILENT_WATCHES: Final = 2
 """Watches in a row that were broken off in silence. A server that was restored from a backup, and
@@ -133,7 +137,7 @@ class Reflector(ABC, Generic[T]):
         self._list_backoff = Backoff(*_LIST_BACKOFF_S, self._rng)
         self._diary = Diary(kind.name)
         self._statistics = ReflectorStatistics()
-        self._machine = ReflectorMachine()
+        self._machine = ReflectorMachine(lists_in_pages=options.lists_in_pages)
         self._version = ""  # the last version seen, as the server wrote it
         self._seen = INCOMPARABLE  # the same as a number
         self._old_bookmarks = 0  # in a row
@@ -212,12 +216,12 @@ class Reflector(ABC, Generic[T]):
             response = await self._transport.request("GET", path, query=query)
         listing = Listing(self._store)
         try:
-            _, unreadable = listing.take_page(response.body, self._reader)
+            page = read_page(response.body)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise ApiError(None, "Unreadable", f"{path}: not a list: {error}") from error
-        for event in unreadable:
+        for event in listing.take_objects(page.objects, self._reader):
             self._count_unreadable(event)
-        version = parse_resource_version(listing.resource_version)
+        version = parse_resource_version(page.resource_version)
         if INCOMPARABLE < version < seen:
             why = f"{path}: a list of {version}, older than {seen}"
             raise ApiError(None, "Stale", why)
@@ -487,28 +491,40 @@ class Reflector(ABC, Generic[T]):
                 ("resourceVersion", self._version),
                 ("resourceVersionMatch", "NotOlderThan"),
             ]
-        token = ""
-        while True:
-            more = [("continue", token)] if token else freshness
-            try:
-                response = await self._transport.request(
-                    "GET", self.kind.path, query=query + more, timeout_s=_PAGE_TIMEOUT_S
-                )
-            except ApiError as error:
-                if error.reason == "ResponseTooLarge":
-                    self._page_size = max(1, self._page_size // 8)
-                raise
-            self._last_byte_at = self._clock()
-            token, unreadable = listing.take_page(response.body, self._reader)
-            for event in unreadable:
-                self._count_unreadable(event)
-            if not token:
-                break
+        request = asyncio.ensure_future(self._page(query + freshness))
+        try:
+            while True:
+                page = read_page((await request).body)
+                self._last_byte_at = self._clock()
+                if page.token:
+                    # The server makes the next page while this one is decoded.
+                    request = asyncio.ensure_future(self._page([*query, ("continue", page.token)]))
+                for start in range(0, len(page.objects), _STRETCH_OBJECTS):
+                    await asyncio.sleep(0)  # the loop has binds to send meanwhile
+                    stretch = page.objects[start : start + _STRETCH_OBJECTS]
+                    for event in listing.take_objects(stretch, self._reader):
+                        self._count_unreadable(event)
+                if not page.token:
+                    break
+        finally:
+            request.cancel()
+            await asyncio.gather(request, return_exceptions=True)
+        listing.resource_version = page.resource_version
         if not listing.resource_version:
             return Ending(Outcome.FAILED, "a list without a resourceVersion")
         ending = await self._take_in(listing)
         self._statistics.paged_lists += ending.outcome is Outcome.SYNCED
         return ending
+
+    async def _page(self, query: Sequence[tuple[str, str]]) -> RawResponse:
+        try:
+            return await self._transport.request(
+                "GET", self.kind.path, query=query, timeout_s=_PAGE_TIMEOUT_S
+            )
+        except ApiError as error:
+            if error.reason == "ResponseTooLarge":
+                self._page_size = max(1, self._page_size // 8)
+            raise
 
     async def _take_in(self, listing: Listing[T]) -> Ending:
         """Make the store equal to a complete list, unless the list is older than what was seen."""

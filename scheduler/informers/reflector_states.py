@@ -11,12 +11,16 @@
     WATCHING --failed, denied--> WATCHING          resumed from the last version, after a delay
     WATCHING --expired, too_large, rewound, restored, unsupported, lossy--> STREAMING_LIST
 
+A reflector of an API server that reads pages from its cache begins with PAGED_LIST, and comes from
+WATCHING back to it: such a list costs that server half of the CPU of a streaming list, and comes in
+half of the time.
+
 The store and the last version are kept through every step. A reflector that may not list or watch
 any more keeps its objects, and keeps retrying.
 
 *Source*: client-go 1.36, tools/cache/reflector.go. Differs: client-go lists in pages after any
 refusal of a streaming list. Here a streaming list that only failed is retried first, because pages
-cost the server more.
+cost a server more that reads them from etcd.
 """
 
 from __future__ import annotations
@@ -147,6 +151,11 @@ shorter than what was seen."""
 class ReflectorMachine:
     """Where a reflector is in the table, and how often it has been sent back.
 
+    Parameters
+    ----------
+    lists_in_pages
+        Whether lists are paged, where the table has a streaming list.
+
     Attributes
     ----------
     state
@@ -155,8 +164,9 @@ class ReflectorMachine:
         See :class:`Step`.
     """
 
-    def __init__(self) -> None:
-        self.state = State.STREAMING_LIST
+    def __init__(self, *, lists_in_pages: bool = False) -> None:
+        self._list = State.PAGED_LIST if lists_in_pages else State.STREAMING_LIST
+        self.state = self._list
         self.most_recent = False
         self._incomplete = 0
         self._too_large = 0
@@ -189,7 +199,7 @@ class ReflectorMachine:
         if self.state is not State.WATCHING:
             outcome = self._weigh(outcome)
         step = STEPS[self.state, outcome]
-        self.state = step.state
+        self.state = self._list if step.state is State.STREAMING_LIST else step.state
         self.most_recent |= step.most_recent
         if outcome is Outcome.SYNCED:
             self.most_recent = False

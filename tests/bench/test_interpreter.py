@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.bench.interpreter import candidates, fastest, seconds
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_each_python_on_the_path_is_a_candidate_once(tmp_path: Path) -> None:

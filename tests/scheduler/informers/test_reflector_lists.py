@@ -21,6 +21,7 @@ from tests.scheduler.informers.harness import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cache.objects import Pod
     from tests.fakes.api_server import FakeApiServer
 
 
@@ -101,6 +102,47 @@ def test_pages_follow_each_other_until_the_last() -> None:
             assert holds_the_truth(it)
             pages = it.server.requests_of("list") + it.server.requests_of("continue")
             assert [record.query.get("limit") for record in pages] == ["500", "500", "500"]
+
+    run(main)
+
+
+def test_where_pages_are_cheap_lists_come_in_pages_and_the_next_is_made_meanwhile() -> None:
+    async def main() -> None:
+        servers: list[FakeApiServer] = []
+        asked: list[int] = []  # requests by then, for each decoded pod
+
+        def prepare(server: FakeApiServer) -> None:
+            fill(1200)(server)
+            servers.append(server)
+
+        def note(read: Pod) -> Pod:
+            asked.append(len(servers[0].requests))
+            return read
+
+        async with rig(prepare=prepare, lists_in_pages=True, transform=note) as it:
+            assert holds_the_truth(it)
+            gone_event(it.server)
+            await until(lambda: it.counts.lists == 2)
+            assert holds_the_truth(it)
+            verbs = [record.verb for record in it.server.requests]
+            first = ["list", "continue", "continue"]
+            assert verbs[:7] == [*first, "watch", *first]
+            # When the last object of the first page was decoded, the second page was asked for.
+            assert asked[499] >= 2
+
+    run(main)
+
+
+def test_a_next_page_that_is_refused_costs_nobody_else() -> None:
+    async def main() -> None:
+        def prepare(server: FakeApiServer) -> None:
+            fill(600)(server)
+            server.faults.refuse("pods", "continue", 500)
+
+        async with rig(prepare=prepare, lists_in_pages=True) as it:
+            assert holds_the_truth(it)
+            verbs = [record.verb for record in it.server.requests]
+            assert verbs[:4] == ["list", "continue", "list", "continue"]
 
     run(main)
 

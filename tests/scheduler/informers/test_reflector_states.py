@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.informers import reflector_states
+from scheduler.informers import pages_come_from_cache, reflector_states
 from scheduler.informers.reflector_states import (
     STEPS,
     Delay,
@@ -60,6 +60,33 @@ def test_a_new_list_begins_with_a_stream_again() -> None:
     machine.step(Outcome.SYNCED)
     machine.step(Outcome.EXPIRED)
     assert machine.state is S
+
+
+def test_where_pages_are_cheap_every_list_comes_in_pages() -> None:
+    machine = ReflectorMachine(lists_in_pages=True)
+    assert machine.state is P
+    machine.step(Outcome.SYNCED)
+    assert machine.state is W
+    machine.step(Outcome.EXPIRED)
+    assert machine.state is P
+
+
+@pytest.mark.parametrize(
+    ("version", "cheap"),
+    [
+        ("v1.33.9", False),
+        ("v1.34.0", True),
+        ("v1.36.3", True),
+        ("v1.35.0-eks-1234", True),
+        ("v2.0.0", True),
+        ("unknown", False),
+        ("", False),
+    ],
+)
+def test_pages_are_cheap_where_the_server_reads_them_from_its_cache(
+    version: str, cheap: bool
+) -> None:
+    assert pages_come_from_cache(version) == cheap
 
 
 def test_a_streaming_list_that_never_completes_becomes_pages() -> None:
