@@ -52,7 +52,7 @@ log = structlog.get_logger(__name__)
 class EventApi(Protocol):
     """The two calls that Events need; both raise ApiError."""
 
-    async def create_event(self, namespace: str, body: Mapping[str, Any]) -> object:
+    async def create_event(self, namespace: str, body: Mapping[str, Any]) -> None:
         """POST a whole Event."""
         ...
 

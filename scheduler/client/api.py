@@ -330,14 +330,14 @@ class Api:
             discard_body=True,
         )
 
-    async def create_event(self, namespace: str, body: Mapping[str, Any]) -> str:
-        """Create an ``events.k8s.io/v1`` Event and return its name."""
-        answer = await self._transport.request(
+    async def create_event(self, namespace: str, body: Mapping[str, Any]) -> None:
+        """Create an ``events.k8s.io/v1`` Event."""
+        await self._transport.request(
             "POST",
             f"/apis/events.k8s.io/v1/namespaces/{segment(namespace)}/events",
             body=_encode(body),
+            discard_body=True,
         )
-        return read_answer(_NAMED, answer.body, "an Event").metadata.name
 
     async def patch_event(self, namespace: str, name: str, patch: Mapping[str, Any]) -> None:
         """Change an Event, by a merge patch: to count what has happened again.
@@ -515,14 +515,6 @@ class _Binding(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     api_version: str = "v1"
 
 
-class _Name(msgspec.Struct, frozen=True):
-    name: str = ""
-
-
-class _Named(msgspec.Struct, frozen=True):
-    metadata: _Name = _Name()
-
-
 class _Version(msgspec.Struct, rename="camel"):
     git_version: str
 
@@ -559,7 +551,6 @@ class _Review(msgspec.Struct, frozen=True):
 _encode: Final = msgspec.json.Encoder().encode
 _GROUPS: Final = msgspec.json.Decoder(_Groups)
 _LIST_PAGE: Final = msgspec.json.Decoder(ListPage)
-_NAMED: Final = msgspec.json.Decoder(_Named)
 _RESOURCES: Final = msgspec.json.Decoder(_Resources)
 _WRITTEN: Final = msgspec.json.Decoder(_Written)
 _REVIEW: Final = msgspec.json.Decoder(_Review)

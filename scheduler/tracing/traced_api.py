@@ -100,11 +100,11 @@ class TracedApi(Api):
         with self._write(self._traces.sampled(uid), "DELETE pods"):
             await super().delete_pod(namespace, name, uid, may_send=may_send)
 
-    async def create_event(self, namespace: str, body: Mapping[str, Any]) -> str:
+    async def create_event(self, namespace: str, body: Mapping[str, Any]) -> None:
         """Create an Event, with the trace id of its pod; see :meth:`Api.create_event`."""
         trace_id = self._traces.sampled(body["regarding"].get("uid", ""))
         with self._write(trace_id, "POST events"):
-            return await super().create_event(namespace, _annotated(body, trace_id))
+            await super().create_event(namespace, _annotated(body, trace_id))
 
     async def patch_object(
         self,

@@ -55,10 +55,8 @@ class FakeWriteApi:
         """Keep all calls from here on waiting."""
         self.gate.clear()
 
-    async def create_event(self, namespace: str, body: Mapping[str, Any]) -> str:
-        name = body["metadata"]["name"]
-        await self._answer(WriteCall("create", namespace, name, body))
-        return name
+    async def create_event(self, namespace: str, body: Mapping[str, Any]) -> None:
+        await self._answer(WriteCall("create", namespace, body["metadata"]["name"], body))
 
     async def patch_event(self, namespace: str, name: str, patch: Mapping[str, Any]) -> None:
         await self._answer(WriteCall("patch", namespace, name, patch))

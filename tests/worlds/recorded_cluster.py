@@ -129,12 +129,12 @@ class RecordedCluster(Cluster):
         with self._written("deletes", Write("delete", f"{namespace}/{name}/{uid}", "")):
             await super().delete_pod(namespace, name, uid, may_send=may_send)
 
-    async def create_event(self, namespace: str, body: Mapping[str, Any]) -> object:
+    async def create_event(self, namespace: str, body: Mapping[str, Any]) -> None:
         pod = body["regarding"]
         about = f"{namespace}/{pod['name']}/{pod['uid']}"
         self._events[body["metadata"]["name"]] = f"{about} {body['reason']} {body['note']}"
         with self._written("events", Write("event", about, _text(body))):
-            return await super().create_event(namespace, body)
+            await super().create_event(namespace, body)
 
     async def patch_event(self, namespace: str, name: str, patch: Mapping[str, Any]) -> None:
         with self._written("events", Write("event again", self._events[name], _text(patch))):

@@ -295,14 +295,13 @@ def test_an_event_is_created_and_counted_up(
         "regarding": {"apiVersion": "v1", "kind": "Pod", "name": "web", "namespace": namespace},
     }
 
-    async def report(api: Api) -> str:
-        name = await api.create_event(namespace, event)
+    async def report(api: Api) -> None:
+        await api.create_event(namespace, event)
         series = {"series": {"count": 2, "lastObservedTime": now}}
-        await api.patch_event(namespace, name, series)
-        return name
+        await api.patch_event(namespace, "web.1", series)
 
-    name = call(run, kubeconfig, report)
-    path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events/{name}"
+    call(run, kubeconfig, report)
+    path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events/web.1"
     assert control_plane.call("GET", path)["series"]["count"] == 2
 
 
