@@ -26,6 +26,7 @@ import uvloop
 from tests.bench.contenders import contender
 from tests.bench.load_client import BoundWatch
 from tests.bench.pod_templates import MEASURED, PLAIN, SCHEDULER_NAME
+from tests.bench.process_usage import ProcessUsage
 from tests.bench.saved_control_plane import SavedControlPlane
 from tests.bench.stage import Limits, Stage, Started, until_bound
 from tests.bench.workloads import Workload
@@ -59,12 +60,15 @@ class Start:
         By phase, since the start of the process: the time, and the CPU that it had used by then.
     server_cpu_s
         What both servers used until the last bind that was waited for.
+    rss_mib
+        Of the process, then.
     """
 
     contender: str
     wall_s: dict[str, float]
     cpu_s: dict[str, float]
     server_cpu_s: float
+    rss_mib: float
 
 
 @dataclass
@@ -168,6 +172,7 @@ class Starts:
         finally:
             curve.stop()
         server_cpu_s = plane.servers_cpu_s() - started.server_cpu_s
+        rss_mib = ProcessUsage.of(started.process.pid).rss_bytes / 2**20
         log = started.process.log_file.read_text(errors="replace").splitlines()
         moments = phases_of(log, begun_s)
         bound = sorted(watch.bound_s.values())
@@ -177,6 +182,7 @@ class Starts:
             {phase: at_s - begun_s for phase, at_s in moments.items()},
             {phase: curve.at(at_s) for phase, at_s in moments.items()},
             server_cpu_s,
+            rss_mib,
         )
 
 
@@ -186,7 +192,10 @@ def line(start: Start) -> str:
         f"{phase} {wall_s:5.2f} ({start.cpu_s[phase]:4.2f})"
         for phase, wall_s in start.wall_s.items()
     )
-    return f"{start.contender:<16.40}  {phases}  servers {start.server_cpu_s:5.2f}"
+    return (
+        f"{start.contender:<16.40}  {phases}  servers {start.server_cpu_s:5.2f}"
+        f"  RSS {start.rss_mib:.0f} MiB"
+    )
 
 
 def summary(starts: Sequence[Start]) -> Iterable[str]:
@@ -199,6 +208,7 @@ def summary(starts: Sequence[Start]) -> Iterable[str]:
                 _medians([start.wall_s for start in its]),
                 _medians([start.cpu_s for start in its]),
                 statistics.median(start.server_cpu_s for start in its),
+                statistics.median(start.rss_mib for start in its),
             )
         )
 

@@ -42,7 +42,8 @@ def test_a_process_is_followed() -> None:
 
 def test_the_summary_has_the_medians_of_each_contender() -> None:
     starts = [
-        Start("berth", {"first bind": wall_s}, {"first bind": wall_s / 2}, 1.0)
+        Start("berth", {"first bind": wall_s}, {"first bind": wall_s / 2}, 1.0, 100 * wall_s)
         for wall_s in (1.0, 3.0, 2.0)
     ]
-    assert list(summary(starts)) == ["berth             first bind  2.00 (1.00)  servers  1.00"]
+    line = "berth             first bind  2.00 (1.00)  servers  1.00  RSS 200 MiB"
+    assert list(summary(starts)) == [line]
