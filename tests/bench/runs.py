@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--workloads", default="", help=f"separated by commas, of: {', '.join(BY_NAME)}"
     )
-    parser.add_argument("--nodes", default="500,5000,15000", help="separated by commas")
+    parser.add_argument("--nodes", default="100,500,1000,5000,15000", help="separated by commas")
     parser.add_argument("--pods", type=int, help="to be placed, for every workload alike")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(

@@ -20,7 +20,7 @@ from tests.bench.pod_templates import (
     VARIED,
 )
 from tests.bench.runs import chosen
-from tests.bench.workloads import BY_NAME, LARGEST, WORKLOADS, Churn
+from tests.bench.workloads import BY_NAME, ENOUGH, LARGEST, WORKLOADS, Churn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,6 +102,33 @@ class TestEveryWorkload:
         self, workload: Workload
     ) -> None:
         assert workload.counts(LARGEST)[1] == workload.counts(3 * LARGEST)[1]
+
+    @every_workload
+    @pytest.mark.parametrize("nodes", [100, 500, 1000])
+    def test_on_few_nodes_there_are_enough_pods_or_as_many_as_fit(
+        self, workload: Workload, nodes: int
+    ) -> None:
+        share, fitting = workload.shares[1] * nodes, workload.fits * nodes
+        expected = min(max(share, ENOUGH), fitting) if workload.fits else share
+        assert workload.counts(nodes)[1] == max(round(expected), 1)
+
+    @pytest.mark.parametrize(
+        "workload",
+        [
+            pytest.param(each, id=each.name)
+            for each in WORKLOADS
+            if each.fits and not each.ground.single
+        ],
+    )
+    def test_what_comes_on_few_nodes_fits_by_its_requests(self, workload: Workload) -> None:
+        room, asked = Counter[str](), Counter[str]()
+        for each in workload.ground.objects(100):
+            if each["kind"] == "Node":
+                amounts = msgspec.convert(each, Node).status.allocatable
+                room.update(resource_amounts(amounts, ""))
+        for pod in placed(workload, 100) + to_place(workload, 100):
+            asked.update({**PodInfo(pod).requests, "pods": 1})
+        assert all(asked[each] <= room[each] for each in ("cpu", "memory", "pods"))
 
 
 class TestSomeWorkloads:
