@@ -25,7 +25,7 @@ from scheduler.cycle.pool_rounds import PoolRounds, QueuedPods
 from scheduler.event_handlers.available_kinds import kinds_to_watch
 from scheduler.event_handlers.catching_up import catch_up
 from scheduler.event_handlers.late_watches import LateWatches
-from scheduler.event_handlers.watches import Watches
+from scheduler.event_handlers.watches import NUMEROUS, Watches
 from scheduler.informers import InformerFactory, ReflectorOptions, pages_come_from_cache
 from scheduler.insight.worker import InsightWorker, WorkerSources
 from scheduler.journal import open_journal
@@ -151,7 +151,8 @@ class App:
             self.api = Api(transport) if self.tracing is None else self.tracing.api(transport)
             version = await self.api.check_server()
             log.info("connected", server_version=version, berth_version=VERSION)
-            self._reading = ReflectorOptions(lists_in_pages=pages_come_from_cache(version))
+            paged = NUMEROUS if pages_come_from_cache(version) else ()
+            self._reading = ReflectorOptions(paged=paged)
             self._kinds = await self._kinds_to_watch()
             self._make_parts(transport, rng)
             status = await self._serve(stop)

@@ -31,6 +31,9 @@ LATE_SYNC_S: Final = 30.0
 """How long the first list of a kind may hold up the start, if berth can do without it: a broken
 conversion webhook must not keep pods from being scheduled that have nothing to do with it."""
 
+NUMEROUS: Final = (PODS.name, NODES.name)
+"""The resources of which every large cluster has many objects."""
+
 log = structlog.get_logger(__name__)
 
 

@@ -137,7 +137,7 @@ class Reflector(ABC, Generic[T]):
         self._list_backoff = Backoff(*_LIST_BACKOFF_S, self._rng)
         self._diary = Diary(kind.name)
         self._statistics = ReflectorStatistics()
-        self._machine = ReflectorMachine(lists_in_pages=options.lists_in_pages)
+        self._machine = ReflectorMachine(lists_in_pages=kind.name in options.paged)
         self._version = ""  # the last version seen, as the server wrote it
         self._seen = INCOMPARABLE  # the same as a number
         self._old_bookmarks = 0  # in a row

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection
 
 READ_TIMEOUT_S: Final = 75.0
 """The API server sends a bookmark about once a minute; silence beyond that is a dead connection."""
@@ -50,8 +50,11 @@ class ReflectorOptions:
         Silence on a stream after which it is given up.
     page_size
         Objects in one page of a list, where lists come in pages.
-    lists_in_pages
-        Whether lists come in pages, and not as a stream; see :func:`pages_come_from_cache`.
+    paged
+        The names of the resources whose lists come in pages, and not as a stream: those of which
+        there are many, if :func:`pages_come_from_cache`. A streaming list goes on as the watch on
+        the same connection; pages need another one, and its handshake costs as much as a hundred
+        objects.
     clock
         Monotonic seconds.
     sleep
@@ -62,7 +65,7 @@ class ReflectorOptions:
 
     read_timeout_s: float = READ_TIMEOUT_S
     page_size: int = PAGE_SIZE
-    lists_in_pages: bool = False
+    paged: Collection[str] = ()
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     rng: random.Random = field(default_factory=random.Random)

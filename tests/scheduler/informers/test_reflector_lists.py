@@ -119,7 +119,7 @@ def test_where_pages_are_cheap_lists_come_in_pages_and_the_next_is_made_meanwhil
             asked.append(len(servers[0].requests))
             return read
 
-        async with rig(prepare=prepare, lists_in_pages=True, transform=note) as it:
+        async with rig(prepare=prepare, paged={"pods"}, transform=note) as it:
             assert holds_the_truth(it)
             gone_event(it.server)
             await until(lambda: it.counts.lists == 2)
@@ -139,7 +139,7 @@ def test_a_next_page_that_is_refused_costs_nobody_else() -> None:
             fill(600)(server)
             server.faults.refuse("pods", "continue", 500)
 
-        async with rig(prepare=prepare, lists_in_pages=True) as it:
+        async with rig(prepare=prepare, paged={"pods"}) as it:
             assert holds_the_truth(it)
             verbs = [record.verb for record in it.server.requests]
             assert verbs[:4] == ["list", "continue", "list", "continue"]
