@@ -12,7 +12,6 @@ pkg/scheduler/framework/types.go, PodInfo.Update (1.36).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -20,6 +19,7 @@ from cache.byte_bounded import remembered
 from cache.label_selectors import EVERYTHING, NOTHING, Selector, compile_label_selector
 from cache.objects import LabelSelector
 from cache.resources import MalformedObjectError
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -52,8 +52,7 @@ class TermKind(IntEnum):
     PREFERRED_ANTI_AFFINITY = 3
 
 
-@dataclass(frozen=True, slots=True)
-class AffinityTerm:
+class AffinityTerm(Value, frozen=True):
     """A compiled term.
 
     Parameters
@@ -82,8 +81,7 @@ class AffinityTerm:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedTerm:
+class WeightedTerm(Value, frozen=True):
     """A preference: ``weight`` (1-100) for or against each pod that the term selects."""
 
     weight: int
@@ -94,8 +92,7 @@ NO_TERMS: Final[tuple[AffinityTerm, ...]] = ()
 NO_PREFERENCES: Final[tuple[WeightedTerm, ...]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PodTerms:
+class PodTerms(Value, frozen=True):
     """All terms of a pod, each kind in the order of its spec.
 
     ``errors`` lists the malformed selectors: a kind with a malformed selector has no terms at all.

@@ -6,7 +6,6 @@ allocateddevices.go and dra_manager.go (GatherAllocatedState).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -14,6 +13,7 @@ from cache.change_journal import ChangeJournal
 from cache.device_objects import DeviceId
 from cache.quantity import QuantityError, exact_value
 from cache.sharded_map import SnapshotDict
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,8 +37,7 @@ class ClaimUser(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceUse:
+class DeviceUse(Value, frozen=True):
     """The devices that one claim uses; those with admin access do not count.
 
     Attributes
@@ -89,8 +88,7 @@ def device_use(claim: ResourceClaim) -> DeviceUse:
     return DeviceUse(frozenset(devices), shares) if devices or shares else NO_USE
 
 
-@dataclass(frozen=True, slots=True)
-class AllocatedState:
+class AllocatedState(Value, frozen=True):
     """The devices in use at one moment, by allocated claims and by allocations in flight.
 
     Attributes

@@ -18,7 +18,6 @@ of followers, and a follower that is dropped leaves no state behind.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -32,6 +31,7 @@ from cache.quantity import INT64_MAX
 from cache.ref_counts import RefCounts
 from cache.resource_table import ResourceTable
 from cache.term_index import TermIndex
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -58,8 +58,7 @@ _LEAST_BYTES: Final = 1 << 15
 are a thousand at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnSpec:
+class ColumnSpec(Value, frozen=True):
     """How to fill a derived column.
 
     Parameters

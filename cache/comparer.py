@@ -7,13 +7,13 @@ and UIDs.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cache.image_states import ImageStates
 from cache.node_info import NodeInfo
 from cache.pod_info import PodInfo, is_terminal
 from cache.resources import MalformedObjectError
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
@@ -28,8 +28,7 @@ _READ_AT_ONCE: Final = 4
 """Pods read within one step: some 100 us."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
+class Mismatch(Value, frozen=True):
     """One difference between the cache and the API."""
 
     node: str
@@ -42,8 +41,7 @@ class Mismatch:
         return f"node {self.node}: {self.fact} is {self.cached!r}, the API says {self.truth!r}"
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Value, frozen=True):
     """The result of a comparison in steps."""
 
     mismatches: tuple[Mismatch, ...]

@@ -11,7 +11,6 @@ migrated: pkg/scheduler/framework/plugins/nodevolumelimits/utils.go, isCSIMigrat
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -22,6 +21,7 @@ import msgspec
 from cache.objects import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from cache.resources import MalformedObjectError
 from cache.storage_objects import CSIPersistentVolumeSource, VolumeNodeAffinity
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,8 +41,7 @@ _ZONES_SEPARATOR: Final = "__"
 _UNSPECIFIED: Final = "UNSPECIFIED"
 
 
-@dataclass(frozen=True, slots=True)
-class InTreePlugin:
+class InTreePlugin(Value, frozen=True):
     """An in-tree volume plugin and the CSI driver that replaces it.
 
     Attributes

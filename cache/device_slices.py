@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cache.change_journal import ChangeJournal
 from cache.device_objects import PoolId
 from cache.sharded_map import MAX_CHANGED, SnapshotDict
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from cache.locks import MakeLock
 
 
-@dataclass(frozen=True, slots=True)
-class SlicesView:
+class SlicesView(Value, frozen=True):
     """All slices at one moment; each sequence is sorted by the names of the slices.
 
     Attributes

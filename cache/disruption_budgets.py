@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cache.label_selectors import compile_label_selector
 from cache.resources import MalformedObjectError
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from cache.workload_objects import PodDisruptionBudget
 
 
-@dataclass(frozen=True, slots=True)
-class DisruptionBudget:
+class DisruptionBudget(Value, frozen=True):
     """The fields of a budget that preemption reads.
 
     Parameters

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, TypeVar
 from cache.ages import AGES
 from cache.quantity import INT64_MAX
 from cache.resources import MalformedObjectError, is_qualified_name
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -358,8 +359,7 @@ class NodeTermSelector:
         return f"NodeTermSelector({', '.join(parts)!r}, errors={len(self.errors)})"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSelectorMatcher:
+class NodeSelectorMatcher(Value, frozen=True):
     """A compiled node selector: any of its terms.
 
     Attributes

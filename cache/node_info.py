@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 NO_AMOUNTS: Mapping[str, int] = MappingProxyType({})
 NO_IMAGES: Mapping[str, ImageState] = MappingProxyType({})
 
+NO_PRESSURE: frozenset[str] = frozenset()
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
@@ -87,7 +88,7 @@ class NodeInfo:
         self.nonzero_memory_bytes = 0
         """Sum of the memory that pods are taken to use: 200 MiB where none is asked for."""
         self.allocatable: Mapping[str, int] = NO_AMOUNTS
-        self.pressure: frozenset[str] = frozenset()
+        self.pressure = NO_PRESSURE
         self.image_states: Mapping[str, ImageState] = NO_IMAGES
         """The node's images: size and the number of nodes that have each, shared by these nodes."""
         self.pvc_ref_counts: dict[str, int] = {}
@@ -113,17 +114,16 @@ class NodeInfo:
         allocatable = resource_amounts(node.status.allocatable, "status.allocatable")
         self.allocatable = allocatable
         self.node = node
-        self.pressure = frozenset(
-            condition.type
-            for condition in node.status.conditions
-            if condition.type in _PRESSURES and condition.status == "True"
-        )
+        self.pressure = NO_PRESSURE
+        for condition in node.status.conditions:
+            if condition.status == "True" and condition.type in _PRESSURES:
+                self.pressure |= {condition.type}
 
     def remove_node(self) -> None:
         """Make the node imaginary: keep the pods, and drop the data of the node object."""
         self.node = None
         self.allocatable = NO_AMOUNTS
-        self.pressure = frozenset()
+        self.pressure = NO_PRESSURE
         self.image_states = NO_IMAGES
 
     def add_pod(self, info: PodInfo) -> None:

@@ -78,8 +78,10 @@ class NodeTree:
             if current.key == key:
                 return
             self._take_out(name, current)
-        zone = next((zone for zone in self._zones if zone.key == key), None)
-        if zone is None:
+        for zone in self._zones:
+            if zone.key == key:
+                break
+        else:
             zone = _Zone(key)
             self._zones.append(zone)
         zone.names.append(name)

@@ -8,7 +8,6 @@ and compared with the arrays: the labels of a pod are not read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from cache.byte_bounded import ByteBounded
 from cache.label_selectors import DOES_NOT_EXIST, EXISTS, IN
 from cache.ref_counts import RefCounts
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,8 +48,7 @@ _NONE: Final = 0
 """The id of an absent label, and of the namespace of a slot that is free."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodQuery:
+class PodQuery(Value, frozen=True):
     """The conditions that a counted pod meets.
 
     Parameters

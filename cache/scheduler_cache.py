@@ -21,6 +21,7 @@ from cache.node_info import NodeInfo
 from cache.node_tree import NodeTree
 from cache.node_usage import usage_for
 from cache.pod_states import Effect, PodState, Stimulus, transition
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -68,8 +69,7 @@ class _NodeItem:
         self.older: _NodeItem | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotUpdate:
+class SnapshotUpdate(Value, frozen=True):
     """The result of an update of the snapshot."""
 
     changed: int
@@ -78,8 +78,7 @@ class SnapshotUpdate:
     """Nodes dropped."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheDump:
+class CacheDump(Value, frozen=True):
     """A consistent copy of the cache, for debugging and for the comparer."""
 
     nodes: dict[str, NodeInfo]
@@ -90,8 +89,7 @@ class CacheDump:
     """State by UID."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheMark:
+class CacheMark(Value, frozen=True):
     """The position of the cache's generations at one moment."""
 
     generation: int

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from cache.label_selectors import IN
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,8 +53,7 @@ class TermGroup:
             self.column[row] = count
 
 
-@dataclass(frozen=True, slots=True)
-class AskedPod:
+class AskedPod(Value, frozen=True):
     """The pod that terms may select."""
 
     namespace: str

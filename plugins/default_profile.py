@@ -7,14 +7,13 @@ TopologyPlacementGenerator and PodGroupPodsCount are not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from cache.value import Value
 from plugins import names
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileEntry:
+class ProfileEntry(Value, frozen=True):
     """A plugin of a profile, at every extension point that it serves.
 
     Parameters

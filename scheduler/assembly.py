@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from cache.known import Known
 from cache.snapshot import Snapshot
+from cache.value import Value
 from scheduler.api_writes.binder import Binder, BindingApi
 from scheduler.api_writes.binding_slots import BindingSlots
 from scheduler.api_writes.claim_patcher import ClaimApi
@@ -141,8 +142,7 @@ class Knowing(Generic[WatchedT_co]):
     pool: OwnPool
 
 
-@dataclass(frozen=True, slots=True)
-class ActingOnGroups:
+class ActingOnGroups(Value, frozen=True):
     """Whatever writes about groups of pods.
 
     Attributes
@@ -163,8 +163,7 @@ class ActingOnGroups:
     rounds: GroupRounds
 
 
-@dataclass(frozen=True, slots=True)
-class Acting:
+class Acting(Value, frozen=True):
     """Whatever writes.
 
     Attributes
@@ -196,8 +195,7 @@ class Acting:
     reaper: Reaper
 
 
-@dataclass(frozen=True, slots=True)
-class Deciding:
+class Deciding(Value, frozen=True):
     """Who decides.
 
     Attributes
@@ -230,8 +228,7 @@ class Assembly(Generic[WatchedT_co]):
     deciding: Deciding
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Value, frozen=True):
     """What is decided before anything is made.
 
     Attributes

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cache.value import Value
 from scheduler.debug.cache_debugger import CacheDebugger
 from scheduler.event_handlers.lost_events import LostEvents
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from scheduler.process.ports import Ports
 
 
-@dataclass(frozen=True, slots=True)
-class Checks:
+class Checks(Value, frozen=True):
     """The comparisons.
 
     Attributes

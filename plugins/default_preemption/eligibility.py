@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cache.api_times import parsed_time_s
+from cache.value import Value
 from plugins.framework.status import Code
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ _DISRUPTION_TARGET: Final = "DisruptionTarget"
 _BY_SCHEDULER: Final = "PreemptionByScheduler"
 
 
-@dataclass(frozen=True, slots=True)
-class Eligibility:
+class Eligibility(Value, frozen=True):
     """Whether a pod may preempt.
 
     Parameters

@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cache.value import Value
 from plugins.default_preemption.dry_run import NO_VICTIMS, DryRunError, split_by_budgets
 from plugins.default_preemption.importance import start_time_s
 from plugins.framework.status import Code, Status, failure
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from plugins.framework.handle import WhatIf
 
 
-@dataclass(frozen=True, slots=True)
-class GangDryRun:
+class GangDryRun(Value, frozen=True):
     """A dry run that knows the gangs.
 
     As many victims as possible are added again, as in a dry run without gangs. A gang is one victim

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from cache.value import Value
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -26,8 +28,7 @@ _NO_STAKES: Final[Stakes] = ()
 _NO_MEMBERS: Final[Mapping[str, PodInfo]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Gang:
+class Gang(Value, frozen=True):
     """A group whose members are protected, as one search sees it.
 
     Parameters

@@ -8,10 +8,10 @@ is the cause.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from cache.value import Value
 from plugins.dynamic_resources.requests import PrioritizedList
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ class SelectorCount(NamedTuple):
     failed: int
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceReport:
+class DeviceReport(Value, frozen=True):
     """The devices for one request, or for one alternative of a prioritized list.
 
     Attributes

@@ -13,6 +13,8 @@ from enum import Enum, IntFlag, StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from cache.value import Value
+
 if TYPE_CHECKING:
     from cache.objects import Pod
 
@@ -91,8 +93,7 @@ _UPDATES = (
 _POD_RESOURCES = frozenset({Resource.POD, Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD})
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEvent:
+class ClusterEvent(Value, frozen=True):
     """One change in the cluster, or one for which a plugin registers.
 
     Parameters

@@ -8,9 +8,10 @@ A status is a value, never an exception, and never true or false: ``if status:``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NoReturn
+
+from cache.value import Value
 
 
 class Code(IntEnum):
@@ -52,8 +53,7 @@ REJECTIONS = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
 """The codes that say "no" about a pod, as opposed to a failure of the scheduler's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Value, frozen=True):
     """The result of one plugin call.
 
     Parameters

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from cache.value import Value
 
 if TYPE_CHECKING:
     from cache.pod_group_objects import GroupKey
     from cache.pod_info import PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Victims:
+class Victims(Value, frozen=True):
     """The pods to remove to free resources for a pod on a node.
 
     Parameters

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from cache.affinity_terms import TermKind, pod_terms
 from cache.term_group import AskedPod
+from cache.value import Value
 from plugins.domain_counts import ABSENT, DomainCounts
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.results import ALL_PASS, NodeVerdicts
@@ -42,8 +42,7 @@ REJECTED_BY_EXISTING: Final = unschedulable(
 _STATUSES: Final = (REJECTED_BY_AFFINITY, REJECTED_BY_ANTI_AFFINITY, REJECTED_BY_EXISTING)
 
 
-@dataclass(frozen=True, slots=True)
-class _Meaning:
+class _Meaning(Value, frozen=True):
     """How another pod relates to the terms of the pod to be placed.
 
     Parameters

@@ -7,7 +7,6 @@ MatchLabelKeysInPodTopologySpread and NodeInclusionPolicyInPodTopologySpread on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cache.affinity_terms import compile_selector_once
@@ -15,6 +14,7 @@ from cache.label_selectors import Selector, selector_of_labels
 from cache.objects import TopologySpreadConstraint
 from cache.pod_table import PodQuery
 from cache.taints import find_untolerated
+from cache.value import Value
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.pod_topology_spread.args import (
     DO_NOT_SCHEDULE,
@@ -50,8 +50,7 @@ SYSTEM_DEFAULTS: Final = (
 """The default constraints of pods without constraints of their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+class Constraint(Value, frozen=True):
     """A constraint of one pod.
 
     Parameters

@@ -12,12 +12,12 @@ findMatchingVolumes and checkVolumeProvisions (1.36).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from cache.storage import claim_class
+from cache.value import Value
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import Status, unresolvable
@@ -63,8 +63,7 @@ REJECTIONS: Final[tuple[Status, ...]] = tuple(
 """The status of each combination of reasons; that of ``code`` is at ``code - 1``."""
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeDecision:
+class VolumeDecision(Value, frozen=True):
     """The bindings and provisions for a pod's volumes on one node.
 
     Attributes

@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cache.storage import claim_class
+from cache.value import Value
 from plugins.claims import WAIT_FOR_FIRST_CONSUMER, claim_keys, claim_name
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ class ClaimsNotReadyError(Exception):
     """The pod cannot be scheduled before one of its claims changes; the message says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodClaims:
+class PodClaims(Value, frozen=True):
     """The claims of a pod by what has to be done for them, each in the order of the volumes.
 
     Attributes

@@ -8,11 +8,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import structlog
 
+from cache.value import Value
 from scheduler.api_writes.background_writer import BackgroundWriter
 from scheduler.api_writes.event_body import (
     DEFAULT_NAMESPACE,
@@ -61,8 +61,7 @@ class EventApi(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class EventStatistics:
+class EventStatistics(Value, frozen=True):
     """What became of the events recorded so far; all but the first are totals."""
 
     queued: int

@@ -7,11 +7,11 @@ queue has room for the statuses of other pods as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from cache.value import Value
 from scheduler.process.loop_inbox import LoopInbox
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ _PAUSE_S: Final = 0.1
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
+class _Text(Value, frozen=True):
     """What the conditions of some members should say."""
 
     key: GroupKey

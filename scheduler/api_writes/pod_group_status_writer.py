@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import structlog
 
 from cache.pod_group_objects import GroupSource, PodGroup, XPodGroup, XPodGroupStatus
+from cache.value import Value
 from scheduler.api_writes.paced_writer import PacedWriter
 from scheduler.api_writes.pod_group_status import (
     DISRUPTION_TARGET,
@@ -108,8 +109,7 @@ class _Wanted:
     x_status: XPodGroupStatus | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PodGroupStatusStatistics:
+class PodGroupStatusStatistics(Value, frozen=True):
     """What became of the statuses; all but the first are totals."""
 
     queued: int

@@ -17,11 +17,11 @@ by default: then the scheduling thread itself waits for each answer.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
+from cache.value import Value
 from scheduler.api_writes.background_writer import BackgroundWriter
 from scheduler.api_writes.pod_condition import (
     WantedStatus,
@@ -66,8 +66,7 @@ class PodStatusApi(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PodStatusStatistics:
+class PodStatusStatistics(Value, frozen=True):
     """What became of the statuses handed over so far; all but the first are totals."""
 
     queued: int

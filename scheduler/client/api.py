@@ -11,12 +11,12 @@ persistentvolumeclaims, events.k8s.io/v1 events, authorization.k8s.io/v1 selfsub
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from cache.objects import ListMeta, Pod
+from cache.value import Value
 from scheduler.client.codec import Decoder, read_answer
 from scheduler.client.errors import ApiError, ClientConfigError
 from scheduler.client.paths import segment
@@ -36,8 +36,7 @@ _REVIEWS_AT_A_TIME: Final = 4
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
-@dataclass(frozen=True, slots=True)
-class Permission:
+class Permission(Value, frozen=True):
     """One right: a verb on a resource.
 
     Attributes

@@ -10,12 +10,12 @@ that contains its name and the path of the bad value.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
 from cache.resources import MalformedObjectError
+from cache.value import Value
 from scheduler.client.errors import ApiError
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 AnswerT = TypeVar("AnswerT")
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectIdentity:
+class ObjectIdentity(Value, frozen=True):
     """What could be read of who an object is; empty strings where nothing could."""
 
     namespace: str = ""

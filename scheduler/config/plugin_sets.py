@@ -10,10 +10,10 @@ pkg/scheduler/framework/runtime/framework.go (expandMultiPointPlugins, getValidS
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from cache.value import Value
 from scheduler.config.file_profile import ALL_PLUGINS, MULTI_POINT, PluginEntry, PluginSet
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ SCORE: Final = "score"
 DEFAULT_WEIGHT: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
-class PluginOrder:
+class PluginOrder(Value, frozen=True):
     """The outcome.
 
     Parameters

@@ -23,6 +23,7 @@ import structlog
 
 from cache.pod_group_objects import ignored_label
 from cache.scheduler_cache import CacheConflictError, PlacedPod
+from cache.value import Value
 from plugins.framework.attempt_budget import AttemptBudget
 from plugins.framework.status import Code, Status, failure
 from plugins.names import DEFAULT_PREEMPTION
@@ -70,8 +71,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupDeciders:
+class GroupDeciders(Value, frozen=True):
     """The objects that find nodes, and victims, for groups.
 
     Attributes

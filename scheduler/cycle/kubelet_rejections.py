@@ -12,11 +12,12 @@ of their namespace that have the same containers: workflow engines create such p
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import structlog
+
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -68,8 +69,7 @@ _NOWHERE: Final[Mapping[str, float]] = {}
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rejection:
+class _Rejection(Value, frozen=True):
     """The number of times a node has rejected pods of one owner, and the end of its avoidance."""
 
     count: int

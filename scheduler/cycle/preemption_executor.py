@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import structlog
 
 from cache.pod_group_objects import group_key
+from cache.value import Value
 from plugins.framework.status import SUCCESS, Status
 from scheduler.api_writes.eviction import Evicted
 from scheduler.process.loop_inbox import LoopInbox
@@ -124,8 +125,7 @@ class GangReports(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PreemptionReports:
+class PreemptionReports(Value, frozen=True):
     """The means of reporting preemptions: of pods, and of gangs that are evicted whole."""
 
     pods: Reports

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import structlog
 
 from cache.scheduler_cache import CacheConflictError
+from cache.value import Value
 from plugins.framework.attempt_budget import AttemptBudget, AttemptBudgetExceededError
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import Code, Status, failure
@@ -74,8 +74,7 @@ class DecisionObserver(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Deciders:
+class Deciders(Value, frozen=True):
     """The objects that make and observe decisions.
 
     Attributes
@@ -99,8 +98,7 @@ class Deciders:
     journal: DecisionJournal | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcomes:
+class Outcomes(Value, frozen=True):
     """The handlers of decisions: pods with a node are bound, all others return to the queue."""
 
     bindings: BindingCycles

@@ -10,13 +10,14 @@ Only the cycle state is changed here; :mod:`scheduler.cycle.schedule_one` execut
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import structlog
 
+from cache.value import Value
 from plugins.framework.attempt_budget import AttemptBudgetExceededError
 from plugins.framework.status import Code, Status, unschedulable
 from scheduler.cycle.host_selection import second_best
@@ -70,8 +71,7 @@ MIN_FEASIBLE_NODES_TO_FIND = 100
 """A partial search never stops before this many feasible nodes. Source: schedule_one.go."""
 
 
-@dataclass(frozen=True, slots=True)
-class Feasible:
+class Feasible(Value, frozen=True):
     """The feasible nodes of one search, and the number of nodes that it processed."""
 
     view: NodesView

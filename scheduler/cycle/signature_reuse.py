@@ -11,13 +11,13 @@ the next best node to the next pod of a signature as long as a node takes one po
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 import numpy as np
 
 from cache.byte_bounded import ByteBounded, deep_bytes
+from cache.value import Value
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.interfaces import (
@@ -86,8 +86,7 @@ _POINTS: Final = ("preFilter", "filter", "preScore", "score")  # who judges node
 _BOOKKEEPERS: Final = (ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin)
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(Value, frozen=True):
     """The node for a pod, which a cycle over all nodes could have chosen too."""
 
     row: int
@@ -116,8 +115,7 @@ class _Division:
         self.others = judges.where(lambda plugin: plugin.name not in signed, measured_in_reuse)
 
 
-@dataclass(frozen=True, slots=True)
-class _Idle:
+class _Idle(Value, frozen=True):
     """The skips of a pod for which all plugins that did not sign had nothing to do."""
 
     division: _Division

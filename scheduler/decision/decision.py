@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from cache.value import Value
 from plugins.framework.status import SUCCESS, Code, Status
 from scheduler.decision.profile_origin import DEFAULT_ORIGIN, PolicyOrigin
 
@@ -26,8 +27,7 @@ EXTENDER_NAME = "Extender"
 any event wakes the pod. Source: pkg/scheduler/framework/types.go, ExtenderName (1.36)."""
 
 
-@dataclass(frozen=True, slots=True)
-class RejectedNodes:
+class RejectedNodes(Value, frozen=True):
     """The nodes that were rejected with one status."""
 
     status: Status

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from cache.value import Value
 from plugins.framework.status import unresolvable, unschedulable
 from plugins.framework.victims import Victims
 from scheduler.config.extender import is_interested
@@ -43,8 +43,7 @@ PODS_AT_ONCE: Final = 16
 """The number of parallel reads of victims, for extenders that want whole pods."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Value, frozen=True):
     """The result of a filter: the nodes that pass, and the statuses of some other nodes."""
 
     passed: frozenset[str]

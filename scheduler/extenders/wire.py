@@ -8,10 +8,11 @@ for empty values, because Go's decoder, for which extenders are written, accepts
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
+
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,8 +44,7 @@ class _BindingArgs(msgspec.Struct, frozen=True):
     node: str = msgspec.field(name="Node")
 
 
-@dataclass(frozen=True, slots=True)
-class FilterResult:
+class FilterResult(Value, frozen=True):
     """The response to a filter request.
 
     Attributes

@@ -9,8 +9,9 @@ informers store, so that the worker's copy equals them.
 
 from __future__ import annotations
 
+from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 
@@ -198,10 +199,12 @@ class Answer(msgspec.Struct, frozen=True, tag="answer"):
 Message: TypeAlias = Profiles | Objects | Assumed | Question | Answer
 
 _DECODER: Final = msgspec.msgpack.Decoder(Message)
-_LISTS: Final[Mapping[str, msgspec.msgpack.Decoder[Any]]] = {
-    name: msgspec.msgpack.Decoder(list[kind.struct])  # type: ignore[name-defined]
-    for name, kind in KINDS.items()
-}
+
+
+@cache
+def _decoder_of(kind: str) -> msgspec.msgpack.Decoder[Any]:
+    """Return the decoder of a list of objects; only the worker needs any, and not at its start."""
+    return msgspec.msgpack.Decoder(cast("Any", list)[KINDS[kind].struct])
 
 
 def _plain(value: object) -> dict[Any, Any]:
@@ -233,7 +236,7 @@ def decode(body: bytes | memoryview) -> Message:
 
 def changed_objects(message: Objects) -> list[Any]:
     """Return the new versions of objects."""
-    found: list[Any] = _LISTS[message.kind].decode(message.changed)
+    found: list[Any] = _decoder_of(message.kind).decode(message.changed)
     return found
 
 

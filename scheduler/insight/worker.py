@@ -10,7 +10,6 @@ import asyncio
 import os
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +17,7 @@ import msgspec
 import structlog
 
 from cache.kept_annotations import OWN_PREFIX, kept_prefixes
+from cache.value import Value
 from scheduler.insight.changes import StoreChanges
 from scheduler.insight.messages import (
     LENGTH_BYTES,
@@ -61,8 +61,7 @@ _CGROUP: Final = Path("/sys/fs/cgroup")
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSources:
+class WorkerSources(Value, frozen=True):
     """What the worker's copy is made of.
 
     Attributes

@@ -11,16 +11,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import subprocess
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Self
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerPipes:
+class WorkerPipes(Value, frozen=True):
     """A child process.
 
     Attributes

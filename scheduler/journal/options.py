@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from cache.value import Value
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,8 +25,7 @@ PENDING_RECORDS: Final = 400_000
 """Records that may wait to be encoded; beyond it the journal ends until the next start."""
 
 
-@dataclass(frozen=True, slots=True)
-class JournalOptions:
+class JournalOptions(Value, frozen=True):
     """Where a journal is written, and how much of it is kept.
 
     Attributes

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import enum
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,8 +67,7 @@ MOVES: Final = {
 """Whatever is not here changes nothing: what has ended does not begin again in this process."""
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionTimes:
+class ElectionTimes(Value, frozen=True):
     """The three periods of an election, in seconds, each shorter than the one before it.
 
     Attributes

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import itertools
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
 
+from cache.value import Value
 from plugins.framework.node_metrics import MetricReading
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(Value, frozen=True):
     reading: MetricReading
     taken_s: float
     stale_after_s: float

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
+
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +22,7 @@ class MetricAnswerError(Exception):
     """An answer that tells nothing of nodes; the message says why in a sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Readings:
+class Readings(Value, frozen=True):
     """An answer, sorted into what counts and what does not.
 
     Parameters

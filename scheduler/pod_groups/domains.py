@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cache.resources import is_qualified_name
+from cache.value import Value
 from scheduler.runtime.judgement import Candidates
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from plugins.framework.results import IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class MemberDomain:
+class MemberDomain(Value, frozen=True):
     """Where one more member of a group may be placed.
 
     Parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from cache.value import Value
 from plugins.default_preemption import (
     Harm,
     importance_in,
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from plugins.framework.victims import Victims
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Value, frozen=True):
     """What stays or is evicted as one: a pod, or a gang of which members may be spared.
 
     Parameters

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from cache.value import Value
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -56,16 +58,14 @@ class GroupTask:
     budget: AttemptBudget
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedMember:
+class PlacedMember(Value, frozen=True):
     """A member that fits: it is in the snapshot, and everything of it is reserved in ``state``."""
 
     decision: Decision
     state: CycleState
 
 
-@dataclass(frozen=True, slots=True)
-class GroupPlan:
+class GroupPlan(Value, frozen=True):
     """The result of a trial.
 
     Parameters

@@ -7,12 +7,12 @@ topology, and evicts members of gangs one by one unless their disruptionMode is 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from cache.columns import ColumnSpec
+from cache.value import Value
 from plugins.default_preemption import NEVER, Gangs, is_stuck
 from plugins.framework.attempt_budget import AttemptBudgetExceededError
 from plugins.framework.status import Status
@@ -42,8 +42,7 @@ TERMINATING: Final = ColumnSpec(("terminating pods",), _num_terminating, np.int3
 """int32: how many pods of each node are being deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupVictims:
+class GroupVictims(Value, frozen=True):
     """The pods to remove for a group to fit, and where its members go then.
 
     Parameters

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cache.label_selectors import Selector
+from cache.value import Value
 
 HAND_OVER_AFTER_S: Final = 60.0
 """How long a pod is refused before it goes to the next pool. An autoscaler that has nodes to add
@@ -15,8 +16,7 @@ MAX_PAUSE_S: Final = 3600.0
 """The longest pause between two rounds through all pools."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(Value, frozen=True):
     """One of several disjoint sets of nodes.
 
     Attributes

@@ -10,6 +10,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from cache.value import Value
+
 if TYPE_CHECKING:
     import asyncio
     import random
@@ -21,8 +23,7 @@ T = TypeVar("T")
 ApiT_co = TypeVar("ApiT_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(Value, frozen=True):
     """The clocks.
 
     Attributes

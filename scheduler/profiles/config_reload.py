@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import structlog
 
+from cache.value import Value
 from scheduler.config import ConfigError
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ REFUSED: Final = "refused"
 UNCHANGED: Final = "unchanged"
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigSource:
+class ConfigSource(Value, frozen=True):
     """The source of the configuration.
 
     Parameters

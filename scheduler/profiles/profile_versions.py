@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from cache.value import Value
 from scheduler.profiles import profile_status as reasons
 from scheduler.profiles.profile_spec import Mode
 from scheduler.profiles.profile_status import Condition, ProfileStatus
@@ -21,8 +21,7 @@ _MAX_LISTED: Final = 10
 """Maximum number of mistakes in the message of a condition."""
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Value, frozen=True):
     """A runnable profile with the effective profile from which it was built."""
 
     effective: EffectiveProfile

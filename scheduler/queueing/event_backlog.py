@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,8 +21,7 @@ MAX_BACKLOG: Final = 1024
 """
 
 
-@dataclass(frozen=True, slots=True)
-class UnjudgedEvent:
+class UnjudgedEvent(Value, frozen=True):
     """One event, or a sequence of events that arrived faster than they could be checked.
 
     Parameters

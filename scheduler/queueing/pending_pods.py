@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from cache.value import Value
 from scheduler.queueing.queue_states import QueueState
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ class WaitingGroup(NamedTuple):
     gate_reasons: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PendingPod:
+class PendingPod(Value, frozen=True):
     """A pod, and the reason for its state.
 
     Parameters
@@ -87,8 +86,7 @@ class PendingPod:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PendingPods:
+class PendingPods(Value, frozen=True):
     """All pods of the queue by state.
 
     Active pods are in the order of their sort keys, pods in backoff in the order in

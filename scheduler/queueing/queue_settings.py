@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cache.pod_group_objects import MAX_MEMBERS
+from cache.value import Value
 from scheduler.queueing.in_flight import MAX_EVENTS
 from scheduler.queueing.requeue_scan import PIECES_AT_ONCE
 
@@ -28,8 +28,7 @@ DEFAULT_MAX_IN_UNSCHEDULABLE_S: Final = 300.0
 """kube-scheduler's podMaxInUnschedulablePodsDuration: the net below the events."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueueRules:
+class QueueRules(Value, frozen=True):
     """The functions of the profiles that the queue calls while it holds its lock.
 
     They must return quickly, and must not call the queue.
@@ -61,8 +60,7 @@ class QueueRules:
     standing: Callable[[GroupKey], GroupStanding] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class QueueLimits:
+class QueueLimits(Value, frozen=True):
     """Durations, and limits of the queue's memory and work.
 
     Attributes
@@ -88,8 +86,7 @@ class QueueLimits:
     max_group_members: int = MAX_MEMBERS
 
 
-@dataclass(frozen=True, slots=True)
-class QueueListeners:
+class QueueListeners(Value, frozen=True):
     """The functions that the queue calls when pods or events are added.
 
     Attributes

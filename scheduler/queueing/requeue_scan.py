@@ -97,7 +97,7 @@ class Judging:
         """Return whether any pod waits whose blockers have registered an event."""
         askers = self._wake_ups.askers
         for blocked in self._blocked:
-            for blockers in blocked.groups():
+            for blockers in blocked.groups() if len(blocked) else ():
                 if askers(blockers, event):
                     return True
         return False

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cache.value import Value
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import Code
 from scheduler.decision.decision import Diagnosis
@@ -77,8 +78,7 @@ class LikePods:
         """What whoever decides remembers of the first one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Value, frozen=True):
     """The results of PreFilters and filters for a pod.
 
     ``nodes`` are the nodes for which the filters ran; ``outcome`` is None when a PreFilter

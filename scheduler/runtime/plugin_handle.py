@@ -6,12 +6,12 @@ that differ between profiles.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 from weakref import ref
 
 import msgspec
 
+from cache.value import Value
 from plugins.framework.node_metrics import NoMetrics
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ class PodBinder(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PluginActions:
+class PluginActions(Value, frozen=True):
     """What plugins may have done.
 
     Attributes

@@ -11,11 +11,11 @@ filters defines how their verdicts are used (:class:`Verdicts`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 
+from cache.value import Value
 from plugins.framework.interfaces import (
     FilterPlugin,
     Plugin,
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound=Plugin)
 
 
-@dataclass(frozen=True, slots=True)
-class PreFilterOutcome:
+class PreFilterOutcome(Value, frozen=True):
     """The combined result of all PreFilters."""
 
     status: Status

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from cache.value import Value
 from scheduler.shadow.report import FeasibilitySample, WinnerSample
 
 if TYPE_CHECKING:
@@ -17,8 +17,7 @@ CHOICE: Final = 2
 """The number of feasible nodes from which on there is a choice: fewer nodes are not scored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Influence:
+class Influence(Value, frozen=True):
     """The influence of one plugin on one choice.
 
     Parameters
@@ -33,8 +32,7 @@ class Influence:
     spread: int
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Value, frozen=True):
     """The differences of two judgements, as defined in :class:`~scheduler.shadow.ShadowReport`."""
 
     winner_changed: bool

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from cache.value import Value
 from scheduler.config import ConfigError
 
 if TYPE_CHECKING:
@@ -17,8 +17,7 @@ _PATH: Final = "/v1/traces"
 """*Source*: OpenTelemetry protocol specification, OTLP/HTTP request (1.9)."""
 
 
-@dataclass(frozen=True, slots=True)
-class TracingOptions:
+class TracingOptions(Value, frozen=True):
     """Which pods are traced, and where their spans are sent.
 
     Parameters

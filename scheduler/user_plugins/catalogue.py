@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import structlog
 
+from cache.value import Value
 from plugins import names
 from plugins.authoring import adapt
 from plugins.framework.interfaces import Plugin
@@ -49,8 +49,7 @@ _MAX_KEPT: Final = 64
 SchedulingProfiles with Python code. Unchanged code keeps its class when its profile changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Value, frozen=True):
     """A current source: its latest version and its last good version."""
 
     latest: PluginSource

@@ -12,11 +12,12 @@ import contextlib
 import math
 import random
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from cache.value import Value
 from scheduler.api_writes.settle import AGAIN, REFUSED, Failure, settle
 from scheduler.client.errors import Action
 from scheduler.client.timestamps import api_time
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
     from scheduler.profiles import ProfileObject, ProfileStatus
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Value, frozen=True):
     """The pauses of a status writer in seconds."""
 
     pause_s: float = 0.25

@@ -16,9 +16,10 @@ The table, `state, stimulus -> state`; a dot marks a stimulus that cannot occur:
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from cache.value import Value
 
 
 class State(Enum):
@@ -60,8 +61,7 @@ class ImpossibleStimulusError(Exception):
     """The table has no such stimulus in this state: a programming error of the caller."""
 
 
-@dataclass(frozen=True, slots=True)
-class BreakerRules:
+class BreakerRules(Value, frozen=True):
     """The rules by which a breaker opens, and how long it stays open.
 
     Parameters

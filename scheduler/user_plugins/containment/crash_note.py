@@ -14,8 +14,9 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from cache.value import Value
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,8 +41,7 @@ class StateDirError(Exception):
     """The state directory cannot be used; the message states the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class AtWork:
+class AtWork(Value, frozen=True):
     """A plugin call that has begun and has not ended.
 
     Parameters

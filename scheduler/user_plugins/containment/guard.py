@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import structlog
 
+from cache.value import Value
 from plugins.authoring.guard import ABSENT, Absent
 from scheduler.user_plugins.containment.circuit_breaker import Breaker, State
 from scheduler.user_plugins.containment.crash_note import POINTS
@@ -41,8 +41,7 @@ class PluginFailedError(Exception):
     """A user's plugin failed, or is switched off with policy ``Fail``; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class BreakerReport:
+class BreakerReport(Value, frozen=True):
     """The state of one plugin for metrics, the log and status.
 
     Parameters

@@ -10,12 +10,12 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from cache.value import Value
 from scheduler.user_plugins.plugin_trial.trial_messages import (
     ClusterCopy,
     Cost,
@@ -63,8 +63,7 @@ def copy_of(nodes: Iterable[Node], pods: Iterable[Pod]) -> ClusterCopy:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class TrialReport:
+class TrialReport(Value, frozen=True):
     """The result of a trial. Immutable.
 
     Parameters

@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from cache.value import Value
 from scheduler.user_plugins.plugin_source import PluginSource
 
 Suite: TypeAlias = Literal["use", "all", "bench"]
@@ -34,8 +35,7 @@ class TrialLimits:
     wall_s: float = 15.0
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterCopy:
+class ClusterCopy(Value, frozen=True):
     """Nodes and pods of a cluster as JSON, as many as a trial needs."""
 
     nodes: tuple[msgspec.Raw, ...] = ()
