@@ -8,7 +8,7 @@ BENCH_PYTHON = $(eval BENCH_PYTHON := $(shell python3 -m tests.bench.interpreter
 BENCH_RUN = UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) run --frozen --quiet --no-dev --compile-bytecode \
   --python $(BENCH_PYTHON)
 .DEFAULT_GOAL := help
-.PHONY: neighbours askers help install demo devices rivals gangs test relaxations parity cel hints schedules device-schedules lint types imports house worlds storm faults bench start bench-quick bench-report bench-devices bench-gpu release site tutorial hostile waking large soak e2e conformance failovers image journal bench-journal manifests operators pins test-trixie ui-test code-map what-if
+.PHONY: tail neighbours askers help install demo devices rivals gangs test relaxations parity cel hints schedules device-schedules lint types imports house worlds storm faults bench start bench-quick bench-report bench-devices bench-gpu release site tutorial hostile waking large soak e2e conformance failovers image journal bench-journal manifests operators pins test-trixie ui-test code-map what-if
 
 help: ## Print this menu
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -126,6 +126,11 @@ large: $(UV) ## Run berth on NODES (5000) and PODS (50000) in POOLS (1), against
 waking: $(UV) ## Measure the loop's lag while pods start and 10 000 wait (CONTENDERS, ARGS)
 	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null
 	@$(BENCH_RUN) python -m tests.bench waking $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(ARGS)
+
+tail: $(UV) ## Measure latencies and loop stalls beside floods, reloads, preemption (NODES, CONTENDERS, ARGS)
+	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null
+	@$(BENCH_RUN) python -m tests.bench tail $(if $(NODES),--nodes $(NODES)) \
+	  $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(ARGS)
 
 soak: $(UV) ## Run berth for MINUTES (60) with new identities in all objects and record its table sizes
 	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import threading
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
+_SWITCH_INTERVAL_S: Final = 0.0005
+"""After this time a thread that wants the interpreter gets it from one that computes. With Python's
+5 ms, the event loop waited 5 ms for each of its turns while the scheduling thread was busy; now it
+waits 0.2 ms, and the CPU time of a scheduling cycle is the same."""
+
 _VITAL_THREADS = frozenset({"containment", "plugin-dir", "policies"})
 """Those of ours that do not report their death themselves."""
 
@@ -43,6 +49,7 @@ def add_run_command(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     calm_collector()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     configure_logging(options.log_format, options.log_level)
     log.info("starting", version=VERSION)
     # Forecasts of drains have to know the pods that only their node's files can delete.

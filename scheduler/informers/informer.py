@@ -127,7 +127,8 @@ class Informer(Reflector[T]):
     def forget_all(self) -> None:
         """Report all objects as deleted: whoever asks for them has nobody to ask any more."""
         for deltas in self._store.replace_in_batches(()):
-            self._deliver(deltas)
+            if deltas:
+                self._deliver(deltas)
 
     def restored(self) -> None:
         """Have this informer, and all others, list anew: somebody has found out that etcd was."""

@@ -38,7 +38,7 @@ from scheduler.informers.reflector_states import (
     ending_of,
 )
 from scheduler.informers.reflector_statistics import ReflectorStatistics
-from scheduler.informers.store import Store
+from scheduler.informers.store import LOOKED_AT, Store
 from scheduler.informers.watch_events import (
     BookmarkEvent,
     ErrorEvent,
@@ -530,7 +530,7 @@ class Reflector(ABC, Generic[T]):
         """Make the store equal to a complete list, unless the list is older than what was seen."""
         version = parse_resource_version(listing.resource_version)
         told = self._machine.is_restored
-        if not told and self._is_rewritten(listing, version):
+        if not told and await self._is_rewritten(listing, version):
             if self._on_restore is not None:
                 self._on_restore()
             return Ending(Outcome.RESTORED, f"a list of {version} has objects from before theirs")
@@ -547,7 +547,8 @@ class Reflector(ABC, Generic[T]):
             listing.objects, present=listing.present, rewind=rewind
         )
         for deltas in batches:
-            self._deliver(deltas)
+            if deltas:
+                self._deliver(deltas)
             await asyncio.sleep(0)  # the loop has binds to send meanwhile
         self._version, self._seen = listing.resource_version, version
         self._old_bookmarks, self._lossy = 0, False
@@ -556,13 +557,15 @@ class Reflector(ABC, Generic[T]):
         self._synced.set()
         return Ending(Outcome.SYNCED)
 
-    def _is_rewritten(self, listing: Listing[T], version: int) -> bool:
+    async def _is_rewritten(self, listing: Listing[T], version: int) -> bool:
         """Tell whether a list comes from another history than what the store has.
 
         An object cannot be older in a list than it was at a version that the list is not older
         than: etcd was restored, and has got as far again as it was.
         """
-        for obj in listing.objects:
+        for number, obj in enumerate(listing.objects, 1):
+            if not number % LOOKED_AT:
+                await asyncio.sleep(0)  # the loop has binds to send meanwhile
             known = self._store.get_by_uid(obj.metadata.uid)
             if known is None or known is obj:
                 continue

@@ -128,12 +128,15 @@ class CrowdedFilter:
         if not newly.any():
             return
         alive &= passed
-        meant = np.zeros(len(self._nodes), dtype=np.bool_)
+        count = len(self._nodes)
+        meant = np.zeros(count, dtype=np.bool_)
         meant[crowd.at[newly]] = True
 
+        # Without `self`, which keeps the result: only the garbage collector frees a cycle, and with
+        # it all that the filters know of the attempt.
         def detail() -> tuple[npt.NDArray[np.integer], Sequence[Status]]:
             which_source, statuses = verdicts.statuses()
-            which = np.zeros(len(self._nodes), dtype=np.intp)
+            which = np.zeros(count, dtype=np.intp)
             if len(which_source):
                 which[crowd.at] = which_source[source]
             told = list(statuses)

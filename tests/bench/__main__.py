@@ -20,6 +20,7 @@ start      from the start of a process to its first binding, phase by phase
 large      clusters of any size and pools of nodes, against a stand-in for an API server
 soak       memory and tables of a process in which everything is fresh all the time
 waking     how far the loop falls behind while pods start and thousands wait
+tail       p50 and p99 and stalls of the loop, beside one disturbance after the other
 report     tables and plots from the files that the others wrote
 """
 
@@ -49,6 +50,7 @@ COMMANDS = {
     "start": "tests.bench.start",
     "soak": "tests.bench.soak",
     "waking": "tests.bench.waking",
+    "tail": "tests.bench.tail",
     "report": "tests.bench.report",
 }
 

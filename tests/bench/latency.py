@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import sys
 import time
 from datetime import UTC, datetime
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from tests.bench.contenders import Contender
     from tests.bench.load_client import LoadClient
     from tests.bench.stage import Started
+    from tests.bench.workloads import Workload
 
     Preparation = Callable[[LoadClient], Awaitable[None]]
 
@@ -99,12 +101,36 @@ class Arrivals:
         In all.
     prepare
         What else is to be done before they come, once the contender has placed its first pods.
+    beside
+        What goes on while they come; cancelled afterwards.
+    workload
+        The nodes and the pods that run already.
+    relists
+        Whether the API server goes away meanwhile: what cannot be created then counts as not bound.
+
+    Attributes
+    ----------
+    began_s, ended_s
+        When the first pod was due, and when all were bound or given up, by `time.monotonic`.
     """
 
-    def __init__(self, rate: int, pods: int, prepare: Preparation | None = None) -> None:
+    def __init__(
+        self,
+        rate: int,
+        pods: int,
+        prepare: Preparation | None = None,
+        *,
+        beside: Preparation | None = None,
+        workload: Workload = WORKLOAD,
+        relists: bool = False,
+    ) -> None:
         self._rate = rate
         self._pods = pods
         self._prepare = prepare
+        self._beside = beside
+        self._workload = workload
+        self._relists = relists
+        self.began_s = self.ended_s = 0.0
         self._due_s: dict[str, float] = {}
         self._created_s: dict[str, float] = {}
 
@@ -141,7 +167,7 @@ class Arrivals:
         created_ms = sorted((at - self._due_s[name]) * 1e3 for name, at in self._created_s.items())
         return LatencyRound(
             nodes=nodes,
-            before=WORKLOAD.counts(nodes)[0],
+            before=self._workload.counts(nodes)[0],
             rate=self._rate,
             contender=name or contender.name,
             number=number,
@@ -163,7 +189,7 @@ class Arrivals:
 
     async def _observe(self, stage: Stage, started: Started) -> tuple[dict[str, float], float]:
         async with stage.client() as client:
-            watch = BoundWatch(client, MEASURED)
+            watch = BoundWatch(client, MEASURED, lists_again=self._relists)
             await watch.open()
             following = asyncio.ensure_future(watch.run())
             tasks: list[asyncio.Future[Any]] = [following]
@@ -173,17 +199,26 @@ class Arrivals:
                 if self._prepare is not None:
                     await self._prepare(client)
                 cpu_s, at_s = ProcessUsage.of(process.pid).cpu_s, time.monotonic()
+                if self._beside is not None:
+                    tasks.append(asyncio.ensure_future(self._beside(client)))
                 await self._come(client)
                 used_s = ProcessUsage.of(process.pid).cpu_s - cpu_s
                 share = used_s / (time.monotonic() - at_s)
-                await watch.wait(WARM_UP + self._pods, _SETTLE_S)
+                for task in tasks[1:]:
+                    task.cancel()
+                for task in tasks[1:]:
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await task
+                await watch.wait(WARM_UP + len(self._created_s), _SETTLE_S)
+                self.ended_s = time.monotonic()
             finally:
-                following.cancel()
-                await asyncio.gather(following, return_exceptions=True)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
             return watch.bound_s, share
 
     async def _come(self, client: LoadClient) -> None:
-        begun_s = time.monotonic() + 0.1
+        self.began_s = begun_s = time.monotonic() + 0.1
         async with asyncio.TaskGroup() as group:
             for index in range(self._pods):
                 due_s = begun_s + index / self._rate
@@ -196,7 +231,8 @@ class Arrivals:
             await client.create(self.pod(name))
         except ApiError as error:
             # It counts as not bound.
-            print(f"  {name} was not created: {error}", file=sys.stderr)
+            if not self._relists:
+                print(f"  {name} was not created: {error}", file=sys.stderr)
             return
         self._created_s[name] = time.monotonic()
 

@@ -25,6 +25,9 @@ CONCURRENCY = 64
 """Requests under way at a time while a cluster is being set up."""
 
 
+_LIST_AGAIN_S = 0.1
+
+
 class LoadClient:
     """Creates, deletes and watches.
 
@@ -120,6 +123,12 @@ class LoadClient:
 class BoundWatch:
     """When each pod of a namespace came to a node, as a watch tells it.
 
+    Parameters
+    ----------
+    lists_again
+        Whether it lists and watches anew where the watch fails, as when the API server is killed;
+        a pod that was bound meanwhile has the time of the list.
+
     Attributes
     ----------
     bound_s
@@ -130,8 +139,9 @@ class BoundWatch:
         How often the server has ended the watch.
     """
 
-    def __init__(self, client: LoadClient, namespace: str) -> None:
+    def __init__(self, client: LoadClient, namespace: str, *, lists_again: bool = False) -> None:
         self._client = client
+        self._lists_again = lists_again
         self._path = f"/api/v1/namespaces/{namespace}/pods"
         self.bound_s: dict[str, float] = {}
         self.restarts = 0
@@ -160,25 +170,50 @@ class BoundWatch:
             The watch failed: what was measured so far is not whole.
         """
         while True:
-            query = [
-                ("watch", "true"),
-                ("resourceVersion", self._version),
-                ("fieldSelector", "spec.nodeName!="),
-                ("timeoutSeconds", "7200"),
-            ]
-            async with self._client.transport.stream(
-                self._path, query=query, read_timeout_s=7200.0
-            ) as stream:
-                rest = b""
-                async for chunk in stream.chunks():
-                    now_s = time.monotonic()
-                    *lines, rest = (rest + chunk).split(b"\n")
-                    for line in lines:
-                        self._take(line, now_s)
-                    self._more.set()
-                    if len(self.bound_s) >= self._wanted:
-                        self._reached.set()
+            try:
+                await self._follow()
+            except (ApiError, RuntimeError):
+                if not self._lists_again:
+                    raise
+                await self._list()
             self.restarts += 1
+
+    async def _follow(self) -> None:
+        query = [
+            ("watch", "true"),
+            ("resourceVersion", self._version),
+            ("fieldSelector", "spec.nodeName!="),
+            ("timeoutSeconds", "7200"),
+        ]
+        async with self._client.transport.stream(
+            self._path, query=query, read_timeout_s=7200.0
+        ) as stream:
+            rest = b""
+            async for chunk in stream.chunks():
+                now_s = time.monotonic()
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    self._take(line, now_s)
+                self._more.set()
+                if len(self.bound_s) >= self._wanted:
+                    self._reached.set()
+
+    async def _list(self) -> None:
+        """List until the server answers, and watch from there."""
+        while True:
+            try:
+                page = await self._client.get(self._path, fieldSelector="spec.nodeName!=")
+            except ApiError:
+                await asyncio.sleep(_LIST_AGAIN_S)
+                continue
+            now_s = time.monotonic()
+            for pod in page["items"]:
+                self.bound_s.setdefault(pod["metadata"]["name"], now_s)
+            self._version = page["metadata"]["resourceVersion"]
+            self._more.set()
+            if len(self.bound_s) >= self._wanted:
+                self._reached.set()
+            return
 
     async def wait(self, count: int, timeout_s: float) -> bool:
         """Wait until so many pods are bound; return whether they were in time."""

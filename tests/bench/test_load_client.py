@@ -115,6 +115,22 @@ def test_a_watch_that_the_server_ends_goes_on(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
+def test_a_watch_that_fails_is_raised_or_goes_on_with_a_list(tmp_path: Path) -> None:
+    async def scene(server: FakeApiServer, client: LoadClient, watch: BoundWatch) -> None:
+        again = BoundWatch(client, MEASURED, lists_again=True)
+        await again.open()
+        await client.create_many(pods(2))
+        bind(server, "pod-0")
+        server.compact()
+        following = asyncio.ensure_future(again.run())
+        bind(server, "pod-1")
+        assert await again.wait(2, DEADLINE_S)
+        following.cancel()
+        assert set(again.bound_s) == {"pod-0", "pod-1"}
+
+    play(tmp_path, scene)
+
+
 def test_a_wait_ends_in_time(tmp_path: Path) -> None:
     async def scene(server: FakeApiServer, client: LoadClient, watch: BoundWatch) -> None:
         assert not await watch.wait(1, 0.01)

@@ -101,4 +101,5 @@ class WatchedStore:
         """Take in all that the cluster has, whatever the versions."""
         listed = self._cluster.objects(self.kind.name)
         for deltas in self._store.replace_in_batches(listed, rewind=True):
-            self._deliver(deltas)
+            if deltas:
+                self._deliver(deltas)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import re
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from tests.controlplane.control_plane import free_ports
 from tests.controlplane.objects import make_node, make_pod
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 KUBECONFIG = """
@@ -32,6 +34,17 @@ def logs_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_command, "configure_logging", lambda log_format, level: None)
 
 
+@pytest.fixture(autouse=True)
+def interpreter_as_it_is() -> Iterator[None]:
+    """Put back what ``run`` sets for the process."""
+    interval_s, threshold, callbacks = sys.getswitchinterval(), gc.get_threshold(), gc.callbacks[:]
+    yield
+    sys.setswitchinterval(interval_s)
+    gc.set_threshold(*threshold)
+    gc.callbacks[:] = callbacks
+    gc.unfreeze()
+
+
 @pytest.fixture
 def nobody_there(tmp_path: Path) -> str:
     path = tmp_path / "kubeconfig"
@@ -42,6 +55,11 @@ def nobody_there(tmp_path: Path) -> str:
 def test_version_is_the_distribution_s(capsys):
     assert cli.main(["version"]) == 0
     assert re.fullmatch(r"berth \d+\.\d+\.\d+\S*\n", capsys.readouterr().out)
+
+
+def test_threads_of_a_scheduler_get_the_interpreter_soon(tmp_path):
+    assert cli.main(["run", "--config", str(tmp_path / "none.yaml")]) == 1
+    assert sys.getswitchinterval() == pytest.approx(0.0005)
 
 
 @pytest.mark.parametrize(

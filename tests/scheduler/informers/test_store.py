@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from cache.objects import Node, NodeMeta, Pod, PodMeta, PodSpec
-from scheduler.informers.store import DeltaKind, Store
+from scheduler.informers.store import LOOKED_AT, DeltaKind, Store
 from scheduler.informers.watch_events import EventType
 from tests.scheduler.informers.harness import Mirror, versions
 
@@ -206,6 +206,16 @@ def test_a_list_comes_in_batches_and_each_is_in_the_store_when_it_is_told() -> N
         assert mirror.objects == {obj.metadata.uid: obj for obj in store.objects()}
     assert max(sizes) <= 4
     assert sum(sizes) == 14
+
+
+def test_a_long_list_pauses_where_nothing_changes() -> None:
+    same = [pod(f"same-{i}", f"s{i}", 1) for i in range(3 * LOOKED_AT)]
+    store = holding(*same)
+    assert list(store.replace_in_batches(same)) == [[]] * 6
+    fresh = pod("fresh", "f", 2)
+    batches = list(store.replace_in_batches([*same[1:], fresh]))
+    assert [len(each) for each in batches if each] == [1, 1]
+    assert len(batches) == 6
 
 
 # --- algebra ----------------------------------------------------------------------------------

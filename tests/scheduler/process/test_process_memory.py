@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import asyncio
-import resource
-from pathlib import Path
+import gc
+import weakref
+
+import pytest
 
 from cache.ages import AGE_S, AGES
-from scheduler.process.process_memory import Aging, trim_memory
+from scheduler.process.process_memory import (
+    Aging,
+    calm_collector,
+    resident_bytes,
+    trim_memory,
+)
 from tests.scheduler.client.virtual_loop import run_in_virtual_time
-
-
-def resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def test_an_age_begins_every_few_minutes_until_stopped():
@@ -37,3 +40,84 @@ def test_free_pages_between_others_go_back_to_the_system():
     trim_memory()
     assert before - resident_bytes() > 30_000_000
     assert len(kept) == 60
+
+
+@pytest.fixture
+def collector():
+    """Put the collector back as it was: other tests run in this process."""
+    callbacks, threshold = list(gc.callbacks), gc.get_threshold()
+    yield
+    gc.callbacks[:] = callbacks
+    gc.set_threshold(*threshold)
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("collector")
+def test_no_run_of_the_collector_looks_at_what_has_stayed():
+    calm_collector()
+    calm_collector()  # once or twice is the same
+    looked_at: list[tuple[int, int]] = []
+
+    def count(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            generation = info["generation"]
+            found = sum(len(gc.get_objects(each)) for each in range(generation + 1))
+            looked_at.append((generation, found))
+
+    gc.callbacks.append(count)
+    kept = [[index] for index in range(200_000)]
+    gc.callbacks.remove(count)
+    assert len(kept) == 200_000
+    assert {generation for generation, _ in looked_at} == {0, 1}
+    assert max(found for _, found in looked_at) < 10_000
+
+
+@pytest.mark.usefixtures("collector")
+def test_cycles_that_do_not_last_are_collected():
+    calm_collector()
+    collected: list[int] = []
+
+    def count(phase: str, info: dict[str, int]) -> None:
+        if phase == "stop":
+            collected.append(info["collected"])
+
+    gc.callbacks.append(count)
+    for _ in range(50_000):
+        cycle: list[object] = []
+        cycle.append(cycle)
+    gc.callbacks.remove(count)
+    assert sum(collected) > 40_000
+
+
+class Cycle:
+    """Garbage that only the collector frees."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.mark.usefixtures("collector")
+@pytest.mark.parametrize(
+    ("mib", "freed"),
+    [
+        pytest.param([100, 150, 200], False, id="not doubled"),
+        pytest.param([900, 900, 100], False, id="the first age is where it begins"),
+        pytest.param([100, 100, 201], True, id="doubled"),
+    ],
+)
+def test_cycles_that_have_become_old_are_freed_when_memory_has_doubled(mib, freed):
+    calm_collector()
+
+    async def old_cycle() -> bool:
+        readings = iter([each << 20 for each in mib])
+        aging = Aging(lambda: next(readings, 1 << 20))
+        cycle = Cycle()
+        alive = weakref.ref(cycle)
+        gc.freeze()
+        del cycle
+        aging.start()
+        await asyncio.sleep(AGE_S * 3.5)
+        aging.stop()
+        return alive() is None
+
+    assert run_in_virtual_time(old_cycle()) is freed
