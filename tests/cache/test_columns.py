@@ -327,8 +327,9 @@ def test_a_claim_that_a_pod_mounts_twice_is_free_once_the_pod_is_gone():
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (2,), (3, 2)], ids=str)
 def test_a_view_takes_its_rows_of_an_array_of_any_shape(shape, count):
     columns = columns_of(*(info(f"n{index}") for index in range(FEW_ROWS + 9)))
-    array = np.arange(np.prod((*shape, len(columns))), dtype=np.int32)
-    array = array.reshape(*shape, len(columns))
+    # With room for more rows, as the tables have it.
+    array = np.arange(np.prod((*shape, len(columns) + 5)), dtype=np.int32)
+    array = array.reshape(*shape, len(columns) + 5)[..., : len(columns)]
     rows = np.arange(len(columns))[::-1][:count].copy()
     taken = NodesView(columns, rows).take(array)
     assert (taken.shape, taken.dtype) == ((*shape, count), np.int32)
