@@ -242,6 +242,14 @@ class Columns:
         self.epoch += 1
         self._refresh_views()
 
+    @property
+    def basic_bounds(self) -> tuple[int, int]:
+        """No row has less allocatable CPU or memory than the first, or more than the second.
+
+        The bounds are those of all nodes that ever had a row, so that they cost no search.
+        """
+        return self._resources.basic_bounds
+
     # --- following the rows -------------------------------------------------------------------
 
     @property

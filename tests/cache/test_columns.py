@@ -138,6 +138,41 @@ def test_amounts_of_resources_that_come_and_go_are_those_of_the_nodes(history):
     assert columns.resource_row.keys() == reported | set(FIXED_RESOURCES)
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abc"),
+            st.one_of(
+                st.none(),
+                st.dictionaries(
+                    st.sampled_from(["cpu", "memory"]), st.sampled_from(["0", "2", "9Gi"])
+                ),
+            ),
+        ),
+        max_size=12,
+    )
+)
+def test_cpu_and_memory_of_all_nodes_are_within_the_bounds(history):
+    columns = Columns()
+    for name, capacity in history:
+        if capacity is not None:
+            columns.put(node(name).capacity(capacity).info())
+        elif name in columns.row_of:
+            columns.remove(name)
+        least, most = columns.basic_bounds
+        amounts = columns.allocatable[: FIXED_RESOURCES.index("memory") + 1]
+        assert np.all((amounts >= least) & (amounts <= most))
+
+
+def test_a_node_without_cpu_is_known_by_the_bounds():
+    without = NodeInfo("b")
+    without.set_node(
+        Node(metadata=NodeMeta(name="b"), status=NodeStatus(allocatable={"memory": "1Gi"}))
+    )
+    columns = columns_of(info("a"), without)
+    assert columns.basic_bounds == (0, 8 << 30)
+
+
 @pytest.mark.parametrize(
     "change",
     [
