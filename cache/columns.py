@@ -241,6 +241,14 @@ class Columns:
         self.epoch += 1
         self._refresh_views()
 
+    @property
+    def basic_bounds(self) -> tuple[int, int]:
+        """No row has less allocatable CPU or memory than the first, or more than the second.
+
+        The bounds are those of all nodes that ever had a row, so that they cost no search.
+        """
+        return self._resources.basic_bounds
+
     # --- following the rows -------------------------------------------------------------------
 
     @property
@@ -430,12 +438,17 @@ class NodesView:
         rows = self.rows
         if rows is None:
             return array
-        if len(rows) <= FEW_ROWS:
-            if array.ndim == 1:
-                picked: npt.NDArray[Any] = array[rows]
-                return picked
-            if array.ndim == 2 and len(array):
-                return np.array([line[rows] for line in array], dtype=array.dtype)
+        picked: npt.NDArray[Any]
+        are_few = len(rows) <= FEW_ROWS
+        if array.ndim == 2:
+            # Line by line: of a table with room for more rows, np.take copies everything first.
+            picked = np.empty((len(array), len(rows)), dtype=array.dtype)
+            for line, into in zip(array, picked, strict=True):
+                into[:] = line[rows] if are_few else np.take(line, rows)
+            return picked
+        if are_few and array.ndim == 1:
+            picked = array[rows]
+            return picked
         # Indexing with ``...`` takes three to four times as long.
         return np.take(array, rows, axis=-1)
 

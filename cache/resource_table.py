@@ -54,6 +54,8 @@ class ResourceTable:
         """How many nodes report each resource."""
         self._reported: list[Mapping[str, int]] = []
         """The allocatable amounts of each node, as they stand in the matrix."""
+        self.basic_bounds = (INT64_MAX, 0)
+        """No node has had less allocatable CPU or memory than the first, or more than the other."""
         self._allocatable = np.zeros((_FIRST_LINES, capacity), dtype=np.int64)
         self._requested = np.zeros((_FIRST_LINES, capacity), dtype=np.int64)
 
@@ -115,6 +117,9 @@ class ResourceTable:
         before = self._reported[row]
         self._reported[row] = amounts
         changed = self._take_over(before, amounts, by_row)
+        basic = amounts.get(CPU, 0), amounts.get(MEMORY, 0)
+        least, most = self.basic_bounds
+        self.basic_bounds = min(least, *basic), max(most, *basic)
         self._allocatable[:, row] = 0
         for name, amount in amounts.items():
             self._allocatable[self.line_of[name], row] = amount

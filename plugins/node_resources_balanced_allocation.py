@@ -132,7 +132,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
 
 def _improvement(amounts: Amounts) -> IntArray:
-    if amounts.allocatable.min(initial=1) > 0:
+    if amounts.are_all_present():
         return _improvement_of_present(amounts)
     # The formula depends on how many resources a node has, so nodes are grouped by resources.
     patterns, which = distinct_patterns(amounts.allocatable > 0)
@@ -149,7 +149,7 @@ def _improvement_of_present(amounts: Amounts) -> IntArray:
     # Axis 1 is: with the pod, without it.
     used: FloatArray = np.empty((len(capacity), 2, capacity.shape[1]))
     used[:, 1] = amounts.allocated
-    if capacity.max(initial=0) < _SUM_IN_FLOAT_BELOW:
+    if amounts.highest() < _SUM_IN_FLOAT_BELOW:
         np.add(used[:, 1], amounts.pod.astype(np.float64), out=used[:, 0])
     else:
         used[:, 0] = amounts.requested()

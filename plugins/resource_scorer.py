@@ -105,12 +105,29 @@ class Amounts:
         int64, shape (n_resources, n_nodes): the use of other pods. May be a read-only view.
     allocatable
         int64, shape (n_resources, n_nodes): the allocatable amounts. May be a read-only view.
+    bounds
+        Two numbers: no allocatable amount is below the first or above the second, and there is at
+        least one resource. None if that is not known.
     """
 
     weights: tuple[int, ...]
     pod: IntArray
     allocated: IntArray
     allocatable: IntArray
+    bounds: tuple[int, int] | None = None
+
+    def are_all_present(self) -> bool:
+        """Return whether each node has some of each resource.
+
+        *Cost*: nothing where the bounds say so, which saves a pass.
+        """
+        if self.bounds is not None and self.bounds[0] > 0:
+            return True
+        return bool(self.allocatable.min(initial=1) > 0)
+
+    def highest(self) -> int:
+        """Return a number that no allocatable amount exceeds, at least 0."""
+        return int(self.allocatable.max(initial=0)) if self.bounds is None else self.bounds[1]
 
     def requested(self) -> IntArray:
         """Return ``allocated + pod``, saturated: int64, shape (n_resources, n_nodes)."""
@@ -198,6 +215,7 @@ class ResourceScorer:
                 np.array(pod, dtype=np.int64).reshape(-1, 1),
                 nodes.take(table[self._rows]),
                 nodes.take(columns.allocatable[self._rows]),
+                columns.basic_bounds,
             )
         row_of = columns.resource_row
         rows: list[int] = []

@@ -192,7 +192,7 @@ def _present(amounts: Amounts) -> BoolArray | None:
     None if there is a resource and every node has every one: then it need not be looked at.
     """
     capacity = amounts.allocatable
-    if len(capacity) > 0 and capacity.min() > 0:
+    if len(capacity) > 0 and amounts.are_all_present():
         return None
     return capacity > 0
 
@@ -205,7 +205,7 @@ def _percent_used(amounts: Amounts, present: BoolArray | None, *, round_up: bool
     capacity = amounts.allocatable
     if present is not None:
         capacity = np.where(present, capacity, 1)
-    highest = capacity.max(initial=0)
+    highest = amounts.highest()
     if highest < _FLOAT_EXACT_BELOW:
         # Use beyond float64's exact integers exceeds every capacity anyway.
         used = amounts.allocated.astype(np.float64)

@@ -138,7 +138,9 @@ class Scorer:
         self._normalize = wrap("ScoreExtensionNormalize", plugin, plugin.normalize)
 
     def weighted(self, state: CycleState, info: PodInfo, raw: IntArray, count: int) -> IntArray:
-        """Return the weighted scores of `count` nodes.
+        """Return the weighted scores of `count` nodes, which the caller must not change.
+
+        With a weight of 1 they are the array that the plugin returned.
 
         Raises
         ------
@@ -150,7 +152,7 @@ class Scorer:
         except Exception as error:
             raise self.failed(error) from error
         _check_scores(self.name, scores, count)
-        return scores * self.weight
+        return scores * self.weight if self.weight != 1 else scores
 
     def failed(self, error: Exception) -> PluginError:
         """Return what an exception out of the plugin becomes."""

@@ -138,6 +138,41 @@ def test_amounts_of_resources_that_come_and_go_are_those_of_the_nodes(history):
     assert columns.resource_row.keys() == reported | set(FIXED_RESOURCES)
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abc"),
+            st.one_of(
+                st.none(),
+                st.dictionaries(
+                    st.sampled_from(["cpu", "memory"]), st.sampled_from(["0", "2", "9Gi"])
+                ),
+            ),
+        ),
+        max_size=12,
+    )
+)
+def test_cpu_and_memory_of_all_nodes_are_within_the_bounds(history):
+    columns = Columns()
+    for name, capacity in history:
+        if capacity is not None:
+            columns.put(node(name).capacity(capacity).info())
+        elif name in columns.row_of:
+            columns.remove(name)
+        least, most = columns.basic_bounds
+        amounts = columns.allocatable[: FIXED_RESOURCES.index("memory") + 1]
+        assert np.all((amounts >= least) & (amounts <= most))
+
+
+def test_a_node_without_cpu_is_known_by_the_bounds():
+    without = NodeInfo("b")
+    without.set_node(
+        Node(metadata=NodeMeta(name="b"), status=NodeStatus(allocatable={"memory": "1Gi"}))
+    )
+    columns = columns_of(info("a"), without)
+    assert columns.basic_bounds == (0, 8 << 30)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -327,8 +362,9 @@ def test_a_claim_that_a_pod_mounts_twice_is_free_once_the_pod_is_gone():
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (2,), (3, 2)], ids=str)
 def test_a_view_takes_its_rows_of_an_array_of_any_shape(shape, count):
     columns = columns_of(*(info(f"n{index}") for index in range(FEW_ROWS + 9)))
-    array = np.arange(np.prod((*shape, len(columns))), dtype=np.int32)
-    array = array.reshape(*shape, len(columns))
+    # With room for more rows, as the tables have it.
+    array = np.arange(np.prod((*shape, len(columns) + 5)), dtype=np.int32)
+    array = array.reshape(*shape, len(columns) + 5)[..., : len(columns)]
     rows = np.arange(len(columns))[::-1][:count].copy()
     taken = NodesView(columns, rows).take(array)
     assert (taken.shape, taken.dtype) == ((*shape, count), np.int32)
