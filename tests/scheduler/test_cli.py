@@ -59,7 +59,7 @@ def test_version_is_the_distribution_s(capsys):
 
 def test_threads_of_a_scheduler_get_the_interpreter_soon(tmp_path):
     assert cli.main(["run", "--config", str(tmp_path / "none.yaml")]) == 1
-    assert sys.getswitchinterval() == pytest.approx(0.0005)
+    assert sys.getswitchinterval() == pytest.approx(0.002)
 
 
 @pytest.mark.parametrize(
