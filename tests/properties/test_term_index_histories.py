@@ -32,12 +32,11 @@ from cache.term_group import AskedPod
 from tests.plugins import related_pods
 from tests.plugins.related_pods import NAMESPACES, NODE_NAMES
 
-QUERIES = st.builds(
-    PodQuery,
+QUERIES = st.tuples(
     st.one_of(st.none(), st.frozensets(st.sampled_from(NAMESPACES))),
     st.one_of(st.none(), related_pods.label_selectors()).map(compile_label_selector),
     st.booleans(),
-)
+).map(lambda fields: PodQuery(*fields))
 
 
 def grouped_terms(columns: Columns) -> dict[tuple[object, ...], dict[str, int]]:

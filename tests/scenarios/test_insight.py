@@ -519,6 +519,10 @@ def test_one_connection_serves_several_questions(world: World):
 def test_a_pod_with_forty_thousand_selector_keys(world: World, capsys):
     selector = {f"key-{number}": "value" for number in range(40_000)}
     world.api.create_many([make_pod("large", namespace="team-a", nodeSelector=selector)])
+    pods = world.leader.app.watches.pods
+    world.api.wait_until(
+        lambda: pods.get("team-a", "large") is not None, "the leader knows the pod"
+    )
     asked = Asked(capsys, world.plane.kubeconfig_of(VIEWER), "why", "team-a/large")
     assert (asked.status, asked.err) == (0, "")
     assert "didn't match Pod's node affinity/selector" in asked.out
