@@ -14,6 +14,7 @@ from scheduler.config.extension_points import POINTS, points_of
 from scheduler.queueing.nominator import Nominator
 from scheduler.runtime.framework_runner import FrameworkRunner
 from scheduler.runtime.nominated_nodes import FEW_NODES, NominatedNodes
+from scheduler.runtime.nominated_pods_filter import CrowdedFilter
 from tests.builders import node, pod
 from tests.plugins.conformance import RecordingHandle
 
@@ -49,6 +50,7 @@ def test_an_outcome_that_nobody_has_any_more_is_freed_without_the_garbage_collec
     gc.disable()
     try:
         assert attempt() == 1
-        assert gc.collect() == 0
+        # Not the number of objects in cycles: other tests of this process may leave some.
+        assert not [each for each in gc.get_objects() if isinstance(each, CrowdedFilter)]
     finally:
         gc.enable()
