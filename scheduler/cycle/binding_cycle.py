@@ -41,11 +41,12 @@ if TYPE_CHECKING:
     from scheduler.runtime.known_pods import KnownPods
     from scheduler.runtime.waiting_pods import WaitingPod
 
-MAX_BINDING = 512
-"""Slots for bindings. Beyond it the scheduling thread waits: decisions made on top of more
-unanswered ones than that are worth less, and each holds resources of a node. A pod that waits for a
-plugin's leave, for its volumes or between two attempts has none: it may wait for minutes, and for
-other pods."""
+MAX_BINDING = 128
+"""Slots for bindings: twice as many as there are connections, so that none of these runs dry while
+the scheduling thread wakes up. Beyond it that thread waits: decisions made on top of more
+unanswered ones are worth less, each holds resources of a node, and some hundred objects that the
+garbage collector looks at. A pod that waits for a plugin's leave, for its volumes or between two
+attempts has none: it may wait for minutes, and for other pods."""
 
 GANG_PAUSE_S: Final = 1.0
 """Between two attempts to bind a member of a gang, after those that a single pod has."""
