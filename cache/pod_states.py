@@ -52,6 +52,9 @@ class PodState(Enum):
     DELETED = "Deleted"
     """Gone from the API."""
 
+    __hash__ = object.__hash__
+    """Enum's own is a Python function, and each stimulus looks its transition up."""
+
 
 class Stimulus(Enum):
     """An event in the life of a pod; the value is the name in the table above."""
@@ -70,6 +73,8 @@ class Stimulus(Enum):
     """The watch shows that the pod is gone, or no longer takes resources."""
     EXPIRE = "expire"
     """The deadline passed, and the API does not know the pod as bound."""
+
+    __hash__ = object.__hash__
 
 
 class Effect(Enum):

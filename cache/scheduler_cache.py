@@ -326,27 +326,27 @@ class SchedulerCache:
     ) -> Effect:
         """Carry out the effect from the table of pod states, and return it."""
         uid = info.uid
-        step = transition(self._state_locked(uid), stimulus)
+        known = self._pods.get(uid)
+        step = transition(PodState.INITIAL if known is None else known.state, stimulus)
         effect = step.effect
         if effect is Effect.REJECT and stimulus is Stimulus.ASSUME:
             raise CacheConflictError(f"{info!r}: {step.why}")
         if effect is Effect.ADD_TO_NODE:
-            cached = _CachedPod(info, node_name, step.next)
             self._node_locked(node_name).info.add_pod(info)
-            self._pods[uid] = cached
+            known = self._pods[uid] = _CachedPod(info, node_name, step.next)
             self._touch_locked(node_name)
         elif effect is Effect.SET_DEADLINE:
             self._expiry.start(uid, now_s)
         elif effect is Effect.REMOVE_FROM_NODE:
             self._drop_pod_locked(uid)
+            known = None
         elif effect in (Effect.CONFIRM, Effect.REPLACE):
             self._replace_pod_locked(info, node_name)
-        known = self._pods.get(uid)
         if known is not None:
             known.state = step.next
             if step.next is PodState.ASSUMED or step.next is PodState.BINDING_FINISHED:
                 self._assumed.add(uid)
-            else:
+            elif uid in self._assumed:
                 self._assumed.discard(uid)
                 self._expiry.stop(uid)
         if self.observer is not None:
