@@ -140,8 +140,8 @@ class Credentials:
                 await self._renew()
         return self._header
 
-    async def refresh(self) -> None:
-        """Renew although it seemed fresh, because the server has refused it.
+    async def refresh(self) -> str | None:
+        """Renew although it seemed fresh, because the server has refused it; return the header.
 
         Raises
         ------
@@ -152,6 +152,7 @@ class Credentials:
         async with self._lock:
             if self._obtained_at < asked_at - _REFRESH_GAP_S:
                 await self._renew()
+        return self._header
 
     async def _renew(self) -> None:
         now = self._clock()

@@ -19,7 +19,7 @@ import math
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlencode
 
 from yarl import URL
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from scheduler.client.credentials import Credentials
     from scheduler.client.limiter import Limiter, Scope
 
-T = TypeVar("T")
 
 MAX_BODY_BYTES: Final = 128 << 20
 """A page of 500 ordinary pods has 5 MB; one of the largest pods that etcd takes has 750 MB."""
@@ -221,11 +220,12 @@ class Transport:
             measure.waited(self._host_header, method, waited_s)
         try:
             self._refuse_held(method, path)  # what others were told while this one was in line
-            request = await self._encode(method, path, query, body, content_type, accept)
+            proof = await self._proof(self._credentials.auth_header, method, path)
+            request = self._encode(method, path, query, body, content_type, accept, proof)
             answer = await self._exchange(method, path, request, timeout_s, discard_body, may_send)
             if answer.status == 401:
-                await self._proof(self._credentials.refresh, method, path)
-                request = await self._encode(method, path, query, body, content_type, accept)
+                proof = await self._proof(self._credentials.refresh, method, path)
+                request = self._encode(method, path, query, body, content_type, accept, proof)
                 answer = await self._exchange(
                     method, path, request, timeout_s, discard_body, may_send
                 )
@@ -316,7 +316,7 @@ class Transport:
 
     # --- requests -----------------------------------------------------------------------------
 
-    async def _encode(
+    def _encode(
         self,
         method: str,
         path: str,
@@ -324,6 +324,7 @@ class Transport:
         body: bytes | None,
         content_type: str,
         accept: str,
+        proof: str | None,
     ) -> bytes:
         if not (path.isascii() and path.isprintable() and path.startswith("/")) or " " in path:
             raise ValueError(f"this is not an encoded path: {path!r}")
@@ -331,14 +332,13 @@ class Transport:
         if query:
             target = f"{target}?{urlencode(query)}"
         start = f"{method} {target} HTTP/1.1\r\n".encode()
-        head = await self._head(method, path, content_type if body is not None else "", accept)
+        head = self._head(content_type if body is not None else "", accept, proof)
         if body is None:
             return b"%b%b%b\r\n" % (start, head, b"" if method in READS else _NO_BODY)
         return b"%b%bContent-Length: %d\r\n\r\n%b" % (start, head, len(body), body)
 
-    async def _head(self, method: str, path: str, content_type: str, accept: str) -> bytes:
-        authorization = await self._proof(self._credentials.auth_header, method, path)
-        head = self._heads.get((authorization, content_type, accept))
+    def _head(self, content_type: str, accept: str, proof: str | None) -> bytes:
+        head = self._heads.get((proof, content_type, accept))
         if head is not None:
             return head
         lines = [
@@ -346,15 +346,15 @@ class Transport:
             f"User-Agent: {self._user_agent}\r\n",
             f"Accept: {accept}\r\n",
         ]
-        if authorization is not None:
-            lines.append(f"Authorization: {authorization}\r\n")
+        if proof is not None:
+            lines.append(f"Authorization: {proof}\r\n")
         if content_type:
             lines.append(f"Content-Type: {content_type}\r\n")
         if self._address.proxy is not None and not self._address.tls:
             lines.append(proxy_credentials(self._address.proxy))
         if len(self._heads) >= _MAX_HEADS:
             self._heads.clear()  # tokens come and go; the old ones have no business in memory
-        head = self._heads[authorization, content_type, accept] = "".join(lines).encode()
+        head = self._heads[proof, content_type, accept] = "".join(lines).encode()
         return head
 
     async def _exchange(
@@ -443,7 +443,8 @@ class Transport:
         connect_timeout_s: float,
         read_timeout_s: float,
     ) -> Stream:
-        request = await self._encode("GET", path, query, None, "", _JSON)
+        proof = await self._proof(self._credentials.auth_header, "GET", path)
+        request = self._encode("GET", path, query, None, "", _JSON, proof)
         started = self._clock()
         status: int | None = None
         connection: Stream | None = None
@@ -467,8 +468,10 @@ class Transport:
 
     # --- credentials --------------------------------------------------------------------------
 
-    async def _proof(self, obtain: Callable[[], Awaitable[T]], method: str, path: str) -> T:
-        """Return what the credentials give."""
+    async def _proof(
+        self, obtain: Callable[[], Awaitable[str | None]], method: str, path: str
+    ) -> str | None:
+        """Return the value of ``Authorization`` that the credentials give."""
         try:
             return await obtain()
         except ClientConfigError as error:

@@ -37,8 +37,9 @@ class Rotating:
     async def auth_header(self) -> str:
         return f"Bearer {self.refreshed}"
 
-    async def refresh(self) -> None:
+    async def refresh(self) -> str:
         self.refreshed += 1
+        return f"Bearer {self.refreshed}"
 
 
 @pytest.mark.parametrize(
