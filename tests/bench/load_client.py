@@ -18,14 +18,14 @@ from scheduler.client.transport import Bounds, Transport
 from tests.controlplane.api import collection_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import AsyncIterator, Iterable, Mapping
     from pathlib import Path
 
 CONCURRENCY = 64
 """Requests under way at a time while a cluster is being set up."""
 
-
 _LIST_AGAIN_S = 0.1
+_WATCH_S = 7200
 
 
 class LoadClient:
@@ -99,6 +99,23 @@ class LoadClient:
                     group.create_task(work())
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
+
+    async def watch_bound(self, path: str, version: str) -> AsyncIterator[list[bytes]]:
+        """Watch the pods of a collection that have a node; yield the lines that came at once.
+
+        Ends where the server ends the watch.
+        """
+        query = [
+            ("watch", "true"),
+            ("resourceVersion", version),
+            ("fieldSelector", "spec.nodeName!="),
+            ("timeoutSeconds", str(_WATCH_S)),
+        ]
+        async with self.transport.stream(path, query=query, read_timeout_s=_WATCH_S) as stream:
+            rest = b""
+            async for chunk in stream.chunks():
+                *lines, rest = (rest + chunk).split(b"\n")
+                yield lines
 
     async def give_back(self, claim: Mapping[str, Any]) -> None:
         """Deallocate and delete a claim, as the controllers do once its pod is gone."""
@@ -179,24 +196,13 @@ class BoundWatch:
             self.restarts += 1
 
     async def _follow(self) -> None:
-        query = [
-            ("watch", "true"),
-            ("resourceVersion", self._version),
-            ("fieldSelector", "spec.nodeName!="),
-            ("timeoutSeconds", "7200"),
-        ]
-        async with self._client.transport.stream(
-            self._path, query=query, read_timeout_s=7200.0
-        ) as stream:
-            rest = b""
-            async for chunk in stream.chunks():
-                now_s = time.monotonic()
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    self._take(line, now_s)
-                self._more.set()
-                if len(self.bound_s) >= self._wanted:
-                    self._reached.set()
+        async for lines in self._client.watch_bound(self._path, self._version):
+            now_s = time.monotonic()
+            for line in lines:
+                self._take(line, now_s)
+            self._more.set()
+            if len(self.bound_s) >= self._wanted:
+                self._reached.set()
 
     async def _list(self) -> None:
         """List until the server answers, and watch from there."""

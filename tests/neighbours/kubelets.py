@@ -158,21 +158,10 @@ class Kubelets:
 
     async def _watch(self) -> None:
         while True:
-            query = [
-                ("watch", "true"),
-                ("resourceVersion", self._version),
-                ("fieldSelector", "spec.nodeName!="),
-                ("timeoutSeconds", "7200"),
-            ]
-            async with self._client.transport.stream(
-                PODS_PATH, query=query, read_timeout_s=7200.0
-            ) as stream:
-                rest = b""
-                async for chunk in stream.chunks():
-                    now_s = time.time()
-                    *lines, rest = (rest + chunk).split(b"\n")
-                    for line in lines:
-                        self._take(line, now_s)
+            async for lines in self._client.watch_bound(PODS_PATH, self._version):
+                now_s = time.time()
+                for line in lines:
+                    self._take(line, now_s)
             self.restarts += 1
 
     def _take(self, line: bytes, now_s: float) -> None:
