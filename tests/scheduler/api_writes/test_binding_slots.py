@@ -3,6 +3,8 @@ from __future__ import annotations
 import threading
 
 from scheduler.api_writes.binding_slots import BindingSlots
+from scheduler.client.transport import Bounds
+from scheduler.cycle.binding_cycle import MAX_BINDING
 from scheduler.process.thread_executor import ThreadLocks
 
 PATIENCE_S = 30.0
@@ -99,3 +101,18 @@ def test_a_slot_is_given_back_once() -> None:
     slots.release("b")
     thread.join(PATIENCE_S)
     assert not thread.is_alive()
+
+
+def test_connections_do_not_run_dry_before_the_scheduling_thread_goes_on() -> None:
+    slots, condition = full(MAX_BINDING)
+    thread = acquiring(slots, "next")
+    assert condition.waiting.wait(PATIENCE_S)
+
+    for number in range(MAX_BINDING - Bounds().connections + 1):
+        slots.release(f"pod-{number}")
+        if condition.notified:
+            break
+    thread.join(PATIENCE_S)
+
+    assert condition.notified == 1
+    assert MAX_BINDING - (number + 1) >= Bounds().connections
