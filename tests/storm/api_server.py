@@ -82,6 +82,7 @@ class ApiServers:
         self.lossy: set[str] = set()
         """Replicas that have not been told of something by a watch."""
         self._tokens: dict[str, tuple[int, list[Stored]]] = {}
+        self._pages = 0
 
     def _changed(self, resource: str, change: Change) -> None:
         for frontend in self.frontends:
@@ -169,7 +170,8 @@ class ApiServers:
         """Return a page and the token for the next one."""
         if not limit or len(items) <= limit:
             return "", items
-        token = base64.b64encode(b"%d:%d:%d" % (version, limit, len(self._tokens))).decode()
+        self._pages += 1
+        token = base64.b64encode(b"%d:%d:%d" % (version, limit, self._pages)).decode()
         self._tokens[token] = version, items[limit:]
         return token, items[:limit]
 
@@ -182,6 +184,10 @@ class ApiServers:
             )
         more, page = self.first_page(version, rest, limit)
         return version, more, page
+
+    def forget_pages(self) -> None:
+        """Answer all requests for a next page with 410."""
+        self._tokens.clear()
 
 
 def _check(resource: str, stored: Stored, wanted: dict[str, Any], status: int = 409) -> None:

@@ -157,6 +157,8 @@ class Replica:
 
     def _watch(self, handlers: EventHandlers, others: OtherObjects) -> Watches:
         options = ReflectorOptions(clock=self.machine.clock.monotonic, rng=self.machine.rng)
+        for extra in self._extras:
+            options = extra.reading(options)
         died = self.machine.died
         kinds = [*KINDS, *(kind for extra in self._extras for kind in extra.KINDS)]
         return Watches(self.transport, kinds, handlers, others, on_death=died, options=options)

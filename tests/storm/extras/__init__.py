@@ -16,6 +16,7 @@ from tests.storm.extras.gates import Gates
 from tests.storm.extras.groups import Groups
 from tests.storm.extras.hostile import Hostile
 from tests.storm.extras.incidents import Incidents
+from tests.storm.extras.pages import Pages
 from tests.storm.extras.policies import Policies
 from tests.storm.extras.volumes import Volumes
 
@@ -24,7 +25,17 @@ if TYPE_CHECKING:
 
     from tests.storm.extras.extra import Extra
 
-_ALL: Final = (Groups, Volumes, Policies, Devices, CredentialFiles, Hostile, Gates, Incidents)
+_ALL: Final = (
+    Groups,
+    Volumes,
+    Policies,
+    Devices,
+    CredentialFiles,
+    Hostile,
+    Gates,
+    Incidents,
+    Pages,
+)
 
 EXTRAS: Final[Mapping[str, type[Extra]]] = {extra.NAME: extra for extra in _ALL}
 

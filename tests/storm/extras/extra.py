@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from scheduler.client.credentials import Credentials
+    from scheduler.informers.reflector_options import ReflectorOptions
     from scheduler.kinds import WatchedKind
     from scheduler.profiles.live_profiles import LiveProfiles
     from tests.storm.etcd import Change
@@ -80,6 +81,10 @@ class Extra:
     def credentials(self, machine: Machine) -> Credentials | None:
         """Return what a process proves itself with; None for nothing."""
         return None
+
+    def reading(self, options: ReflectorOptions) -> ReflectorOptions:
+        """Return how a process lists and watches."""
+        return options
 
     def make_profiles(self, replica: Replica) -> LiveProfiles | None:
         """Return what changes the profiles of a replica; None for the default one for ever."""

@@ -6,14 +6,19 @@ from itertools import count
 from typing import Any
 from unittest.mock import patch
 
+from msgspec.json import encode
+
 from cache import scheduler_cache
 from cache.scheduler_cache import SchedulerCache
 from cache.snapshot import Snapshot
+from scheduler.client.errors import ApiError
+from scheduler.client.http1 import Headers, RawResponse
 from scheduler.client.stream import Stream
 from scheduler.event_handlers import pods_and_nodes
 from scheduler.event_handlers.pods_and_nodes import EventHandlers
 from scheduler.informers import reflector
 from scheduler.informers.backoff import Backoff
+from scheduler.informers.listing import read_page
 from scheduler.informers.reflector import Reflector
 from scheduler.informers.reflector_states import Outcome, ReflectorMachine
 from scheduler.informers.store import Store
@@ -90,6 +95,25 @@ def _namesakes_stay(real: Any) -> Any:
             real(self, obj, deltas)
 
     return add
+
+
+@mutation(Reflector, "_page", extra="pages")
+def _lists_end_before_a_page_that_fails(real: Any) -> Any:
+    """the end of a list in pages when one of them fails"""
+    versions: dict[Any, str] = {}
+
+    async def page(self: Any, query: Any) -> Any:
+        try:
+            answer = await real(self, query)
+        except ApiError:
+            if "continue" not in dict(query):
+                raise
+            last = {"metadata": {"resourceVersion": versions[self]}}
+            return RawResponse(200, Headers(b""), encode(last), reusable=True)
+        versions[self] = read_page(answer.body).resource_version
+        return answer
+
+    return page
 
 
 variant(
