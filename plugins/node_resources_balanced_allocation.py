@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cache.pod_info import PodInfo
     from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.handle import Handle
+    from plugins.framework.interfaces import Judged
     from plugins.framework.results import IntArray
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -115,6 +116,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         if not any(requests):
             return np.zeros(len(nodes), dtype=np.int64)
         return self._scorer.score(nodes, requests, _improvement)
+
+    def score_jointly(self, pods: Sequence[Judged], nodes: NodesView) -> IntArray | None:
+        """Return scores 50..100, int64 of shape (len(pods), len(nodes))."""
+        requests = [self._requests(*each) for each in pods]
+        return self._scorer.score_jointly(nodes, requests, _improvement)
 
     def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
         """Return the score of one node."""

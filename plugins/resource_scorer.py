@@ -100,7 +100,8 @@ class Amounts:
     weights
         The weight of each resource.
     pod
-        int64, shape (n_resources, 1): the pod's requests.
+        int64, shape (n_resources, 1): the pod's requests; or (n_resources, n_nodes), if each node
+        is compared for a pod of its own.
     allocated
         int64, shape (n_resources, n_nodes): the use of other pods. May be a read-only view.
     allocatable
@@ -204,6 +205,38 @@ class ResourceScorer:
         if devices:
             amounts = self._with_devices(amounts, view, pod, devices)
         scores = formula(amounts)
+        return scores if view is nodes else nodes.take(scores)
+
+    def score_jointly(
+        self,
+        nodes: NodesView,
+        pods: Sequence[tuple[int, ...]],
+        formula: Callable[[Amounts], IntArray],
+    ) -> IntArray | None:
+        """Return the scores of the nodes for each of some pods; see :meth:`score`.
+
+        None where other resources than CPU and memory are compared.
+
+        Returns
+        -------
+        int64, shape (len(pods), len(nodes)).
+        """
+        if self._rows is None:
+            return None
+        view = widened(nodes)
+        columns, n = view.columns, len(view)
+        table = columns.requested if self._use_requested else columns.nonzero_requested
+        # To the formula it is one pod, and as many times the nodes.
+        requests = np.array(pods, dtype=np.int64).T
+        scores = formula(
+            Amounts(
+                self._weights,
+                requests.repeat(n, axis=1),
+                np.concatenate([view.take(table[self._rows])] * len(pods), axis=1),
+                np.concatenate([view.take(columns.allocatable[self._rows])] * len(pods), axis=1),
+                columns.basic_bounds,
+            )
+        ).reshape(len(pods), n)
         return scores if view is nodes else nodes.take(scores)
 
     def _amounts(self, nodes: NodesView, pod: tuple[int, ...]) -> Amounts:

@@ -488,6 +488,7 @@ def _decide(
         setting.node_metrics,
     )
     journal, seed = setting.journal, setting.options.seed
+    coming = known.pods.queue.coming
     swap = ProfileSwap(
         ports.executor, profiles, known.pods.queue, known.handlers, known.watched.pods.list, journal
     )
@@ -495,12 +496,12 @@ def _decide(
     if journal is None:
         selector = HostSelector(seed)
         selector.others = known.foreign
-        cycle = SchedulingCycle(Snapshot(), selector, known.rejections)
+        cycle = SchedulingCycle(Snapshot(), selector, known.rejections, coming)
         preemption = GroupPreemption(cycle.snapshot, services)
     else:
         journal.listen_to(services)
         journal.break_ties_by(known.foreign)
-        cycle = SchedulingCycle(Snapshot(), journal.ties, journal.told_by(known.rejections))
+        cycle = SchedulingCycle(Snapshot(), journal.ties, journal.told_by(known.rejections), coming)
         preemption = GroupPreemption(cycle.snapshot, services, journal.wall)
     outcomes = Outcomes(acting.bindings, acting.failures)
     groups = GroupCycles(

@@ -9,7 +9,8 @@ A pod passes through them in this order::
 
 A filter and a score each exist in two forms: the vector form over all nodes at once, and a
 scalar form over one NodeInfo for what-if calls. A plugin implements at least one of them and the
-base class derives the other; the conformance suite checks that both return equal results.
+base class derives the other; the conformance suite checks that both return equal results. A third
+form, for several pods at once, is an offer that nobody has to make.
 
 Everything up to Permit runs on the scheduling thread and must not wait. ``async`` methods run
 on the I/O loop and may wait. An exception from any method becomes an ``Error`` status of that
@@ -21,7 +22,7 @@ plugin for that pod and has no other effect.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from plugins.framework.cycle_state import CycleState
     from plugins.framework.handle import Handle
     from plugins.framework.node_statuses import NodeStatuses
+    from plugins.framework.results import BoolArray
+
+    Judged: TypeAlias = tuple[CycleState, PodInfo]
 
 
 class Plugin(ABC):
@@ -219,6 +223,18 @@ class FilterPlugin(Plugin):
         passed = np.fromiter((s.is_success for s in statuses), dtype=np.bool_, count=len(statuses))
         return NodeVerdicts(passed, detail=lambda: (np.arange(len(statuses)), statuses))
 
+    def filter_jointly(self, pods: Sequence[Judged], nodes: NodesView) -> BoolArray | None:
+        """Return which nodes of the view pass for each of some pods, in one go.
+
+        Only asked of a plugin that signed all of them, after PreFilter. None, the default: they are
+        to be judged one after another.
+
+        Returns
+        -------
+        bool (len(pods), len(nodes)): as the verdicts of :meth:`filter`.
+        """
+        return None
+
     def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
         """Judge one node, which may be a what-if that is in no snapshot."""
         return self.filter(state, info, NodesView.of([node_info])).status_of(0)
@@ -274,6 +290,19 @@ class ScorePlugin(Plugin):
         return np.fromiter(
             (self.score_one(state, info, node) for node in infos), np.int64, count=len(infos)
         )
+
+    def score_jointly(self, pods: Sequence[Judged], nodes: NodesView) -> IntArray | None:
+        """Return the raw scores of all nodes of the view for each of some pods, in one go.
+
+        Only asked of a plugin that signed all of them and does not normalize, after PreScore, also
+        about nodes that filters reject: what it says of those does not count. None, the default:
+        they are to be scored one after another.
+
+        Returns
+        -------
+        int64 (len(pods), len(nodes)): as :meth:`score`.
+        """
+        return None
 
     def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
         """Return the raw score of one node."""

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from cache.pod_info import PodInfo
     from plugins.framework.cluster_events import EventRegistration
     from plugins.framework.handle import Handle
+    from plugins.framework.interfaces import Judged
 
 
 class _Wanted(NamedTuple):
@@ -155,6 +156,26 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, GuardPlugin, PreScorePlugi
             passed = nodes.take(passed)
         return NodeVerdicts(passed, detail=lambda: _reasons(needs, devices, nodes))
 
+    def filter_jointly(self, pods: Sequence[Judged], nodes: NodesView) -> BoolArray | None:
+        """Return the nodes with enough for each pod, if all request the same resources."""
+        wanted = [self._needs(*each) for each in pods]
+        names = [name for name, _ in wanted[0].needs]
+        resource_row = nodes.columns.resource_row
+        if any(name not in resource_row for name in names):
+            return None
+        for needs, devices in wanted:
+            if devices or [name for name, _ in needs] != names:
+                return None
+        view = widened(nodes)
+        passed: BoolArray = (view.allocatable(PODS) > view.requested(PODS)).reshape(1, -1)
+        for index, name in enumerate(names):
+            free = view.allocatable(name) - view.requested(name)
+            amounts = np.array([needs[index][1] for needs, _ in wanted], dtype=np.int64)
+            passed = passed & (free >= amounts.reshape(-1, 1))
+        if not names:
+            passed = passed.repeat(len(pods), axis=0)
+        return passed if view is nodes else nodes.take(passed)
+
     def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
         """Judge one node."""
         needs, devices = self._needs(state, info)
@@ -239,6 +260,13 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, GuardPlugin, PreScorePlugi
         """Return scores 0..100, int64 of shape (len(nodes),)."""
         requests, devices = self._requests(state, info), self._devices(state, info)
         return self._scorer.score(nodes, requests, self._strategy.score, devices)
+
+    def score_jointly(self, pods: Sequence[Judged], nodes: NodesView) -> IntArray | None:
+        """Return scores 0..100, int64 of shape (len(pods), len(nodes)), if none counts devices."""
+        if any(self._devices(*each) for each in pods):
+            return None
+        requests = [self._requests(*each) for each in pods]
+        return self._scorer.score_jointly(nodes, requests, self._strategy.score)
 
     def score_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> int:
         """Return the score of one node."""

@@ -21,7 +21,7 @@ from cache.value import Value
 from plugins.framework.attempt_budget import AttemptBudgetExceededError
 from plugins.framework.status import Code, Status, unschedulable
 from scheduler.cycle.host_selection import second_best
-from scheduler.cycle.signature_reuse import Placement, SignatureReuse
+from scheduler.cycle.signature_reuse import Placement, SignatureReuse, no_pods
 from scheduler.decision.decision import NO_NODES_AVAILABLE, Decision, Diagnosis
 from scheduler.extenders import Exclusions, ExtenderError
 from scheduler.metrics.cycle_metrics import EXTENDER_FILTER, EXTENDER_PRIORITIZE
@@ -31,7 +31,7 @@ from scheduler.runtime.judgement import judge, pre_filter, search
 from scheduler.runtime.node_statuses import SearchStatuses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from cache.columns import NodesView
@@ -89,6 +89,8 @@ class SchedulingCycle:
         Chooses among nodes with equal scores.
     rejections
         Returns the nodes that a pod should avoid; None to avoid no nodes.
+    coming
+        Returns so many pods, or fewer, that will probably be decided about next.
 
     Notes
     -----
@@ -100,11 +102,12 @@ class SchedulingCycle:
         snapshot: Snapshot,
         selector: HostSelector,
         rejections: Rejections | None = None,
+        coming: Callable[[int], Sequence[PodInfo]] = no_pods,
     ) -> None:
         self._rejections = rejections
         self.snapshot = snapshot
         self._selector = selector
-        self._reuse = SignatureReuse(snapshot, selector)
+        self._reuse = SignatureReuse(snapshot, selector, coming)
         self.next_start = 0
         """Where in the visiting order the next partial search starts."""
         self._cycle = 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, TypeAlias
+from weakref import WeakValueDictionary
 
 import msgspec
 import numpy as np
@@ -31,10 +32,12 @@ from plugins.framework.interfaces import (
 from plugins.framework.status import Code
 from scheduler.cycle.host_selection import second_best
 from scheduler.cycle.kept_verdicts import (
+    MAX_JOINT,
     KeptVerdicts,
     NotShareableError,
     Signers,
     dtype_of_scores,
+    follow_jointly,
 )
 from scheduler.cycle.ranking import Ranking
 from scheduler.metrics.cycle_metrics import REUSE
@@ -43,7 +46,7 @@ from scheduler.runtime.instrumented_plugins import mark, measured_in_reuse, meas
 from scheduler.runtime.plugin_set import Mask, PluginSet
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from cache.columns import NodesView
     from cache.objects import Pod
@@ -84,6 +87,11 @@ pack: Final = msgspec.msgpack.Encoder().encode
 
 _POINTS: Final = ("preFilter", "filter", "preScore", "score")  # who judges nodes
 _BOOKKEEPERS: Final = (ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin)
+
+
+def no_pods(_: int) -> Sequence[PodInfo]:
+    """Return nothing: it is not known which pods come."""
+    return ()
 
 
 class Placement(Value, frozen=True):
@@ -169,19 +177,30 @@ class SignatureReuse:
         The nodes; brought up to date by the caller before each :meth:`place`.
     selector
         Chooses among nodes with equal scores.
+    coming
+        Returns so many pods, or fewer, that will probably be placed next.
 
     Notes
     -----
     *Concurrency*: confined to the scheduling thread.
     """
 
-    def __init__(self, snapshot: Snapshot, selector: HostSelector) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        selector: HostSelector,
+        coming: Callable[[int], Sequence[PodInfo]] = no_pods,
+    ) -> None:
         self._snapshot = snapshot
         self._selector = selector
+        self._coming = coming
         self._kept: tuple[ByteBounded[_Key, KeptVerdicts | _Unshared], ...] = tuple(
             ByteBounded(MAX_KEPT_BYTES, _weight) for _ in range(2)
         )
         """The verdicts of the plugins that read no pods, and of those that do, by signature."""
+        self._by_requests: WeakValueDictionary[Hashable, KeptVerdicts] = WeakValueDictionary()
+        """Those of plugins that read pods, by what the pods request; one of them where several
+        signatures do."""
         self._rankings: OrderedDict[tuple[KeptVerdicts, KeptVerdicts], Ranking] = OrderedDict()
         self._had_verdicts = False
         self._profiles: dict[FrameworkRunner, _Profile] = {}
@@ -413,6 +432,20 @@ class SignatureReuse:
         self._rankings[pair] = ranking
         return ranking
 
+    def _follow_jointly(self, kept: KeptVerdicts) -> None:
+        """Bring verdicts up to date that are far behind, and those for the next pods with them.
+
+        The plugins are called once for all these pods, where they can be. The next pods are not
+        signed for it, which costs more than to be wrong about some of them.
+        """
+        joint = [kept]
+        for info in self._coming(MAX_JOINT - 1):
+            other = self._by_requests.get(_requests(info))
+            if other is not None and other not in joint and kept.is_like(other):
+                joint.append(other)
+        if len(joint) > 1:
+            follow_jointly(joint)
+
     def _half(
         self,
         every: ByteBounded[_Key, KeptVerdicts | _Unshared],
@@ -429,6 +462,8 @@ class SignatureReuse:
             return None, False
         if kept is not None:
             try:
+                if signers.of_pods and kept.is_far_behind():
+                    self._follow_jointly(kept)
                 if kept.follow(budget, by_columns=by_columns):
                     return kept, True
             except BaseException:
@@ -450,7 +485,11 @@ class SignatureReuse:
                 raise  # it raised, and need not do so the next time
             found = _UNSHARED
         every.put(key, found)
-        return (None if isinstance(found, _Unshared) else found), False
+        if isinstance(found, _Unshared):
+            return None, False
+        if signers.of_pods:
+            self._by_requests[_requests(info)] = found
+        return found, False
 
 
 _NOBODY: Final[frozenset[str]] = frozenset()
@@ -463,6 +502,10 @@ class _Unshared:
 
 
 _UNSHARED: Final = _Unshared()
+
+
+def _requests(info: PodInfo) -> Hashable:
+    return tuple(info.requests.items())
 
 
 def _weight(_key: _Key, kept: KeptVerdicts | _Unshared) -> int:

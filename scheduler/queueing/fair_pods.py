@@ -93,6 +93,18 @@ class FairPods:
             return queued
         return None
 
+    def coming(self, count: int) -> list[QueuedPod]:
+        """Return the pods that are probably next: so many, or fewer. Nothing is taken out."""
+        if len(self._heaps) == 1:
+            (heap,) = self._heaps.values()
+            return heap.coming(count)
+        found = []
+        for rank, account in heapq.nsmallest(count, self._order):
+            first = self._heaps[account].first() if self._ranks.get(account) == rank else None
+            if first is not None:
+                found.append(first[1])
+        return found
+
     def charge(self, queued: QueuedPod, used_s: float) -> None:
         """Charge the cost of a pod's attempt to its account."""
         account, weight = self._charged(queued)

@@ -14,6 +14,9 @@ _MAX_STALE = 64
 """So many entries of pods that left may lie about before their number is compared with the
 others': a small heap is not worth the tidying."""
 
+_TRIES = 4
+"""Entries that are looked at for each pod that comes next."""
+
 
 class PodHeap:
     """Store pods in a heap, with a look-up by UID.
@@ -67,6 +70,26 @@ class PodHeap:
                 return entry[0], entry[2]
             heapq.heappop(heap)
         return None
+
+    def coming(self, count: int) -> list[QueuedPod]:
+        """Return the first pods in their order: so many, or fewer.
+
+        *Cost*: some 2 us for three; nothing is taken out, and entries of pods that left are passed
+        over, a few of them.
+        """
+        heap, entries = self._heap, self._entries
+        found: list[QueuedPod] = []
+        edge = [(heap[0], 0)] if heap else []
+        for _ in range(_TRIES * count):
+            if not edge or len(found) == count:
+                break
+            entry, at = heapq.heappop(edge)
+            if entries.get(entry[2].info.uid) is entry:
+                found.append(entry[2])
+            for child in (2 * at + 1, 2 * at + 2):
+                if child < len(heap):
+                    heapq.heappush(edge, (heap[child], child))
+        return found
 
     def pop(self) -> QueuedPod | None:
         """Take out and return the pod with the smallest key, or None when there is none."""

@@ -49,6 +49,15 @@ class QueueQuestions:
         with self._lock:
             return self._pods.state_of(uid)
 
+    def coming(self, count: int) -> list[PodInfo]:
+        """Return pods that are probably tried next, without members of groups that are tried whole.
+
+        *Cost*: some 3 us for three.
+        """
+        with self._lock:
+            coming = self._pods.active.coming(count)
+            return [queued.info for queued in coming if not isinstance(queued, QueuedGroup)]
+
     def gated_by(self, plugin: str) -> list[PodInfo]:
         """Return the pods that a gate keeps out. *Cost*: their number."""
         with self._lock:

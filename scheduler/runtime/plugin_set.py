@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from plugins.framework.cycle_state import CycleState
+    from plugins.framework.interfaces import Judged
     from plugins.framework.results import BoolArray, IntArray, NodeVerdicts
     from scheduler.runtime.instrumented_plugins import Wrap
 
@@ -296,6 +297,22 @@ class PluginSet:
             if not verdicts.add(name, found):
                 break
 
+    def filter_jointly(
+        self, state: CycleState, pods: Sequence[Judged], nodes: NodesView
+    ) -> BoolArray | None:
+        """Return the nodes that each of some pods may go to, bool (n_pods, n_nodes).
+
+        All of them skip what ``state`` skips. None if a filter judges them one after another only.
+        """
+        feasible = np.ones((len(pods), len(nodes)), dtype=np.bool_)
+        for plugin in self.filters:
+            if plugin.name not in state.skip_filter:
+                passed = plugin.filter_jointly(pods, nodes)
+                if passed is None:
+                    return None
+                feasible &= passed
+        return feasible
+
     def filter_one(self, state: CycleState, info: PodInfo, node_info: NodeInfo) -> Status:
         """Return what the first scalar filter that rejects a node says, or Success.
 
@@ -362,6 +379,29 @@ class PluginSet:
                 except Exception as error:
                     raise scorer.failed(error) from error
                 yield scorer, raw
+
+    def score_jointly(
+        self, state: CycleState, pods: Sequence[Judged], nodes: NodesView
+    ) -> IntArray | None:
+        """Return the sums of the weighted scores for each of some pods, int64 (n_pods, n_nodes).
+
+        All of them skip what ``state`` skips, and no scorer that is left normalizes. None if one
+        scores them one after another only.
+
+        Raises
+        ------
+        PluginError
+            When a score is not within 0..100.
+        """
+        total = np.zeros((len(pods), len(nodes)), dtype=np.int64)
+        for scorer in self.scorers:
+            if scorer.name not in state.skip_score:
+                scores = scorer.plugin.score_jointly(pods, nodes)
+                if scores is None:
+                    return None
+                _check_scores(scorer.name, scores.reshape(-1), total.size)
+                total += scores * scorer.weight
+        return total
 
     def add_scores(
         self,

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 STAY = 8
 """Cycles for which a pod stays."""
 
+WAITING = 8
+"""Pods that are known before they are decided about."""
+
 
 class Parts:
     """Cache, default profile, queue and handlers, put together as the scheduler does it.
@@ -76,7 +79,8 @@ class Deciding:
     def __init__(self) -> None:
         self.parts = Parts()
         self._framework = self.parts.framework
-        self._cycle = SchedulingCycle(Snapshot(), HostSelector(1))
+        self._cycle = SchedulingCycle(Snapshot(), HostSelector(1), coming=self._coming)
+        self._waiting: deque[PodInfo] = deque()
         self._number = 0
         self._placed: deque[PodInfo] = deque()
         self.wall_us: list[float] = []
@@ -103,9 +107,13 @@ class Deciding:
         """
         cache, cycle, framework = self.parts.cache, self._cycle, self._framework
         ends_s = perf_counter() + seconds
+        self._waiting.clear()
         for _ in range(cycles):
-            self._number += 1
-            info = PodInfo(renamed(kind[self._number % len(kind)], f"pod-{self._number}"))
+            while len(self._waiting) < WAITING:
+                self._number += 1
+                pod = renamed(kind[self._number % len(kind)], f"pod-{self._number}")
+                self._waiting.append(PodInfo(pod))
+            info = self._waiting.popleft()
             cpu_s, begun_s = thread_time(), perf_counter()
             cache.update_snapshot(cycle.snapshot)
             decision = cycle.decide(framework, CycleState(), info)
@@ -120,3 +128,6 @@ class Deciding:
                 cache.forget_pod(self._placed.popleft())
             if now_s > ends_s:
                 return
+
+    def _coming(self, count: int) -> Sequence[PodInfo]:
+        return list(self._waiting)[:count]

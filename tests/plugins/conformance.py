@@ -41,7 +41,7 @@ from plugins.framework.normalize import MAX_NODE_SCORE, MIN_NODE_SCORE
 from plugins.framework.results import PreFilterResult
 from plugins.framework.status import SUCCESS, Code, Status
 from plugins.registry import PLUGINS
-from tests import strategies
+from tests import builders, strategies
 from tests.builders import cache_of
 from tests.fakes.nobody import Nobody
 
@@ -269,6 +269,35 @@ def check_score_twins(recipe: Recipe, cluster: Cluster, pod: Pod) -> None:
     _check_score_array(final, len(view))
     assert raw.tolist() == kept.tolist() or final is raw, "normalize changed its input"
     assert ((final >= MIN_NODE_SCORE) & (final <= MAX_NODE_SCORE)).all()
+
+
+def check_joint_forms(recipe: Recipe, cluster: Cluster, pods: list[Pod], rows: list[int]) -> bool:
+    """What is said of several pods in one go is what is said of each; return whether it was said.
+
+    A score may say anything of a node that the filter rejects.
+    """
+    plugin, view = recipe.make(), cluster.snapshot().all_nodes().subset(np.array(rows, np.intp))
+    judged = [(CycleState(), PodInfo(pod)) for pod in pods]
+    was_said = False
+    if any(plugin.signature(info) is None for _, info in judged):
+        return was_said
+    passing = [_pre_filter(plugin, *each, view).status.is_success for each in judged]
+    if isinstance(plugin, FilterPlugin) and all(passing):
+        passed = plugin.filter_jointly(judged, view)
+        if passed is not None:
+            was_said = True
+            alone = [plugin.filter(*each, view).passed for each in judged]
+            assert passed.tolist() == [
+                [True] * len(view) if each is None else each.tolist() for each in alone
+            ]
+    if isinstance(plugin, ScorePlugin) and type(plugin).normalize is ScorePlugin.normalize:
+        if not all(_pre_score(plugin, *each, view).is_success for each in judged):
+            return was_said
+        scores = plugin.score_jointly(judged, view)
+        if scores is not None:
+            was_said = True
+            assert scores.tolist() == [plugin.score(*each, view).tolist() for each in judged]
+    return was_said
 
 
 def check_no_nodes(recipe: Recipe, pod: Pod) -> None:
@@ -568,6 +597,17 @@ def pending_pods() -> st.SearchStrategy[Pod]:
     named = st.sampled_from(_NODE_NAMES).flatmap(lambda name: strategies.pods(node_name=name))
     plain = strategies.pods(with_affinity=False)
     return st.one_of(strategies.pods(), strategies.pods(with_status=True), plain, named)
+
+
+def pods_of_several_requests() -> st.SearchStrategy[list[Pod]]:
+    """Pods that differ in how much CPU and memory they request, and in nothing else."""
+    amounts = st.tuples(st.sampled_from(["1m", "500m", "3", "70"]), st.integers(1, 1 << 45))
+    several = st.lists(amounts, min_size=1, max_size=4)
+    return several.map(
+        lambda each: [
+            builders.pod().request(cpu=cpu, memory=str(memory)).build() for cpu, memory in each
+        ]
+    )
 
 
 @st.composite

@@ -12,7 +12,13 @@ from plugins import names
 from plugins.framework.interfaces import FilterPlugin, Plugin, PreFilterPlugin, ScorePlugin
 from plugins.registry import PLUGINS
 from tests.plugins import conformance
-from tests.plugins.conformance import Recipe, clusters, clusters_and_newcomers, pending_pods
+from tests.plugins.conformance import (
+    Recipe,
+    clusters,
+    clusters_and_newcomers,
+    pending_pods,
+    pods_of_several_requests,
+)
 
 if TYPE_CHECKING:
     from cache.objects import Pod
@@ -162,6 +168,29 @@ def test_a_cluster_gets_the_same_answers_in_every_form(
     conformance.check_judges_nodes_alone(recipe, cluster, pod)
     rows = data.draw(st.permutations(range(len(cluster.nodes))))
     conformance.check_some_rows(recipe, cluster, pod, rows[: data.draw(st.integers(0, 6))])
+
+
+@serving_nodes()
+@given(
+    cluster=clusters(min_nodes=1),
+    pods=st.one_of(pods_of_several_requests(), st.lists(pending_pods(), min_size=1, max_size=3)),
+    data=st.data(),
+)
+@few(15)
+def test_several_pods_get_the_answers_that_each_gets(
+    recipe: Recipe, cluster: Cluster, pods: list[Pod], data: st.DataObject
+) -> None:
+    rows = data.draw(st.permutations(range(len(cluster.nodes))))
+    conformance.check_joint_forms(recipe, cluster, pods, rows[: data.draw(st.integers(0, 6))])
+
+
+@pytest.mark.parametrize(
+    "name", [names.NODE_RESOURCES_FIT, names.NODE_RESOURCES_BALANCED_ALLOCATION]
+)
+@given(cluster=clusters(min_nodes=1), pods=pods_of_several_requests())
+@few(5)
+def test_several_pods_are_judged_in_one_go(name: str, cluster: Cluster, pods: list[Pod]) -> None:
+    assert conformance.check_joint_forms(RECIPES[name], cluster, pods, [0])
 
 
 @serving_nodes()

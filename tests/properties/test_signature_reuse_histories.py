@@ -180,7 +180,8 @@ class ReuseHistory(RuleBasedStateMachine):
             limit.start()
         self.cache, self.snapshot = SchedulerCache(), Snapshot()
         self.runner = framework()
-        self.reuse = SignatureReuse(self.snapshot, HostSelector(seed))
+        self.coming: list[PodInfo] = []
+        self.reuse = SignatureReuse(self.snapshot, HostSelector(seed), lambda n: self.coming[:n])
         self.shapes, self.incarnation = shapes, 0
         self.running: dict[str, PodInfo] = {}
         self.nodes: dict[str, Node] = {}
@@ -259,12 +260,15 @@ class ReuseHistory(RuleBasedStateMachine):
     def pods_of_many_requests_come_in_turn(self, data, order):
         """They share what reads no pods, and each of their requests has a column of its own."""
         shape = data.draw(st.sampled_from(self.shapes))
+        self.coming = []
         for number in order:
             requests = {"cpu": f"{70 * number}m", "memory": "64Mi"}
             (container,) = shape.spec.containers
             resources = replace(container.resources, requests=requests)
             spec = replace(shape.spec, containers=(replace(container, resources=resources),))
-            self.is_placed(self.a_pod(replace(shape, spec=spec)))
+            self.coming.append(self.a_pod(replace(shape, spec=spec)))
+        while self.coming:
+            self.is_placed(self.coming.pop(0))
 
     def is_placed(self, info):
         self.cache.update_snapshot(self.snapshot)

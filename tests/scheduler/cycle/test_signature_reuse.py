@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from msgspec.structs import replace
@@ -125,7 +126,8 @@ class Cluster:
     def __init__(self, cache, framework):
         self.cache, self.framework = cache, framework
         self.snapshot = Snapshot()
-        self.reuse = SignatureReuse(self.snapshot, HostSelector(1))
+        self.coming = []
+        self.reuse = SignatureReuse(self.snapshot, HostSelector(1), lambda n: self.coming[:n])
 
     def place(self, info):
         self.cache.update_snapshot(self.snapshot)
@@ -286,6 +288,82 @@ def test_a_thousand_requests_in_turn_are_asked_about_changed_nodes_only():
             cluster.framework, CycleState(), pod().request(cpu=f"{index + 1}m").info()
         )
     assert plugin.asked <= 20 * 40
+
+
+class Jointly(OfRequests, FilterPlugin):
+    """Takes notes of how many pods it is asked about at once, and gives what each requests."""
+
+    name = "Jointly"
+
+    def __init__(self):
+        super().__init__()
+        self.asked_at_once = []
+        self.fails = False
+
+    def filter_one(self, state, info, node_info):
+        return SUCCESS if node_info.requested.get("cpu", 0) < 60 else unschedulable("full")
+
+    def filter_jointly(self, pods, nodes):
+        if self.fails:
+            raise ValueError("not today")
+        self.asked_at_once.append([info.requests["cpu"] for _, info in pods])
+        return np.array([self.filter(*each, nodes).passed for each in pods])
+
+    def score_one(self, state, info, node_info):
+        return info.requests["cpu"] + node_info.requested.get("cpu", 0) % 7
+
+    def score_jointly(self, pods, nodes):
+        return np.array([self.score(*each, nodes) for each in pods])
+
+
+def requesting(cpu, number):
+    return pod(f"pod-{cpu}-{number}").request(cpu=f"{cpu}m").info()
+
+
+def test_pods_that_come_in_turn_are_judged_at_once():
+    """The more so the more nodes have changed; nobody's place changes by it."""
+    together, alone = Jointly(), Jointly()
+    alone.fails = True
+    clusters = []
+    for plugin in (together, alone):
+        cache = SchedulerCache()
+        for index in range(30):
+            cache.add_node(node(f"node-{index}").build())
+        clusters.append(Cluster(cache, runner(plugin)))
+    placed = []
+    for cluster in clusters:
+        cluster.coming = [requesting(cpu, number) for number in range(3) for cpu in range(1, 31)]
+        placed.append([])
+        while cluster.coming:
+            placed[-1].append(cluster.place(cluster.coming.pop(0)))
+    assert placed[0] == placed[1]
+    assert None not in placed[0]
+    # In the first round they are new; then four are judged when the first of them comes again.
+    second = [[cpu, cpu + 1, cpu + 2, cpu + 3] for cpu in range(1, 29, 4)] + [[29, 30, 1, 2]]
+    assert together.asked_at_once[:9] == [*second, [3, 4, 5, 6]]
+
+
+def test_pods_that_do_not_come_next_are_not_judged():
+    cache, plugin = SchedulerCache(), Jointly()
+    for index in range(30):
+        cache.add_node(node(f"node-{index}").build())
+    cluster = Cluster(cache, runner(plugin))
+    for number in range(3):
+        for cpu in range(1, 31):
+            cluster.coming = [requesting(cpu + 1, number), requesting(1000, number)]
+            cluster.place(requesting(cpu, number))
+    assert {len(each) for each in plugin.asked_at_once} == {2}
+
+
+def test_pods_that_are_alike_are_judged_by_themselves():
+    cache, plugin = SchedulerCache(), Jointly()
+    for index in range(30):
+        cache.add_node(node(f"node-{index}").build())
+    cluster = Cluster(cache, runner(plugin))
+    for number in range(100):
+        cluster.coming = [requesting(1, number + 1), requesting(1, number + 2)]
+        cluster.place(requesting(1, number))
+    assert plugin.asked_at_once == []
 
 
 @pytest.mark.parametrize("weight", [1, 10_000])

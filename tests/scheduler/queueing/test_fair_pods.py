@@ -123,6 +123,17 @@ def test_accounts_are_forgotten():
     assert len(pods._order) < 200
 
 
+def test_the_pods_that_come_are_the_first_of_each_account_or_those_of_the_only_one():
+    pods = FairPods(sort().account)
+    for number, namespace in enumerate(["a", "a", "a", "b", "c", "b"]):
+        key = (0.0, float(number))
+        pods.push(QueuedPod(of(namespace, number).info(), 0.0, number, key), key)
+    assert [each.info.name for each in pods.coming(2)] == ["a-0", "b-3"]
+    for name in ("b-3", "b-5", "c-4"):
+        pods.remove(name)
+    assert [each.info.name for each in pods.coming(2)] == ["a-0", "a-1"]
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from(["push", "pop", "remove", "charge"]), st.integers(0, 11)),
@@ -153,6 +164,9 @@ def test_each_pod_that_is_in_comes_out_once_and_in_order_within_its_account(step
         elif uid in inside:
             pods.charge(inside[uid], 0.001 * index)
         assert len(pods) == len(inside) == len(list(pods))
+        coming = pods.coming(3)
+        assert all(inside[each.info.uid] is each for each in coming)
+        assert len({each.info.uid for each in coming}) == len(coming) <= 3
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, float("inf"), float("nan"), 1001.0])

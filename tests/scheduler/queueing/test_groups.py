@@ -112,6 +112,12 @@ class TestGathering:
         assert [each.info.name for each in stage.pop_group().tried] == ["a", "b", "c"]
         assert stage.queue.pop(0) is None
 
+    def test_what_comes_next_is_told_of_single_pods_alone(self, stage):
+        stage.group(2)
+        stage.show(A, B)
+        stage.queue.add(pod("single").info())
+        assert [info.name for info in stage.queue.coming(5)] == ["single"]
+
     def test_members_wait_for_the_object(self, stage):
         stage.show(A, B)
         assert stage.queue.pop(0) is None

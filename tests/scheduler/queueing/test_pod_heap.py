@@ -39,6 +39,15 @@ def test_an_empty_heap_has_nothing_to_give():
     assert not heap.remove(INFOS[0].uid)
 
 
+def test_what_comes_is_known_before_it_is_taken_out():
+    heap = PodHeap()
+    for index, key in enumerate([3.0, 1.0, 5.0, 2.0, 4.0]):
+        heap.push(queued(index), (key,))
+    heap.remove(INFOS[3].uid)
+    coming = [each.info.name for each in heap.coming(3)]
+    assert coming == ["p1", "p0", "p4"] == [heap.pop().info.name for _ in range(3)]
+
+
 def test_entries_left_behind_take_no_room_for_ever():
     heap = PodHeap()
     heap.push(queued(0), (0.0,))
@@ -74,5 +83,9 @@ def test_after_any_history_it_is_a_sorted_dict(history):
             got = heap.pop()
             assert (None if got is None else got.info.uid) == expected
             model.pop(expected, None)
+        in_order = sorted(model, key=model.__getitem__)
+        coming = [each.info.uid for each in heap.coming(3)]
+        # Fewer where many entries of pods that left are in between.
+        assert coming == in_order[: len(coming)]
         assert len(heap) == len(model)
         assert {each.info.uid for each in heap} == set(model)
