@@ -288,12 +288,13 @@ class RecordDecoder:
 
     def __init__(self) -> None:
         self._objects: dict[int, msgspec.Struct] = {}
+        self._decoders = tuple(msgspec.msgpack.Decoder(struct) for struct in TYPES)
 
     def is_about_objects(self, record: Sequence[Any]) -> bool:
         """Take up an object, or drop some; return False for any other record."""
         if record[0] == OBJECT:
             _, number, index, text = record
-            self._objects[number] = _DECODERS[index].decode(text)
+            self._objects[number] = self._decoders[index].decode(text)
             return True
         if record[0] == DROPPED:
             for number in record[1]:
@@ -309,9 +310,6 @@ class RecordDecoder:
         """Return a pod by its number."""
         found: Pod = self.object(number)
         return found
-
-
-_DECODERS: Final = tuple(msgspec.msgpack.Decoder(struct) for struct in TYPES)
 
 
 def _profile(framework: FrameworkRunner) -> dict[str, Any]:
