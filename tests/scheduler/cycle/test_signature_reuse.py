@@ -142,6 +142,13 @@ class Cluster:
         return tuple(len(half) for half in self.reuse._kept)
 
 
+def many_nodes(count):
+    cache = SchedulerCache()
+    for index in range(count):
+        cache.add_node(node(f"node-{index}").build())
+    return cache
+
+
 def some_pod(index):
     return pod(f"pod-{index}").request(cpu="100m").info()
 
@@ -273,10 +280,8 @@ def test_what_reads_no_pods_is_not_asked_about_other_requests(cache):
 
 
 def test_a_thousand_requests_in_turn_are_asked_about_changed_nodes_only():
-    cache, plugin = SchedulerCache(), OfRequests()
-    for index in range(300):
-        cache.add_node(node(f"node-{index}").build())
-    cluster = Cluster(cache, runner(plugin))
+    plugin = OfRequests()
+    cluster = Cluster(many_nodes(300), runner(plugin))
     for index in range(1000):
         cluster.place(pod(f"pod-{index}").request(cpu=f"{index + 1}m").info())
     plugin.asked = 0
@@ -324,14 +329,9 @@ def test_pods_that_come_in_turn_are_judged_at_once():
     """The more so the more nodes have changed; nobody's place changes by it."""
     together, alone = Jointly(), Jointly()
     alone.fails = True
-    clusters = []
-    for plugin in (together, alone):
-        cache = SchedulerCache()
-        for index in range(30):
-            cache.add_node(node(f"node-{index}").build())
-        clusters.append(Cluster(cache, runner(plugin)))
     placed = []
-    for cluster in clusters:
+    for plugin in (together, alone):
+        cluster = Cluster(many_nodes(30), runner(plugin))
         cluster.coming = [requesting(cpu, number) for number in range(3) for cpu in range(1, 31)]
         placed.append([])
         while cluster.coming:
@@ -344,10 +344,8 @@ def test_pods_that_come_in_turn_are_judged_at_once():
 
 
 def test_pods_that_do_not_come_next_are_not_judged():
-    cache, plugin = SchedulerCache(), Jointly()
-    for index in range(30):
-        cache.add_node(node(f"node-{index}").build())
-    cluster = Cluster(cache, runner(plugin))
+    plugin = Jointly()
+    cluster = Cluster(many_nodes(30), runner(plugin))
     for number in range(3):
         for cpu in range(1, 31):
             cluster.coming = [requesting(cpu + 1, number), requesting(1000, number)]
@@ -356,10 +354,8 @@ def test_pods_that_do_not_come_next_are_not_judged():
 
 
 def test_pods_that_are_alike_are_judged_by_themselves():
-    cache, plugin = SchedulerCache(), Jointly()
-    for index in range(30):
-        cache.add_node(node(f"node-{index}").build())
-    cluster = Cluster(cache, runner(plugin))
+    plugin = Jointly()
+    cluster = Cluster(many_nodes(30), runner(plugin))
     for number in range(100):
         cluster.coming = [requesting(1, number + 1), requesting(1, number + 2)]
         cluster.place(requesting(1, number))
