@@ -98,12 +98,13 @@ class FairPods:
         if len(self._heaps) == 1:
             (heap,) = self._heaps.values()
             return heap.coming(count)
-        found = []
+        found: dict[str, QueuedPod] = {}
         for rank, account in heapq.nsmallest(count, self._order):
+            # An account that had another rank meanwhile may be there twice with this one.
             first = self._heaps[account].first() if self._ranks.get(account) == rank else None
             if first is not None:
-                found.append(first[1])
-        return found
+                found[account] = first[1]
+        return list(found.values())
 
     def charge(self, queued: QueuedPod, used_s: float) -> None:
         """Charge the cost of a pod's attempt to its account."""

@@ -134,6 +134,15 @@ def test_the_pods_that_come_are_the_first_of_each_account_or_those_of_the_only_o
     assert [each.info.name for each in pods.coming(2)] == ["a-0", "a-1"]
 
 
+def test_an_account_that_has_its_former_rank_again_comes_once():
+    pods = FairPods(sort().account)
+    for number, (namespace, priority) in enumerate([("a", 0), ("a", 1), ("b", 1)]):
+        key = (-float(priority), float(number))
+        pods.push(QueuedPod(of(namespace, number).info(), 0.0, number, key), key)
+    assert pods.pop().info.name == "a-1"
+    assert [each.info.name for each in pods.coming(3)] == ["b-2", "a-0"]
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from(["push", "pop", "remove", "charge"]), st.integers(0, 11)),
