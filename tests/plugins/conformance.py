@@ -41,7 +41,7 @@ from plugins.framework.normalize import MAX_NODE_SCORE, MIN_NODE_SCORE
 from plugins.framework.results import PreFilterResult
 from plugins.framework.status import SUCCESS, Code, Status
 from plugins.registry import PLUGINS
-from tests import builders, strategies
+from tests import strategies
 from tests.builders import cache_of
 from tests.fakes.nobody import Nobody
 
@@ -156,7 +156,7 @@ def ask(plugin: Plugin, info: PodInfo, view: NodesView) -> Answers:
     """Return the vector answers of a plugin at PreFilter, Filter, PreScore and Score."""
     state = CycleState()
     listed = [node_info.name for node_info in view.node_infos()]
-    pre_filter, pre_score = _pre_filter(plugin, state, info, view), None
+    pre_filter, pre_score = pre_filter_of(plugin, state, info, view), None
     statuses: dict[str, Status] = {}
     scores: dict[str, int] = {}
     normalized: dict[str, int] = {}
@@ -164,7 +164,7 @@ def ask(plugin: Plugin, info: PodInfo, view: NodesView) -> Answers:
         verdicts = plugin.filter(state, info, view)
         statuses = {name: verdicts.status_of(row) for row, name in enumerate(listed)}
     if isinstance(plugin, ScorePlugin):
-        pre_score = _pre_score(plugin, state, info, view)
+        pre_score = pre_score_of(plugin, state, info, view)
         if pre_score.is_success:
             raw = plugin.score(state, info, view)
             scores = dict(zip(listed, raw.tolist(), strict=True))
@@ -238,7 +238,7 @@ def check_filter_twins(recipe: Recipe, cluster: Cluster, pod: Pod) -> None:
     if not isinstance(plugin, FilterPlugin):
         return
     info, view, state = PodInfo(pod), cluster.snapshot().all_nodes(), CycleState()
-    if not _pre_filter(plugin, state, info, view).status.is_success:
+    if not pre_filter_of(plugin, state, info, view).status.is_success:
         return
     verdicts = plugin.filter(state, info, view)
     assert verdicts.passed is None or verdicts.passed.shape == (len(view),)
@@ -258,7 +258,7 @@ def check_score_twins(recipe: Recipe, cluster: Cluster, pod: Pod) -> None:
     if not isinstance(plugin, ScorePlugin):
         return
     info, view, state = PodInfo(pod), cluster.snapshot().all_nodes(), CycleState()
-    if not _pre_score(plugin, state, info, view).is_success:
+    if not pre_score_of(plugin, state, info, view).is_success:
         return
     raw = plugin.score(state, info, view)
     _check_score_array(raw, len(view))
@@ -271,46 +271,17 @@ def check_score_twins(recipe: Recipe, cluster: Cluster, pod: Pod) -> None:
     assert ((final >= MIN_NODE_SCORE) & (final <= MAX_NODE_SCORE)).all()
 
 
-def check_joint_forms(recipe: Recipe, cluster: Cluster, pods: list[Pod], rows: list[int]) -> bool:
-    """What is said of several pods in one go is what is said of each; return whether it was said.
-
-    A score may say anything of a node that the filter rejects.
-    """
-    plugin, view = recipe.make(), cluster.snapshot().all_nodes().subset(np.array(rows, np.intp))
-    judged = [(CycleState(), PodInfo(pod)) for pod in pods]
-    was_said = False
-    if any(plugin.signature(info) is None for _, info in judged):
-        return was_said
-    passing = [_pre_filter(plugin, *each, view).status.is_success for each in judged]
-    if isinstance(plugin, FilterPlugin) and all(passing):
-        passed = plugin.filter_jointly(judged, view)
-        if passed is not None:
-            was_said = True
-            alone = [plugin.filter(*each, view).passed for each in judged]
-            assert passed.tolist() == [
-                [True] * len(view) if each is None else each.tolist() for each in alone
-            ]
-    if isinstance(plugin, ScorePlugin) and type(plugin).normalize is ScorePlugin.normalize:
-        if not all(_pre_score(plugin, *each, view).is_success for each in judged):
-            return was_said
-        scores = plugin.score_jointly(judged, view)
-        if scores is not None:
-            was_said = True
-            assert scores.tolist() == [plugin.score(*each, view).tolist() for each in judged]
-    return was_said
-
-
 def check_no_nodes(recipe: Recipe, pod: Pod) -> None:
     """A view without nodes is a view like any other."""
     plugin, info = recipe.make(), PodInfo(pod)
     view, state = Cluster((), ()).snapshot().all_nodes(), CycleState()
     if (
         isinstance(plugin, FilterPlugin)
-        and _pre_filter(plugin, state, info, view).status.is_success
+        and pre_filter_of(plugin, state, info, view).status.is_success
     ):
         passed = plugin.filter(state, info, view).passed
         assert passed is None or passed.shape == (0,)
-    if isinstance(plugin, ScorePlugin) and _pre_score(plugin, state, info, view).is_success:
+    if isinstance(plugin, ScorePlugin) and pre_score_of(plugin, state, info, view).is_success:
         raw = plugin.score(state, info, view)
         _check_score_array(raw, 0)
         _check_score_array(plugin.normalize(state, info, raw), 0)
@@ -326,12 +297,12 @@ def check_some_rows(recipe: Recipe, cluster: Cluster, pod: Pod, rows: list[int])
     some = view.subset(np.array(rows, dtype=np.intp))
     if (
         isinstance(plugin, FilterPlugin)
-        and _pre_filter(plugin, state, info, view).status.is_success
+        and pre_filter_of(plugin, state, info, view).status.is_success
     ):
         all_verdicts, verdicts = plugin.filter(state, info, view), plugin.filter(state, info, some)
         for index, row in enumerate(rows):
             assert verdicts.status_of(index) == all_verdicts.status_of(row)
-    if isinstance(plugin, ScorePlugin) and _pre_score(plugin, state, info, view).is_success:
+    if isinstance(plugin, ScorePlugin) and pre_score_of(plugin, state, info, view).is_success:
         scores = plugin.score(state, info, some)
         _check_score_array(scores, len(rows))
         assert scores.tolist() == plugin.score(state, info, view)[rows].tolist()
@@ -452,7 +423,7 @@ def check_what_if(recipe: Recipe, cluster: Cluster, added: Pod, pod: Pod) -> Non
         return
     snapshot, state = cluster.snapshot(), CycleState()
     view = snapshot.all_nodes()
-    if not _pre_filter(plugin, state, info, view).status.is_success:
+    if not pre_filter_of(plugin, state, info, view).status.is_success:
         return
     before = _filter_each(plugin, state, info, snapshot)
     found = snapshot.get(added.spec.node_name)
@@ -462,7 +433,7 @@ def check_what_if(recipe: Recipe, cluster: Cluster, added: Pod, pod: Pod) -> Non
     assert plugin.add_pod(what_if, info, newcomer, target).is_success
     there = cluster.with_pod(added).snapshot()
     fresh = CycleState()
-    if _pre_filter(plugin, fresh, info, there.all_nodes()).status.is_success:
+    if pre_filter_of(plugin, fresh, info, there.all_nodes()).status.is_success:
         expected = _filter_each(plugin, fresh, info, there)
         seen = {
             each.name: plugin.filter_one(what_if, info, target if each is found else each)
@@ -483,7 +454,7 @@ def check_what_if_vector(recipe: Recipe, cluster: Cluster, added: Pod, pod: Pod)
         return
     snapshot = cluster.snapshot()
     view = snapshot.all_nodes()
-    if not _pre_filter(plugin, state, info, view).status.is_success:
+    if not pre_filter_of(plugin, state, info, view).status.is_success:
         return
     target = snapshot.get(added.spec.node_name)
     assert target is not None
@@ -502,7 +473,7 @@ def check_eased_by_removals(
     if not isinstance(plugin, FilterPlugin):
         return
     snapshot = cluster.snapshot()
-    if not _pre_filter(plugin, state, info, snapshot.all_nodes()).status.is_success:
+    if not pre_filter_of(plugin, state, info, snapshot.all_nodes()).status.is_success:
         return
     if not plugin.is_eased_for(state):
         return
@@ -538,7 +509,7 @@ def check_other_points(recipe: Recipe, pod: Pod) -> None:
         assert status.code in (Code.SUCCESS, Code.SKIP)
 
 
-def _pre_filter(
+def pre_filter_of(
     plugin: Plugin, state: CycleState, info: PodInfo, view: NodesView
 ) -> PreFilterResult:
     if not isinstance(plugin, PreFilterPlugin):
@@ -546,7 +517,7 @@ def _pre_filter(
     return plugin.pre_filter(state, info, view)
 
 
-def _pre_score(plugin: Plugin, state: CycleState, info: PodInfo, view: NodesView) -> Status:
+def pre_score_of(plugin: Plugin, state: CycleState, info: PodInfo, view: NodesView) -> Status:
     return plugin.pre_score(state, info, view) if isinstance(plugin, PreScorePlugin) else SUCCESS
 
 
@@ -554,10 +525,10 @@ def _ask_twins(plugin: Plugin, info: PodInfo, view: NodesView, node_info: Any) -
     state = CycleState()
     if (
         isinstance(plugin, FilterPlugin)
-        and _pre_filter(plugin, state, info, view).status.is_success
+        and pre_filter_of(plugin, state, info, view).status.is_success
     ):
         plugin.filter_one(state, info, node_info)
-    if isinstance(plugin, ScorePlugin) and _pre_score(plugin, state, info, view).is_success:
+    if isinstance(plugin, ScorePlugin) and pre_score_of(plugin, state, info, view).is_success:
         plugin.score_one(state, info, node_info)
 
 
@@ -597,17 +568,6 @@ def pending_pods() -> st.SearchStrategy[Pod]:
     named = st.sampled_from(_NODE_NAMES).flatmap(lambda name: strategies.pods(node_name=name))
     plain = strategies.pods(with_affinity=False)
     return st.one_of(strategies.pods(), strategies.pods(with_status=True), plain, named)
-
-
-def pods_of_several_requests() -> st.SearchStrategy[list[Pod]]:
-    """Pods that differ in how much CPU and memory they request, and in nothing else."""
-    amounts = st.tuples(st.sampled_from(["1m", "500m", "3", "70"]), st.integers(1, 1 << 45))
-    several = st.lists(amounts, min_size=1, max_size=4)
-    return several.map(
-        lambda each: [
-            builders.pod().request(cpu=cpu, memory=str(memory)).build() for cpu, memory in each
-        ]
-    )
 
 
 @st.composite

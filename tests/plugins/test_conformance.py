@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from plugins import names
 from plugins.framework.interfaces import FilterPlugin, Plugin, PreFilterPlugin, ScorePlugin
 from plugins.registry import PLUGINS
-from tests.plugins import conformance
+from tests.plugins import conformance, joint_forms
 from tests.plugins.conformance import (
     Recipe,
     clusters,
     clusters_and_newcomers,
     pending_pods,
-    pods_of_several_requests,
 )
 
 if TYPE_CHECKING:
@@ -173,7 +172,9 @@ def test_a_cluster_gets_the_same_answers_in_every_form(
 @serving_nodes()
 @given(
     cluster=clusters(min_nodes=1),
-    pods=st.one_of(pods_of_several_requests(), st.lists(pending_pods(), min_size=1, max_size=3)),
+    pods=st.one_of(
+        joint_forms.pods_of_several_requests(), st.lists(pending_pods(), min_size=1, max_size=3)
+    ),
     data=st.data(),
 )
 @few(15)
@@ -181,16 +182,16 @@ def test_several_pods_get_the_answers_that_each_gets(
     recipe: Recipe, cluster: Cluster, pods: list[Pod], data: st.DataObject
 ) -> None:
     rows = data.draw(st.permutations(range(len(cluster.nodes))))
-    conformance.check_joint_forms(recipe, cluster, pods, rows[: data.draw(st.integers(0, 6))])
+    joint_forms.check_joint_forms(recipe, cluster, pods, rows[: data.draw(st.integers(0, 6))])
 
 
 @pytest.mark.parametrize(
     "name", [names.NODE_RESOURCES_FIT, names.NODE_RESOURCES_BALANCED_ALLOCATION]
 )
-@given(cluster=clusters(min_nodes=1), pods=pods_of_several_requests())
+@given(cluster=clusters(min_nodes=1), pods=joint_forms.pods_of_several_requests())
 @few(5)
 def test_several_pods_are_judged_in_one_go(name: str, cluster: Cluster, pods: list[Pod]) -> None:
-    assert conformance.check_joint_forms(RECIPES[name], cluster, pods, [0])
+    assert joint_forms.check_joint_forms(RECIPES[name], cluster, pods, [0])
 
 
 @serving_nodes()
