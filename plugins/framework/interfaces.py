@@ -10,7 +10,7 @@ A pod passes through them in this order::
 A filter and a score each exist in two forms: the vector form over all nodes at once, and a
 scalar form over one NodeInfo for what-if calls. A plugin implements at least one of them and the
 base class derives the other; the conformance suite checks that both return equal results. A third
-form, for several pods at once, is an offer that nobody has to make.
+form judges several pods at once; it is optional.
 
 Everything up to Permit runs on the scheduling thread and must not wait. ``async`` methods run
 on the I/O loop and may wait. An exception from any method becomes an ``Error`` status of that
