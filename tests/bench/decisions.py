@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from tests.bench import large_clusters
 from tests.bench.deciding import Deciding
-from tests.bench.results import Decisions, Results, put
+from tests.bench.records import Decisions
+from tests.bench.results import Results, put
 from tests.bench.runs import DEFAULT_FILE
 from tests.bench.statistics_of import quantile
 

@@ -27,7 +27,8 @@ from scheduler.process.process_memory import calm_collector
 from tests.bench import device_clusters, large_clusters
 from tests.bench.deciding import STAY, Parts
 from tests.bench.device_clusters import COUNTERS, KINDS, ONE_KIND
-from tests.bench.results import DeviceDecisions, Results, put
+from tests.bench.records import DeviceDecisions
+from tests.bench.results import Results, put
 from tests.bench.statistics_of import quantile
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tests.bench.results import LatencyRound, Session, put
+from tests.bench.records import LatencyRound
+from tests.bench.results import Session, put
 from tests.bench.statistics_of import quantile
 from tests.bench.tables import table
 

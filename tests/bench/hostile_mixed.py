@@ -21,7 +21,8 @@ from tests.bench.hostile import DEFAULT_FILE, WORKLOAD, measured, tenant
 from tests.bench.hostile_figures import NEVER_MS, Figures, Mixed
 from tests.bench.latency import WARM_UP, Arrivals, line
 from tests.bench.pod_templates import MEASURED, PLAIN
-from tests.bench.results import LatencyRound, today
+from tests.bench.records import LatencyRound
+from tests.bench.results import today
 from tests.bench.saved_control_plane import SavedControlPlane
 from tests.bench.stage import Stage
 from tests.bench.workloads import node_name

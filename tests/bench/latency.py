@@ -22,7 +22,8 @@ from tests.bench.contenders import NAMES, contender
 from tests.bench.load_client import BoundWatch
 from tests.bench.pod_templates import MEASURED, PLAIN, SCHEDULER_NAME
 from tests.bench.process_usage import ProcessUsage
-from tests.bench.results import LatencyRound, Results, put
+from tests.bench.records import LatencyRound
+from tests.bench.results import Results, put
 from tests.bench.runs import DEFAULT_FILE
 from tests.bench.saved_control_plane import SavedControlPlane
 from tests.bench.stage import Limits, Stage, until_bound

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from tests.bench import large_clusters
 from tests.bench.deciding import Deciding
 from tests.bench.process_usage import ProcessUsage
-from tests.bench.results import Memory, Results, put
+from tests.bench.records import Memory
+from tests.bench.results import Results, put
 from tests.bench.runs import DEFAULT_FILE
 from tests.bench.watching import Watching, object_server
 

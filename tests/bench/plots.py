@@ -12,7 +12,8 @@ from tests.bench.tables import CONTENDERS, PEER, contenders_in, grouped, rates
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.bench.results import Results, Round
+    from tests.bench.records import Round
+    from tests.bench.results import Results
 
 
 def plots(results: Results, *, ours: str) -> dict[str, str]:

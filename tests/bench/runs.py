@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.bench.contenders import Contender
-    from tests.bench.results import Round
+    from tests.bench.records import Round
     from tests.bench.workloads import Workload
 
 DEFAULT_FILE = Path("docs/benchmarks/results.json")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.bench.results import Round, Session
+from tests.bench.records import Round
+from tests.bench.results import Session
 
 
 def a_round(**fields: Any) -> Round:

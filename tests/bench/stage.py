@@ -13,7 +13,7 @@ import uvloop
 from tests.bench.load_client import BoundWatch, LoadClient
 from tests.bench.pod_templates import BEFORE, MEASURED
 from tests.bench.process_usage import ProcessUsage
-from tests.bench.results import Round
+from tests.bench.records import Round
 from tests.bench.scraping import GroupAttempts, group_attempts
 from tests.bench.statistics_of import curve
 from tests.bench.workloads import NAMESPACES

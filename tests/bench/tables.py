@@ -14,7 +14,8 @@ from tests.bench.workloads import BY_NAME, WORKLOADS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from tests.bench.results import LatencyRound, Results, Round
+    from tests.bench.records import LatencyRound, Round
+    from tests.bench.results import Results
 
 PEER = "kube-scheduler"
 

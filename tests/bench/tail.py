@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tests.bench.load_client import LoadClient
     from tests.bench.loop_stalls import Pause, Stall
-    from tests.bench.results import LatencyRound
+    from tests.bench.records import LatencyRound
     from tests.controlplane.control_plane import ControlPlane
     from tests.controlplane.server_process import ServerProcess
 

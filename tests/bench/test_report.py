@@ -7,7 +7,8 @@ import pytest
 
 from tests.bench import report, tables
 from tests.bench.plots import plots
-from tests.bench.results import CyclesUnderLoad, Decisions, LatencyRound, Memory, Results
+from tests.bench.records import CyclesUnderLoad, Decisions, LatencyRound, Memory
+from tests.bench.results import Results
 from tests.bench.sample_results import a_round, a_session
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from tests.bench.results import Memory, Results, put, today
+from tests.bench.records import Memory
+from tests.bench.results import Results, put, today
 from tests.bench.sample_results import a_round, a_session
 
 if TYPE_CHECKING:

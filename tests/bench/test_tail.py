@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.bench.loop_stalls import Pause, Stall, read
-from tests.bench.results import LatencyRound
+from tests.bench.records import LatencyRound
 from tests.bench.tail import (
     DISTURBANCES,
     Disturbance,
