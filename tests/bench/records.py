@@ -6,7 +6,19 @@ measured again replaces the one with the same key.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+FIRST_BIND: Final = "first bind"
+LAST_BIND: Final = "last bind"
+MANY: Final = 200
+MANY_BOUND: Final = f"{MANY} bound"
+START_PHASES: Final = (
+    *("imported", "connected", "listed", "scheduling"),
+    *(FIRST_BIND, MANY_BOUND, LAST_BIND),
+)
+"""Phases of a start in their order: what the log of Berth says, and what a watch shows."""
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,3 +247,173 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> tuple[int, int]:
         """What makes two points the same point."""
         return self.nodes, self.pods
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """One start of one contender, from the start of the process.
+
+    Attributes
+    ----------
+    running, pods
+        How many pods ran already, how many waited.
+    bound
+        The start ended with so many bindings.
+    wall_s, cpu_s
+        By phase: the time, and the CPU that the process had used by then, in seconds.
+    server_cpu_s
+        CPU of etcd and kube-apiserver until the last binding that was waited for.
+    rss_mib
+        Of the process, then.
+    """
+
+    nodes: int
+    running: int
+    pods: int
+    bound: int
+    contender: str
+    number: int
+    session: int
+    wall_s: dict[str, float]
+    cpu_s: dict[str, float]
+    server_cpu_s: float
+    rss_mib: float
+
+    @property
+    def key(self) -> tuple[int, int, int, int, str, int]:
+        """What makes two starts the same start."""
+        return self.nodes, self.running, self.pods, self.bound, self.contender, self.number
+
+
+class LargeRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One run against the stand-in for an API server.
+
+    Lists have one item for each leader, in the order of the pools.
+
+    Attributes
+    ----------
+    pods, waiting
+        How many pods ran already, how many were created at once.
+    start_s, start_cpu_s, rss_mib
+        From the start of the process to its first binding: wall and CPU time; resident memory then.
+    cpu_s_per_1000, stand_in_cpu_s_per_1000
+        Of all leaders, and of the stand-in, while the pods that waited were bound.
+    cycle_mean_ms, cycle_p50_ms, cycle_p99_ms
+        Of one cycle, from the histogram of the process.
+    after_kill_s
+        From the SIGKILL of a leader until all pods were bound; None with one pool.
+    new_leader
+        Whether the standby led then.
+    handed_on_s, hops
+        Until a pod was bound that fits only the last pool, and how often it was handed on.
+    problems
+        How many nodes had more than they can run, and pods that were bound outside their pool; ten
+        at most are counted.
+    refused_bindings
+        Bindings of pods that were bound already.
+    """
+
+    nodes: int
+    pods: int
+    pools: int
+    waiting: int
+    session: int
+    start_s: list[float]
+    start_cpu_s: list[float]
+    rss_mib: list[int]
+    pods_per_s: float
+    cpu_s_per_1000: float
+    stand_in_cpu_s_per_1000: float
+    cycle_mean_ms: list[float]
+    cycle_p50_ms: list[float]
+    cycle_p99_ms: list[float]
+    problems: int
+    refused_bindings: int
+    after_kill_s: float | None = None
+    new_leader: bool | None = None
+    handed_on_s: float | None = None
+    hops: int | None = None
+
+    @property
+    def key(self) -> tuple[int, int, int, int]:
+        """What makes two runs the same run."""
+        return self.nodes, self.pods, self.pools, self.waiting
+
+
+class TailPart(msgspec.Struct, frozen=True, kw_only=True):
+    """Latencies, stalls and garbage collection of one contender beside one disturbance.
+
+    Attributes
+    ----------
+    part
+        The disturbance.
+    before, rate, pods, bound
+        How many pods ran already, how many came a second and in all, how many of these were bound.
+    p50_ms, p99_ms, max_ms
+        From the moment at which a pod was due to its binding.
+    longest_stall_ms, longest_own_stall_ms
+        Of the stalls of the event loop of more than 20 ms; without the time in which the process
+        had no core. 0 without stalls.
+    stalls
+        Their number by cause: ``loop``, ``interpreter`` or ``system``.
+    gc_runs, full_gc_runs, gc_cpu_ms, longest_gc_ms, garbage
+        Runs of the garbage collector, those of the oldest generation, CPU time of all and of the
+        longest one, and the objects that were garbage.
+    cpu_share
+        CPU of the process as a share of one core.
+    """
+
+    part: str
+    nodes: int
+    before: int
+    rate: int
+    contender: str
+    number: int
+    session: int
+    pods: int
+    bound: int
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+    longest_stall_ms: float
+    longest_own_stall_ms: float
+    stalls: dict[str, int]
+    gc_runs: int
+    full_gc_runs: int
+    gc_cpu_ms: float
+    longest_gc_ms: float
+    garbage: int
+    cpu_share: float
+
+    @property
+    def key(self) -> tuple[str, int, int, int, str, int]:
+        """What makes two parts the same part."""
+        return self.part, self.nodes, self.rate, self.pods, self.contender, self.number
+
+    @property
+    def own_stalls(self) -> int:
+        """Stalls of more than 20 ms that other processes did not cause."""
+        return sum(count for cause, count in self.stalls.items() if cause != "system")
+
+
+class Variety(msgspec.Struct, frozen=True, kw_only=True):
+    """Decisions about pods of many kinds in turn, without an API server.
+
+    Attributes
+    ----------
+    kinds
+        How many different requests come in turn.
+    cycle_us
+        Median CPU time of the deciding thread for a cycle.
+    """
+
+    kinds: int
+    nodes: int
+    number: int
+    session: int
+    decisions: int
+    cycle_us: float
+
+    @property
+    def key(self) -> tuple[int, int, int]:
+        """What makes two points the same point."""
+        return self.kinds, self.nodes, self.number

@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import tables
+from tests.bench import berth_tables, start_tables, tables
 from tests.bench.plots import plots
 from tests.bench.results import Results
 from tests.bench.runs import DEFAULT_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,12 +36,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def sections(results: Results, *, ours: str) -> Iterator[str]:
+    """Yield the parts of the page that have figures."""
+    yield tables.conditions(results)
+    if results.rounds:
+        yield tables.throughput(results, ours=ours)
+        if any(each.group_attempts for each in results.rounds):
+            yield tables.group_attempts(results)
+        yield tables.costs(results)
+    if results.starts:
+        yield start_tables.starts(results, ours=ours)
+    if results.latencies:
+        yield tables.latency(results, ours=ours)
+    if results.tails:
+        yield berth_tables.tail(results)
+    if results.decisions:
+        yield tables.decisions(results)
+    if results.variety:
+        yield berth_tables.variety(results)
+    if results.device_decisions:
+        yield tables.device_decisions(results)
+    if results.cycles:
+        yield tables.cycles(results)
+    if results.memory:
+        yield tables.memory(results)
+    if results.large:
+        yield berth_tables.large(results)
+
+
 def write(results: Results, page: Path, *, ours: str) -> str:
     """Write the page and its plots; return the page's text."""
     drawn = plots(results, ours=ours)
     for name, svg in drawn.items():
         page.with_name(f"{page.stem}-{name}.svg").write_text(svg, encoding="utf-8")
-    parts = [f"# {page.stem.replace('-', ' ').capitalize()}", *tables.sections(results, ours=ours)]
+    parts = [f"# {page.stem.replace('-', ' ').capitalize()}", *sections(results, ours=ours)]
     parts += [f"![{name}]({page.stem}-{name}.svg)" for name in drawn]
     text = "\n\n".join(parts) + "\n"
     page.write_text(text, encoding="utf-8")

@@ -9,6 +9,7 @@ import contextlib
 import os
 import platform
 import subprocess
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +21,13 @@ from tests.bench.records import (
     CyclesUnderLoad,
     Decisions,
     DeviceDecisions,
+    LargeRun,
     LatencyRound,
     Memory,
     Round,
+    Start,
+    TailPart,
+    Variety,
 )
 from tests.controlplane.binaries import module_version
 
@@ -69,6 +74,10 @@ class Results(msgspec.Struct):
     cycles: list[CyclesUnderLoad] = []
     memory: list[Memory] = []
     device_decisions: list[DeviceDecisions] = []
+    starts: list[Start] = []
+    large: list[LargeRun] = []
+    tails: list[TailPart] = []
+    variety: list[Variety] = []
 
     @classmethod
     def load(cls, path: Path) -> Results:
@@ -122,7 +131,55 @@ class Results(msgspec.Struct):
         return any(each.key == key for name in _SERIES for each in getattr(self, name))
 
 
-_SERIES = ("rounds", "latencies", "decisions", "device_decisions", "cycles", "memory")
+_SERIES = (
+    "rounds",
+    "latencies",
+    "decisions",
+    "device_decisions",
+    "cycles",
+    "memory",
+    "starts",
+    "large",
+    "tails",
+    "variety",
+)
+
+
+class ResultsFile:
+    """A file that one call of a benchmark adds to.
+
+    Parameters
+    ----------
+    path
+        Of the file; None where figures are printed only, and :meth:`save` does nothing.
+
+    Attributes
+    ----------
+    results
+        Its content, and the figures of this call.
+
+    Raises
+    ------
+    msgspec.ValidationError
+        It is not a file of figures; names where.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self.results = Results() if path is None else Results.load(path)
+        self._session: int | None = None
+
+    @property
+    def session(self) -> int:
+        """The number of this call's session, whose conditions are noted with the first use."""
+        if self._session is None:
+            self._session = self.results.begin(datetime.now(UTC).isoformat(timespec="seconds"))
+        return self._session
+
+    def save(self) -> None:
+        """Write the file."""
+        if self._path is not None:
+            self.results.save(self._path)
 
 
 def put(series: list[Any], each: Any) -> None:

@@ -12,34 +12,14 @@ from tests.bench.statistics_of import growth, ratio
 from tests.bench.workloads import BY_NAME, WORKLOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from tests.bench.records import LatencyRound, Round
+    from tests.bench.records import LatencyRound, Round, Start
     from tests.bench.results import Results
 
 PEER = "kube-scheduler"
 
 CONTENDERS = ("berth", PEER, "kube-scheduler-all", "bind-only", "bind-and-events")
-
-
-def sections(results: Results, *, ours: str) -> Iterator[str]:
-    """Yield the parts of the page that have figures."""
-    yield conditions(results)
-    if results.rounds:
-        yield throughput(results, ours=ours)
-        if any(each.group_attempts for each in results.rounds):
-            yield group_attempts(results)
-        yield costs(results)
-    if results.latencies:
-        yield latency(results, ours=ours)
-    if results.decisions:
-        yield decisions(results)
-    if results.device_decisions:
-        yield device_decisions(results)
-    if results.cycles:
-        yield cycles(results)
-    if results.memory:
-        yield memory(results)
 
 
 def conditions(results: Results) -> str:
@@ -97,7 +77,7 @@ def rates(rounds: Iterable[Round]) -> dict[int, float]:
     return {each.number: each.pods_per_s for each in rounds}
 
 
-def contenders_in(rounds: Iterable[Round | LatencyRound]) -> list[str]:
+def contenders_in(rounds: Iterable[Round | LatencyRound | Start]) -> list[str]:
     """Return the names of contenders, those that are known first."""
     found = {each.contender for each in rounds}
     known = [name for name in CONTENDERS if name in found]
@@ -127,7 +107,7 @@ def throughput(results: Results, *, ours: str) -> str:
             rounds = group.get(name, [])
             unfinished = any(each.bound < each.pods for each in rounds)
             partial |= unfinished
-            row.append(_median(rates(rounds).values()) + ("*" if unfinished else ""))
+            row.append(median(rates(rounds).values()) + ("*" if unfinished else ""))
         verdict = ""
         for other in others:
             compared = ratio(rates(group.get(ours, [])), rates(group.get(other, [])))
@@ -151,7 +131,8 @@ def _verdict(workload: str, nodes: int, value: float) -> str:
     return f"{goal:.1f} {'reached' if value >= goal else 'missed'}"
 
 
-def _median(values: Iterable[float], form: str = ".0f") -> str:
+def median(values: Iterable[float], form: str = ".0f") -> str:
+    """Return the median as text; nothing without values."""
     values = list(values)
     return format(statistics.median(values), form) if values else ""
 
@@ -172,7 +153,7 @@ def costs(results: Results) -> str:
         for name in contenders_in(each for rounds in group.values() for each in rounds):
             rounds = group[name]
             row = [workload, f"{nodes:,}", f"{rounds[0].before:,}", f"{pods:,}", name]
-            row += [_median([read(each) for each in rounds], form) for read, form in columns]
+            row += [median([read(each) for each in rounds], form) for read, form in columns]
             rows.append(row)
     return f"## Start, CPU and memory (medians)\n\n{table(head, rows)}"
 
@@ -185,8 +166,8 @@ def group_attempts(results: Results) -> str:
         for name, rounds in group.items():
             if any(each.group_attempts for each in rounds):
                 row = [workload, f"{nodes:,}", f"{pods:,}", name]
-                row.append(_median([each.group_attempts for each in rounds]))
-                row.append(_median([each.group_attempt_ms for each in rounds], ".2f"))
+                row.append(median([each.group_attempts for each in rounds]))
+                row.append(median([each.group_attempt_ms for each in rounds], ".2f"))
                 rows.append(row)
     return f"## Attempts for groups of pods (medians)\n\n{table(head, rows)}"
 
@@ -206,11 +187,11 @@ def latency(results: Results, *, ours: str) -> str:
             rounds = group[name]
             row = [str(rate), f"{nodes:,}", name]
             row += [
-                _median([getattr(each, field) for each in rounds], ".1f")
+                median([getattr(each, field) for each in rounds], ".1f")
                 for field in ("created_p50_ms", "p50_ms", "p90_ms", "p99_ms", "max_ms")
             ]
             row.append(str(sum(each.pods - each.bound for each in rounds)))
-            row.append(_median([each.cpu_share for each in rounds], ".0%"))
+            row.append(median([each.cpu_share for each in rounds], ".0%"))
             compared = None
             if name == ours:
                 compared = ratio(

@@ -7,9 +7,9 @@ import pytest
 
 from tests.bench import report, tables
 from tests.bench.plots import plots
-from tests.bench.records import CyclesUnderLoad, Decisions, LatencyRound, Memory
+from tests.bench.records import CyclesUnderLoad, Decisions, Memory
 from tests.bench.results import Results
-from tests.bench.sample_results import a_round, a_session
+from tests.bench.sample_results import a_latency, a_round, a_session, cells
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,26 +23,6 @@ def in_turn(ours: list[float], theirs: list[float], **fields: Any) -> Results:
         for number, rate in enumerate(rates, 1)
     ]
     return Results([a_session()], rounds)
-
-
-def a_latency(contender: str, p99_ms: float) -> LatencyRound:
-    return LatencyRound(
-        nodes=5000,
-        before=1000,
-        rate=200,
-        contender=contender,
-        number=1,
-        session=0,
-        pods=6000,
-        bound=5999,
-        created_p50_ms=2.0,
-        p50_ms=5.0,
-        p90_ms=7.0,
-        p99_ms=p99_ms,
-        max_ms=50.0,
-        cpu_share=0.2,
-        quantiles_ms=[1.0 + percent / 10 for percent in range(101)],
-    )
 
 
 def a_point(nodes: int, cycle_us: float) -> Decisions:
@@ -63,7 +43,7 @@ def a_point(nodes: int, cycle_us: float) -> Decisions:
 EVERYTHING = Results(
     [a_session(), a_session(cores=8)],
     [*in_turn([1500.0], [500.0]).rounds, a_round(number=2, session=1)],
-    [a_latency("berth", 10.0), a_latency("kube-scheduler", 20.0)],
+    [a_latency(), a_latency(contender="kube-scheduler", p99_ms=20.0)],
     [a_point(1000, 100.0), a_point(10_000, 1000.0)],
     [
         CyclesUnderLoad(
@@ -95,12 +75,6 @@ EVERYTHING = Results(
         )
     ],
 )
-
-
-def cells(text: str, first: str) -> list[str]:
-    """Return the cells of the row that begins so."""
-    row = next(line for line in text.splitlines() if line.startswith(f"| {first} |"))
-    return [cell.strip() for cell in row.strip("|").split("|")]
 
 
 class TestThroughput:
@@ -171,7 +145,7 @@ class TestSections:
 
     def test_only_what_was_measured_is_told(self) -> None:
         results = Results([a_session()], memory=EVERYTHING.memory)
-        assert len(list(tables.sections(results, ours="berth"))) == 2
+        assert len(list(report.sections(results, ours="berth"))) == 2
 
 
 class TestPlots:

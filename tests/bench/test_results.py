@@ -6,10 +6,18 @@ import msgspec
 import pytest
 
 from tests.bench.records import Memory
-from tests.bench.results import Results, put, today
-from tests.bench.sample_results import a_round, a_session
+from tests.bench.results import Results, ResultsFile, put, today
+from tests.bench.sample_results import (
+    a_large_run,
+    a_round,
+    a_session,
+    a_start,
+    a_tail_part,
+    a_variety,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -26,6 +34,15 @@ class TestFile:
 
     def test_there_is_none_yet(self, tmp_path: Path) -> None:
         assert Results.load(tmp_path / "figures.json") == Results()
+
+    def test_a_file_without_the_later_series_is_read(self, tmp_path: Path) -> None:
+        path = tmp_path / "figures.json"
+        Results([a_session()], [a_round()]).save(path)
+        old = msgspec.json.decode(path.read_bytes())
+        for name in ("starts", "large", "tails", "variety"):
+            del old[name]
+        path.write_bytes(msgspec.json.encode(old))
+        assert Results.load(path) == Results([a_session()], [a_round()])
 
     def test_each_empty_file_is_its_own(self) -> None:
         Results().rounds.append(a_round())
@@ -63,6 +80,53 @@ class TestGoingOn:
         put(rounds, a_round(pods_per_s=5.0))
         assert sorted((each.number, each.pods_per_s) for each in rounds) == [(1, 5.0), (2, 1000.0)]
 
+    @pytest.mark.parametrize(
+        ("made", "other", "again"),
+        [
+            (a_start, {"running": 20_000}, {"rss_mib": 1.0}),
+            (a_start, {"bound": 200}, {"rss_mib": 1.0}),
+            (a_start, {"number": 2}, {"rss_mib": 1.0}),
+            (a_large_run, {"pools": 2}, {"pods_per_s": 1.0}),
+            (a_large_run, {"pods": 500_000}, {"pods_per_s": 1.0}),
+            (a_tail_part, {"part": "flood"}, {"p99_ms": 1.0}),
+            (a_tail_part, {"contender": "berth@x"}, {"p99_ms": 1.0}),
+            (a_variety, {"kinds": 40}, {"cycle_us": 1.0}),
+            (a_variety, {"number": 2}, {"cycle_us": 1.0}),
+        ],
+        ids=lambda value: value.__name__ if callable(value) else str(value),
+    )
+    def test_only_the_same_key_is_replaced(
+        self, made: Callable[..., Any], other: dict[str, Any], again: dict[str, Any]
+    ) -> None:
+        series = [made(), made(**other)]
+        put(series, made(**again))
+        assert series == [made(**other), made(**again)]
+
+
+class TestFileOfOneCall:
+    def test_adds_to_what_is_there(self, tmp_path: Path) -> None:
+        path = tmp_path / "figures.json"
+        Results([a_session()], [a_round()]).save(path)
+        file = ResultsFile(path)
+        put(file.results.starts, a_start(session=file.session))
+        file.save()
+        read = Results.load(path)
+        assert (len(read.sessions), read.rounds) == (2, [a_round()])
+        assert read.starts == [a_start(session=1)]
+
+    def test_has_one_session(self, tmp_path: Path) -> None:
+        file = ResultsFile(tmp_path / "figures.json")
+        assert (file.session, file.session, len(file.results.sessions)) == (0, 0, 1)
+
+    def test_without_a_path_nothing_is_written(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        file = ResultsFile(None)
+        put(file.results.starts, a_start(session=file.session))
+        file.save()
+        assert list(tmp_path.iterdir()) == []
+
 
 class TestSeveralFiles:
     def test_rounds_keep_their_conditions(self, tmp_path: Path) -> None:
@@ -91,6 +155,19 @@ class TestSeveralFiles:
         )
         Results([a_session()], memory=[held]).save(path)
         assert Results.merged([path]).memory == [held]
+
+    def test_the_later_series_keep_their_conditions(self, tmp_path: Path) -> None:
+        path = tmp_path / "one.json"
+        Results(
+            [a_session()],
+            starts=[a_start()],
+            large=[a_large_run()],
+            tails=[a_tail_part()],
+            variety=[a_variety()],
+        ).save(path)
+        merged = Results.merged([tmp_path / "none.json", path, path])
+        found = [*merged.starts, *merged.large, *merged.tails, *merged.variety]
+        assert [each.session for each in found] == [1, 1, 1, 1]
 
 
 def test_conditions_name_the_versions_of_all_that_is_measured() -> None:
