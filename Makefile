@@ -94,10 +94,16 @@ bench-quick: install ## Measure three workloads with 1 000 nodes in five minutes
 bench-report: install ## Generate tables and plots from the figures in JSON
 	@$(RUN) python -m tests.bench report $(if $(JSON),$(JSON))
 
-start: $(UV) ## Measure starts beside kube-scheduler's, phase by phase (NODES, PODS, CONTENDERS, ARGS=--running=1000,20000)
+start: $(UV) ## Measure starts beside kube-scheduler's, phase by phase (NODES, PODS, CONTENDERS, JSON, ARGS=--running=1000,20000)
 	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver kube-scheduler >/dev/null
 	@$(BENCH_RUN) python -m tests.bench start $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) \
-	  $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(ARGS)
+	  $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	  $(TO_FILE) $(ARGS)
+	@$(REPORT_FILE)
+
+# Without JSON they print only: a quick run does not change the figures that are committed.
+TO_FILE = $(if $(JSON),--json $(JSON))
+REPORT_FILE = $(if $(JSON),$(BENCH_RUN) python -m tests.bench report $(JSON))
 
 BENCH_OPTIONS = $(if $(WORKLOADS),--workloads $(WORKLOADS)) $(if $(NODES),--nodes $(NODES)) \
   $(if $(PODS),--pods $(PODS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
@@ -119,18 +125,20 @@ hostile: $(UV) ## Measure the effect of 80 kinds of hostile pods on others (SPEC
 	@$(BENCH_RUN) python -m tests.bench hostile $(HOSTILE_OPTIONS) $(if $(SPECS),--specs $(SPECS)) $(ARGS)
 	@$(BENCH_RUN) python -m tests.bench mixed $(HOSTILE_OPTIONS)
 
-large: $(UV) ## Run berth on NODES (5000) and PODS (50000) in POOLS (1), against a stand-in for an API server
+large: $(UV) ## Run berth on NODES (5000) and PODS (50000) in POOLS (1), against a stand-in for an API server (JSON)
 	@$(BENCH_RUN) python -m tests.bench large --nodes $(or $(NODES),5000) --pods $(or $(PODS),50000) \
-	  --pools $(or $(POOLS),1) $(ARGS)
+	  --pools $(or $(POOLS),1) $(TO_FILE) $(ARGS)
+	@$(REPORT_FILE)
 
 waking: $(UV) ## Measure the loop's lag while pods start and 10 000 wait (CONTENDERS, ARGS)
 	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null
 	@$(BENCH_RUN) python -m tests.bench waking $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(ARGS)
 
-tail: $(UV) ## Measure latencies and loop stalls beside floods, reloads, preemption (NODES, CONTENDERS, ARGS)
+tail: $(UV) ## Measure latencies and loop stalls beside floods, reloads, preemption (NODES, CONTENDERS, JSON, ARGS)
 	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null
 	@$(BENCH_RUN) python -m tests.bench tail $(if $(NODES),--nodes $(NODES)) \
-	  $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(ARGS)
+	  $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(TO_FILE) $(ARGS)
+	@$(REPORT_FILE)
 
 soak: $(UV) ## Run berth for MINUTES (60) with new identities in all objects and record its table sizes
 	@$(BENCH_RUN) python -m tests.controlplane.binaries etcd kube-apiserver >/dev/null

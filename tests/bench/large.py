@@ -28,6 +28,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from tests.bench.process_usage import ProcessUsage
+from tests.bench.records import LargeRun
+from tests.bench.results import ResultsFile, put
 from tests.bench.stand_in import POOL
 
 if TYPE_CHECKING:
@@ -201,60 +203,66 @@ def mean(before: str, after: str) -> float:
     return (float(new["sum"]) - float(old["sum"])) / count * 1e3 if count else 0.0
 
 
-def run(nodes: int, pods: int, pools: int, waiting: int) -> dict[str, Any]:
-    """Run one size, and return its figures."""
+def run(nodes: int, pods: int, pools: int, waiting: int, session: int) -> LargeRun:
+    """Run one size, and return its figures; problems are printed."""
     with tempfile.TemporaryDirectory() as name:
         cluster = Cluster(nodes, pods, pools, Path(name))
         try:
-            return _run(cluster, waiting)
+            figures = _bind(cluster, waiting)
+            if pools > 1:
+                figures |= _kill_one(cluster, cluster.replicas[0], waiting)
+                figures |= _hand_one_on(cluster)
+            state = cluster.state()
         finally:
             cluster.stop()
+    for problem in state["problems"]:
+        print(problem, file=sys.stderr, flush=True)
+    return LargeRun(
+        nodes=nodes,
+        pods=pods,
+        pools=pools,
+        waiting=waiting,
+        session=session,
+        problems=len(state["problems"]),
+        refused_bindings=state.get("refused", 0),
+        **figures,
+    )
 
 
-def _run(cluster: Cluster, waiting: int) -> dict[str, Any]:
+def _bind(cluster: Cluster, waiting: int) -> dict[str, Any]:
+    """Start a leader for each pool, and let them bind so many pods."""
     # One pod for each pool: the first binding is the end of the start.
     cluster.create(cluster.pools, pool=0)
-    began = time.monotonic()
-    leaders = []
-    starts = []
+    leaders: list[Replica] = []
+    start_s = []
     for index in range(cluster.pools):
         # One after the other: on few cores they would only share them.
-        one = time.monotonic()
+        began = time.monotonic()
         leaders.append(cluster.start(index))
-        cluster.wait("a first binding", lambda: cluster.state()["bound"] > len(starts))
-        starts.append(time.monotonic() - one)
-    figures: dict[str, Any] = {"start_s": [round(each, 2) for each in starts]}
-    rss = [ProcessUsage.of(each.process.pid) for each in leaders]
-    figures["rss_mib"] = [each.rss_bytes >> 20 for each in rss]
-    figures["start_cpu_s"] = [round(each.cpu_s, 2) for each in rss]
+        cluster.wait("a first binding", lambda: cluster.state()["bound"] > len(start_s))
+        start_s.append(round(time.monotonic() - began, 2))
+    started = [ProcessUsage.of(each.process.pid) for each in leaders]
     before = [each.metrics() for each in leaders]
-    bound, cpu = cluster.state()["bound"], [u.cpu_s for u in rss]
-    server_cpu = cluster.usage().cpu_s
+    bound, stand_in_cpu_s = cluster.state()["bound"], cluster.usage().cpu_s
     cluster.create(waiting, pool=0)
     began = time.monotonic()
     cluster.wait("all are bound", lambda: cluster.state()["bound"] >= bound + waiting)
     took = cluster.state()["last_bound_s"] - began
-    figures["pods_per_s"] = round(waiting / took)
-    used = sum(ProcessUsage.of(each.process.pid).cpu_s for each in leaders) - sum(cpu)
-    figures["cpu_s_per_1000"] = round(used / waiting * 1000, 3)
-    figures["stand_in_cpu_s_per_1000"] = round(
-        (cluster.usage().cpu_s - server_cpu) / waiting * 1000, 3
-    )
-    after = [each.metrics() for each in leaders]
-    figures["cycle_mean_ms"] = [
-        round(mean(old, new), 3) for old, new in zip(before, after, strict=True)
-    ]
-    for share in (0.5, 0.99):
-        figures[f"cycle_p{share * 100:.0f}_ms"] = [
-            round(quantile(old, new, share), 3) for old, new in zip(before, after, strict=True)
-        ]
-    if cluster.pools > 1:
-        figures |= _kill_one(cluster, leaders[0], waiting)
-        figures |= _hand_one_on(cluster)
-    state = cluster.state()
-    figures["problems"] = state["problems"]
-    figures["refused_bindings"] = state.get("refused", 0)
-    return figures
+    used = sum(ProcessUsage.of(each.process.pid).cpu_s for each in leaders)
+    used -= sum(each.cpu_s for each in started)
+    stand_in_cpu_s = cluster.usage().cpu_s - stand_in_cpu_s
+    scrapes = list(zip(before, [each.metrics() for each in leaders], strict=True))
+    return {
+        "start_s": start_s,
+        "start_cpu_s": [round(each.cpu_s, 2) for each in started],
+        "rss_mib": [each.rss_bytes >> 20 for each in started],
+        "pods_per_s": round(waiting / took),
+        "cpu_s_per_1000": round(used / waiting * 1000, 3),
+        "stand_in_cpu_s_per_1000": round(stand_in_cpu_s / waiting * 1000, 3),
+        "cycle_mean_ms": [round(mean(old, new), 3) for old, new in scrapes],
+        "cycle_p50_ms": [round(quantile(old, new, 0.5), 3) for old, new in scrapes],
+        "cycle_p99_ms": [round(quantile(old, new, 0.99), 3) for old, new in scrapes],
+    }
 
 
 def _kill_one(cluster: Cluster, leader: Replica, waiting: int) -> dict[str, Any]:
@@ -291,8 +299,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pods", type=int, default=50_000)
     parser.add_argument("--pools", type=int, default=1)
     parser.add_argument("--waiting", type=int, default=5000)
+    parser.add_argument("--json", type=Path, help="the file that the figures are added to")
     options = parser.parse_args(arguments)
-    figures = run(options.nodes, options.pods, options.pools, options.waiting)
-    size = {"nodes": options.nodes, "pods": options.pods, "pools": options.pools}
-    sys.stdout.write(json.dumps({**size, **figures}) + "\n")
-    return 1 if figures["problems"] else 0
+    file = ResultsFile(options.json)
+    figures = run(options.nodes, options.pods, options.pools, options.waiting, file.session)
+    put(file.results.large, figures)
+    file.save()
+    sys.stdout.write(msgspec.json.encode(figures).decode() + "\n")
+    return 1 if figures.problems else 0

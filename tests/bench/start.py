@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import statistics
 import sys
 import threading
 import time
@@ -27,8 +26,11 @@ from tests.bench.contenders import contender
 from tests.bench.load_client import BoundWatch
 from tests.bench.pod_templates import MEASURED, PLAIN, SCHEDULER_NAME
 from tests.bench.process_usage import ProcessUsage
+from tests.bench.records import FIRST_BIND, LAST_BIND, MANY, MANY_BOUND, Start
+from tests.bench.results import ResultsFile, put
 from tests.bench.saved_control_plane import SavedControlPlane
 from tests.bench.stage import Limits, Stage, Started, until_bound
+from tests.bench.start_tables import median_start
 from tests.bench.workloads import Workload
 
 if TYPE_CHECKING:
@@ -44,31 +46,7 @@ PHASES: Final = {
 }
 """Lines of berth's log, and what is done by then."""
 
-FIRST: Final = "first bind"
-LAST: Final = "last bind"
-
 _LOOK_S: Final = 0.005
-
-
-@dataclass(frozen=True)
-class Start:
-    """One start.
-
-    Attributes
-    ----------
-    wall_s, cpu_s
-        By phase, since the start of the process: the time, and the CPU that it had used by then.
-    server_cpu_s
-        What both servers used until the last bind that was waited for.
-    rss_mib
-        Of the process, then.
-    """
-
-    contender: str
-    wall_s: dict[str, float]
-    cpu_s: dict[str, float]
-    server_cpu_s: float
-    rss_mib: float
 
 
 @dataclass
@@ -137,11 +115,16 @@ def workload(nodes: int, running: int, pods: int) -> Workload:
 class Starts:
     """Starts contenders one after the other on what was arranged."""
 
-    def __init__(self, stage: Stage, *, pods: int) -> None:
+    def __init__(
+        self, stage: Stage, plane: SavedControlPlane, *, nodes: int, running: int, pods: int
+    ) -> None:
         self._stage = stage
+        self._plane = plane
+        self._nodes = nodes
+        self._running = running
         self._pods = pods
 
-    def play(self, made: Contender, plane: SavedControlPlane) -> Start:
+    def play(self, made: Contender, number: int, session: int, *, bound: int) -> Start:
         """Start one, wait until so many pods are bound, and end it.
 
         Raises
@@ -151,9 +134,11 @@ class Starts:
         """
         self._stage.restore()
         with self._stage.running(made) as started:
-            return uvloop.run(self._observe(made, plane, started))
+            return uvloop.run(self._observe(made, number, session, bound, started))
 
-    async def _observe(self, made: Contender, plane: SavedControlPlane, started: Started) -> Start:
+    async def _observe(
+        self, made: Contender, number: int, session: int, bound: int, started: Started
+    ) -> Start:
         curve = CpuCurve(started.process.pid)
         curve.start()
         # Both clocks at one moment: logs have the one, watches the other.
@@ -165,25 +150,46 @@ class Starts:
                 await watch.open()
                 following = asyncio.ensure_future(watch.run())
                 try:
-                    await until_bound(watch, self._pods, started.process, [following], Limits())
+                    await until_bound(watch, bound, started.process, [following], Limits())
                 finally:
                     following.cancel()
                     await asyncio.gather(following, return_exceptions=True)
         finally:
             curve.stop()
-        server_cpu_s = plane.servers_cpu_s() - started.server_cpu_s
+        server_cpu_s = self._plane.servers_cpu_s() - started.server_cpu_s
         rss_mib = ProcessUsage.of(started.process.pid).rss_bytes / 2**20
         log = started.process.log_file.read_text(errors="replace").splitlines()
         moments = phases_of(log, begun_s)
-        bound = sorted(watch.bound_s.values())
-        moments[FIRST], moments[LAST] = bound[0] + offset_s, bound[self._pods - 1] + offset_s
+        moments |= bindings(sorted(watch.bound_s.values())[:bound], offset_s)
         return Start(
-            made.name,
-            {phase: at_s - begun_s for phase, at_s in moments.items()},
-            {phase: curve.at(at_s) for phase, at_s in moments.items()},
-            server_cpu_s,
-            rss_mib,
+            nodes=self._nodes,
+            running=self._running,
+            pods=self._pods,
+            bound=bound,
+            contender=made.name,
+            number=number,
+            session=session,
+            wall_s={phase: round(at_s - begun_s, 4) for phase, at_s in moments.items()},
+            cpu_s={phase: round(curve.at(at_s), 4) for phase, at_s in moments.items()},
+            server_cpu_s=server_cpu_s,
+            rss_mib=rss_mib,
         )
+
+
+def bindings(bound_s: Sequence[float], offset_s: float = 0.0) -> dict[str, float]:
+    """Return when the first pod, the 200th and the last were bound.
+
+    Parameters
+    ----------
+    bound_s
+        In order. With fewer than 200, that moment is left out.
+    offset_s
+        Is added to each.
+    """
+    places = {FIRST_BIND: 0, MANY_BOUND: MANY - 1, LAST_BIND: len(bound_s) - 1}
+    return {
+        phase: bound_s[place] + offset_s for phase, place in places.items() if place < len(bound_s)
+    }
 
 
 def line(start: Start) -> str:
@@ -201,22 +207,7 @@ def line(start: Start) -> str:
 def summary(starts: Sequence[Start]) -> Iterable[str]:
     """Yield the medians of each contender and phase."""
     for name in dict.fromkeys(start.contender for start in starts):
-        its = [start for start in starts if start.contender == name]
-        yield line(
-            Start(
-                name,
-                _medians([start.wall_s for start in its]),
-                _medians([start.cpu_s for start in its]),
-                statistics.median(start.server_cpu_s for start in its),
-                statistics.median(start.rss_mib for start in its),
-            )
-        )
-
-
-def _medians(rows: Sequence[dict[str, float]]) -> dict[str, float]:
-    return {
-        phase: statistics.median(row[phase] for row in rows if phase in row) for phase in rows[0]
-    }
+        yield line(median_start([start for start in starts if start.contender == name]))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -228,7 +219,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--contenders", default="kube-scheduler,berth", help="berth@FOLDER too")
     parser.add_argument("--bound", type=int, help="end each start after so many, not after all")
+    parser.add_argument("--json", type=Path, help="the file that the figures are added to")
     options = parser.parse_args(arguments)
+    file = ResultsFile(options.json)
     try:
         contenders = [contender(name, SCHEDULER_NAME) for name in options.contenders.split(",")]
     except ValueError as error:
@@ -240,15 +233,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 workload(options.nodes, running, options.pods), options.nodes, options.pods
             )
             print(f"{options.nodes} nodes, {running} pods run, {options.pods} wait", flush=True)
-            starts = []
-            for _ in range(options.rounds):
+            starts = Starts(stage, plane, nodes=options.nodes, running=running, pods=options.pods)
+            played = []
+            for number in range(1, options.rounds + 1):
                 for each in contenders:
-                    starts.append(
-                        Starts(stage, pods=options.bound or options.pods).play(each, plane)
+                    start = starts.play(
+                        each, number, file.session, bound=options.bound or options.pods
                     )
-                    print(f"  {line(starts[-1])}", flush=True)
+                    put(file.results.starts, start)
+                    file.save()
+                    played.append(start)
+                    print(f"  {line(start)}", flush=True)
             print("medians")
-            for text in summary(starts):
+            for text in summary(played):
                 print(f"  {text}", flush=True)
     return 0
 

@@ -12,6 +12,7 @@ import asyncio
 import os
 import sys
 import tempfile
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -22,6 +23,8 @@ from tests.bench.contenders import Berth, contender
 from tests.bench.latency import WARM_UP, Arrivals
 from tests.bench.loop_stalls import STACKS_VARIABLE, VARIABLE, read
 from tests.bench.pod_templates import ASIDE, BEFORE, GATED, HIGH, SCHEDULER_NAME
+from tests.bench.records import TailPart
+from tests.bench.results import ResultsFile, put
 from tests.bench.saved_control_plane import SavedControlPlane
 from tests.bench.stage import Stage
 from tests.bench.workloads import BY_NAME, node_name
@@ -265,7 +268,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default=names, help=f"disturbances, by commas: {names}")
     parser.add_argument("--contenders", default="berth", help="berth, berth@FOLDER, by commas")
     parser.add_argument("--stacks", action="store_true", help="print what the loop was doing")
+    parser.add_argument("--json", type=Path, help="the file that the figures are added to")
     options = parser.parse_args(arguments)
+    file = ResultsFile(options.json)
     chosen = options.only.split(",")
     if unknown := set(chosen) - {each.name for each in DISTURBANCES}:
         parser.error(f"no such disturbance: {', '.join(sorted(unknown))}")
@@ -292,8 +297,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         stacks=options.stacks,
                     )
                     part = _Part(disturbance, plane, load, options, Path(folder) / "stalls")
-                    for line in part.play(stage, observed, number):
-                        print(line, flush=True)
+                    played, stalls = part.play(stage, observed, number, file.session)
+                    put(file.results.tails, played)
+                    file.save()
+                    print(line(played), flush=True)
+                    for stall in stalls if options.stacks else ():
+                        if stall.cause != "system":
+                            print(stall_line(stall), flush=True)
     return 0
 
 
@@ -314,7 +324,9 @@ class _Part:
         self._options = options
         self._path = path
 
-    def play(self, stage: Stage, observed: Observed, number: int) -> list[str]:
+    def play(
+        self, stage: Stage, observed: Observed, number: int, session: int
+    ) -> tuple[TailPart, list[Stall]]:
         options, disturbance = self._options, self._disturbance
 
         def with_client(
@@ -338,34 +350,60 @@ class _Part:
             workload=WORKLOAD,
             relists=disturbance.relists,
         )
-        played = arrivals.play(stage, observed, options.nodes, number, 0)
+        played = arrivals.play(stage, observed, options.nodes, number, session)
         stalls, pauses = read(self._path)
         stalls, pauses = (
             [each for each in found if arrivals.began_s <= each.at_s <= arrivals.ended_s]
             for found in (stalls, pauses)
         )
-        lines = [line(disturbance.name, played, stalls, pauses)]
-        if options.stacks:
-            lines += [stall_line(each) for each in stalls if each.cause != "system"]
-        return lines
+        return tail_part(disturbance.name, played, stalls, pauses), stalls
 
 
-def line(name: str, played: LatencyRound, stalls: Sequence[Stall], pauses: Sequence[Pause]) -> str:
+def tail_part(
+    name: str, played: LatencyRound, stalls: Sequence[Stall], pauses: Sequence[Pause]
+) -> TailPart:
+    """Return the figures of one part."""
+    return TailPart(
+        part=name,
+        nodes=played.nodes,
+        before=played.before,
+        rate=played.rate,
+        contender=played.contender,
+        number=played.number,
+        session=played.session,
+        pods=played.pods,
+        bound=played.bound,
+        p50_ms=played.p50_ms,
+        p99_ms=played.p99_ms,
+        max_ms=played.max_ms,
+        longest_stall_ms=_most(each.wall_s for each in stalls),
+        longest_own_stall_ms=_most(each.own_s for each in stalls),
+        stalls=dict(Counter(each.cause for each in stalls)),
+        gc_runs=len(pauses),
+        full_gc_runs=sum(each.generation == 2 for each in pauses),
+        gc_cpu_ms=sum(each.cpu_s for each in pauses) * 1e3,
+        longest_gc_ms=_most(each.cpu_s for each in pauses),
+        garbage=sum(each.collected for each in pauses),
+        cpu_share=played.cpu_share,
+    )
+
+
+def line(part: TailPart) -> str:
     """Return one part for people."""
-    causes = [each.cause for each in stalls]
-    full = [each for each in pauses if each.generation == 2]
-    missing = f"  only {played.bound} of {played.pods} bound" if played.bound < played.pods else ""
+    missing = f"  only {part.bound} of {part.pods} bound" if part.bound < part.pods else ""
+    causes = ", ".join(
+        f"{cause} {part.stalls.get(cause, 0)}" for cause in ("loop", "interpreter", "system")
+    )
     return (
-        f"{name:<11}{played.contender:<8}"
-        f" p50 {played.p50_ms:6.1f}  p99 {played.p99_ms:7.1f}  max {played.max_ms:7.1f} ms"
-        f" | stalls: longest {_most(each.wall_s for each in stalls):6.1f},"
-        f" own {_most(each.own_s for each in stalls):6.1f} ms; > 20 ms: {len(stalls)}"
-        f" (loop {causes.count('loop')}, interpreter {causes.count('interpreter')},"
-        f" system {causes.count('system')})"
-        f" | GC: {len(pauses)}, CPU {sum(each.cpu_s for each in pauses) * 1e3:5.0f} ms,"
-        f" longest {_most(each.cpu_s for each in pauses):5.1f} ms, full {len(full)},"
-        f" garbage {sum(each.collected for each in pauses)}"
-        f" | CPU {played.cpu_share:4.0%}{missing}"
+        f"{part.part:<11}{part.contender:<8}"
+        f" p50 {part.p50_ms:6.1f}  p99 {part.p99_ms:7.1f}  max {part.max_ms:7.1f} ms"
+        f" | stalls: longest {part.longest_stall_ms:6.1f},"
+        f" own {part.longest_own_stall_ms:6.1f} ms; > 20 ms: {sum(part.stalls.values())}"
+        f" ({causes})"
+        f" | GC: {part.gc_runs}, CPU {part.gc_cpu_ms:5.0f} ms,"
+        f" longest {part.longest_gc_ms:5.1f} ms, full {part.full_gc_runs},"
+        f" garbage {part.garbage}"
+        f" | CPU {part.cpu_share:4.0%}{missing}"
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bench import cycles_under_load, decisions, large_clusters, memory
+from tests.bench import cycles_under_load, decisions, large_clusters, memory, variety
 from tests.bench.decisions import SERIES, Point
 from tests.bench.results import Results
 from tests.builders import cache_of
@@ -55,6 +55,25 @@ class TestDecisions:
         size = ["--scale", "0.001", "--decisions", "2", "--json", str(path)]
         assert decisions.main([*size, "--series", "terms", "--kinds", "nothing"]) == 0
         assert [each.terms for each in Results.load(path).decisions] == [1, 10, 100, 1000]
+
+
+class TestVariety:
+    ARGUMENTS = ("--nodes", "20", "--requests", "1,3", "--decisions", "5", "--rounds", "2")
+
+    def test_the_command_adds_each_round_to_the_file(self, tmp_path: Path) -> None:
+        path = tmp_path / "figures.json"
+        assert variety.main([*self.ARGUMENTS, "--json", str(path)]) == 0
+        found = Results.load(path).variety
+        assert [(each.number, each.kinds) for each in found] == [(1, 1), (1, 3), (2, 1), (2, 3)]
+        assert all(each.cycle_us > 0 and each.decisions == 5 for each in found)
+
+    def test_without_a_file_it_only_prints(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        assert variety.main(self.ARGUMENTS) == 0
+        assert "3 kinds" in capsys.readouterr().out
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_cycles_are_timed_by_both_clocks() -> None:

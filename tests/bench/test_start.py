@@ -3,7 +3,9 @@ from __future__ import annotations
 import os
 import time
 
-from tests.bench.start import CpuCurve, Start, phases_of, summary
+from tests.bench.records import START_PHASES
+from tests.bench.sample_results import a_start
+from tests.bench.start import PHASES, CpuCurve, bindings, phases_of, summary
 
 _LOG = """\
 {"timestamp":"2026-01-01T00:00:01Z","level":"info","event":"scheduling"}
@@ -40,10 +42,28 @@ def test_a_process_is_followed() -> None:
     curve.stop()
 
 
+def test_moments_of_bindings_are_the_first_the_200th_and_the_last() -> None:
+    assert bindings([float(number) for number in range(1, 301)], 0.5) == {
+        "first bind": 1.5,
+        "200 bound": 200.5,
+        "last bind": 300.5,
+    }
+
+
+def test_with_fewer_bindings_there_is_no_200th() -> None:
+    assert bindings([1.0, 2.0]) == {"first bind": 1.0, "last bind": 2.0}
+
+
+def test_phases_of_the_log_come_before_those_of_the_watch() -> None:
+    assert (*PHASES.values(), *bindings([0.0] * 200)) == START_PHASES
+
+
 def test_the_summary_has_the_medians_of_each_contender() -> None:
     starts = [
-        Start("berth", {"first bind": wall_s}, {"first bind": wall_s / 2}, 1.0, 100 * wall_s)
+        a_start(
+            wall_s={"first bind": wall_s}, cpu_s={"first bind": wall_s / 2}, rss_mib=100 * wall_s
+        )
         for wall_s in (1.0, 3.0, 2.0)
     ]
-    line = "berth             first bind  2.00 (1.00)  servers  1.00  RSS 200 MiB"
+    line = "berth             first bind  2.00 (1.00)  servers  2.00  RSS 200 MiB"
     assert list(summary(starts)) == [line]

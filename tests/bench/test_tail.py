@@ -3,13 +3,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import asdict
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
+from tests.bench.berth_tables import PARTS
 from tests.bench.loop_stalls import Pause, Stall, read
-from tests.bench.records import LatencyRound
+from tests.bench.sample_results import a_latency
 from tests.bench.tail import (
     DISTURBANCES,
     Disturbance,
@@ -21,10 +22,13 @@ from tests.bench.tail import (
     main,
     stall_line,
     steadily,
+    tail_part,
 )
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.bench.records import LatencyRound
 
 
 def stall(
@@ -69,26 +73,8 @@ def test_what_was_written_is_read_without_a_line_that_was_cut_off(tmp_path: Path
     assert read(path) == (found[:1], found[1:])
 
 
-def played(**more: object) -> LatencyRound:
-    fields = {
-        "nodes": 5,
-        "before": 20,
-        "rate": 100,
-        "contender": "berth",
-        "number": 1,
-        "session": 0,
-        "pods": 10,
-        "bound": 10,
-        "created_p50_ms": 2.0,
-        "p50_ms": 5.0,
-        "p90_ms": 8.0,
-        "p99_ms": 9.0,
-        "max_ms": 12.5,
-        "cpu_share": 0.3,
-        "quantiles_ms": [],
-        **more,
-    }
-    return msgspec.convert(fields, LatencyRound)
+def played(**more: Any) -> LatencyRound:
+    return a_latency(**{"p99_ms": 9.0, "max_ms": 12.5, "pods": 10, "bound": 10, **more})
 
 
 def test_a_line_has_the_latency_the_stalls_by_cause_and_the_pauses() -> None:
@@ -97,7 +83,7 @@ def test_a_line_has_the_latency_the_stalls_by_cause_and_the_pauses() -> None:
         Pause(11.0, 0, 0.002, 0.001, 0, on_loop=True),
         Pause(11.0, 2, 0.05, 0.04, 3, on_loop=False),
     ]
-    text = line("flood", played(bound=9), stalls, pauses)
+    text = line(tail_part("flood", played(bound=9), stalls, pauses))
     assert "p99     9.0  max    12.5 ms" in text
     assert "longest   90.0, own   40.0 ms" in text
     assert "> 20 ms: 2 (loop 1, interpreter 0, system 1)" in text
@@ -105,8 +91,13 @@ def test_a_line_has_the_latency_the_stalls_by_cause_and_the_pauses() -> None:
     assert text.endswith("only 9 of 10 bound")
 
 
+def test_stalls_without_a_core_are_not_berths_own() -> None:
+    part = tail_part("flood", played(), [stall(40, 38, 40), stall(90, 15, 15, 75)], [])
+    assert (part.part, part.own_stalls, part.longest_own_stall_ms) == ("flood", 1, 40.0)
+
+
 def test_a_line_without_stalls_has_zeros() -> None:
-    assert "longest    0.0, own    0.0 ms; > 20 ms: 0" in line("alone", played(), [], [])
+    assert "longest    0.0, own    0.0 ms; > 20 ms: 0" in line(tail_part("alone", played(), [], []))
 
 
 def test_a_stall_says_what_the_loop_was_doing() -> None:
@@ -158,6 +149,10 @@ def test_calls_go_on_until_they_are_cancelled_and_a_failure_is_raised() -> None:
 def test_disturbances_have_names_of_their_own() -> None:
     assert len({each.name for each in DISTURBANCES}) == len(DISTURBANCES)
     assert Disturbance("alone") in DISTURBANCES
+
+
+def test_the_table_has_the_disturbances_in_their_order() -> None:
+    assert tuple(each.name for each in DISTURBANCES) == PARTS
 
 
 @pytest.mark.parametrize(

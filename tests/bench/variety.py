@@ -10,10 +10,13 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.bench import large_clusters
 from tests.bench.deciding import Deciding
+from tests.bench.records import Variety
+from tests.bench.results import ResultsFile, put
 from tests.bench.statistics_of import quantile
 
 if TYPE_CHECKING:
@@ -28,18 +31,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--nodes", default="500,1000,5000,15000", help="separated by commas")
     parser.add_argument("--requests", default="1,40,1000", help="kinds, separated by commas")
     parser.add_argument("--decisions", type=int, default=1000, help="of each")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--json", type=Path, help="the file that the figures are added to")
     options = parser.parse_args(arguments)
-    for nodes in map(int, options.nodes.split(",")):
-        found = [
-            f"{kinds:5} kinds {cycle_us(nodes, kinds, options.decisions):6.0f} us"
-            for kinds in map(int, options.requests.split(","))
-        ]
-        print(f"{nodes:7} nodes", *found, flush=True)
+    file = ResultsFile(options.json)
+    sizes = [int(each) for each in options.nodes.split(",")]
+    requests = [int(each) for each in options.requests.split(",")]
+    for number in range(1, options.rounds + 1):
+        for nodes in sizes:
+            found = [
+                measure(nodes, kinds, options.decisions, number, file.session) for kinds in requests
+            ]
+            for each in found:
+                put(file.results.variety, each)
+            file.save()
+            figures = (f"{each.kinds:5} kinds {each.cycle_us:6.0f} us" for each in found)
+            print(f"{nodes:7} nodes", *figures, flush=True)
     return 0
 
 
-def cycle_us(nodes: int, kinds: int, decisions: int) -> float:
-    """Return the median CPU time of a cycle, snapshot and assumption included."""
+def measure(nodes: int, kinds: int, decisions: int, number: int, session: int) -> Variety:
+    """Measure the median CPU time of a cycle, snapshot and assumption included."""
     gc.unfreeze()
     deciding = Deciding()
     for node in large_clusters.nodes(nodes):
@@ -50,7 +62,15 @@ def cycle_us(nodes: int, kinds: int, decisions: int) -> float:
     # Each kind once, and what only begins then.
     deciding.begin(pods, kinds + 20)
     deciding.decide(pods, decisions, 60.0)
-    return quantile(sorted(deciding.thread_us), 0.5)
+    times_us = sorted(deciding.thread_us)
+    return Variety(
+        kinds=kinds,
+        nodes=nodes,
+        number=number,
+        session=session,
+        decisions=len(times_us),
+        cycle_us=quantile(times_us, 0.5),
+    )
 
 
 if __name__ == "__main__":
