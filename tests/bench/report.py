@@ -14,6 +14,7 @@ from tests.bench import berth_tables, start_tables, tables
 from tests.bench.plots import plots
 from tests.bench.results import Results
 from tests.bench.runs import DEFAULT_FILE
+from tests.bench.targets import targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def sections(results: Results, *, ours: str) -> Iterator[str]:
     """Yield the parts of the page that have figures."""
     yield tables.conditions(results)
+    if text := targets(results, ours=ours):
+        yield text
     if results.rounds:
         yield tables.throughput(results, ours=ours)
         if any(each.group_attempts for each in results.rounds):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ class Ratio:
     def __str__(self) -> str:
         return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
 
+    def floor(self) -> str:
+        """Return the same, rounded down: a ratio below a goal is not printed as the goal."""
+        value, low, high = (rounded(each, up=False) for each in (self.value, self.low, self.high))
+        return f"{value} ({low} to {high})"
+
 
 def ratio(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Ratio | None:
     """Return the ratio of figures by number of the round; None where one has none, or zeros."""
@@ -41,6 +47,17 @@ def ratio(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Ratio | Non
         return None
     value = statistics.median(ours.values()) / statistics.median(theirs.values())
     return Ratio(value, min(pairs), max(pairs))
+
+
+def rounded(value: float, digits: int = 2, *, up: bool) -> str:
+    """Return the value with so many decimals, rounded up or down.
+
+    A limit with no more decimals compares with the text as it does with the value: 1.996 misses 2.0
+    and is 1.99, rounded down.
+    """
+    step = Decimal(1).scaleb(-digits)
+    # repr() has the decimals that were meant: 1.1 is not 1.1000000000000001.
+    return str(Decimal(repr(value)).quantize(step, ROUND_CEILING if up else ROUND_FLOOR))
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:

@@ -54,9 +54,9 @@ def _condition(results: Results, number: int) -> str:
     )
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table; all columns but the first are flush right."""
-    lines = [head, ["---", *("---:" for _ in head[1:])], *rows]
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, align: str = "---:") -> str:
+    """Return a Markdown table; all columns but the first are flush right unless `align` differs."""
+    lines = [head, ["---", *(align for _ in head[1:])], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -111,7 +111,7 @@ def throughput(results: Results, *, ours: str) -> str:
         verdict = ""
         for other in others:
             compared = ratio(rates(group.get(ours, [])), rates(group.get(other, [])))
-            row.append("" if compared is None else str(compared))
+            row.append("" if compared is None else compared.floor())
             if other == PEER and compared is not None and workload in BY_NAME:
                 verdict = _verdict(workload, nodes, compared.value)
         rows.append([*row, verdict])
@@ -124,11 +124,8 @@ def throughput(results: Results, *, ours: str) -> str:
 
 
 def _verdict(workload: str, nodes: int, value: float) -> str:
-    goals = BY_NAME[workload].goals
-    if not goals:
-        return ""
-    goal = goals.get(nodes, 1.0)
-    return f"{goal:.1f} {'reached' if value >= goal else 'missed'}"
+    goal = BY_NAME[workload].goal(nodes)
+    return "" if goal is None else f"{goal:.1f} {'reached' if value >= goal else 'missed'}"
 
 
 def median(values: Iterable[float], form: str = ".0f") -> str:

@@ -9,7 +9,16 @@ from tests.bench import report, tables
 from tests.bench.plots import plots
 from tests.bench.records import CyclesUnderLoad, Decisions, Memory
 from tests.bench.results import Results
-from tests.bench.sample_results import a_latency, a_round, a_session, cells
+from tests.bench.sample_results import (
+    a_large_run,
+    a_latency,
+    a_round,
+    a_session,
+    a_start,
+    a_tail_part,
+    a_variety,
+    cells,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,6 +97,10 @@ class TestThroughput:
         row = cells(tables.throughput(in_turn([rate], [500.0]), ours="berth"), "Basic")
         assert row[-1] == verdict
 
+    def test_a_ratio_below_the_goal_does_not_look_like_it(self) -> None:
+        row = cells(tables.throughput(in_turn([1499.9], [500.0]), ours="berth"), "Basic")
+        assert row[6:] == ["2.99 (2.99 to 2.99)", "3.0 missed"]
+
     def test_a_round_that_was_broken_off_is_marked(self) -> None:
         text = tables.throughput(in_turn([900.0], [500.0], bound=10), ours="berth")
         assert cells(text, "Basic")[4] == "900*"
@@ -146,6 +159,28 @@ class TestSections:
     def test_only_what_was_measured_is_told(self) -> None:
         results = Results([a_session()], memory=EVERYTHING.memory)
         assert len(list(report.sections(results, ours="berth"))) == 2
+
+    def test_targets_come_right_after_the_conditions(self) -> None:
+        sections = list(report.sections(EVERYTHING, ours="berth"))
+        assert sections[1].startswith("## Targets\n")
+        assert sections[2].startswith("## Pods bound per second\n")
+
+    def test_the_series_without_rounds_have_sections(self) -> None:
+        results = Results(
+            [a_session()],
+            starts=[a_start()],
+            large=[a_large_run()],
+            tails=[a_tail_part()],
+            variety=[a_variety()],
+        )
+        assert [text.splitlines()[0] for text in report.sections(results, ours="berth")] == [
+            "## Conditions",
+            "## Targets",
+            "## From the start of a process to its first binding",
+            "## The tail",
+            "## Many kinds of requests",
+            "## Large clusters and pools",
+        ]
 
 
 class TestPlots:

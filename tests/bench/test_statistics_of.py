@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bench.statistics_of import Ratio, curve, growth, quantile, ratio
+from tests.bench.statistics_of import Ratio, curve, growth, quantile, ratio, rounded
 
 amounts = st.floats(0.001, 1e6)
 samples = st.lists(amounts, min_size=1, max_size=50).map(sorted)
@@ -38,6 +38,30 @@ class TestRatio:
 
     def test_reads_as_a_value_and_its_spread(self) -> None:
         assert str(Ratio(3.14159, 3.0, 3.5)) == "3.14 (3.00 to 3.50)"
+
+    def test_is_rounded_down_beside_a_goal(self) -> None:
+        assert Ratio(1.996, 1.749, 2.159).floor() == "1.99 (1.74 to 2.15)"
+
+
+class TestRounded:
+    @pytest.mark.parametrize(
+        ("value", "down", "up"),
+        [
+            pytest.param(1.996, "1.99", "2.00", id="between"),
+            pytest.param(1.1, "1.10", "1.10", id="a float above its decimals"),
+            pytest.param(0.29, "0.29", "0.29", id="a float below its decimals"),
+            pytest.param(2.0, "2.00", "2.00", id="whole"),
+            pytest.param(-0.001, "-0.01", "-0.00", id="negative"),
+        ],
+    )
+    def test_goes_one_way(self, value: float, down: str, up: str) -> None:
+        assert (rounded(value, up=False), rounded(value, up=True)) == (down, up)
+
+    @given(st.floats(0, 1000), st.integers(0, 10_000))
+    def test_compares_with_a_limit_as_the_value_does(self, value: float, hundredths: int) -> None:
+        limit = hundredths / 100
+        assert (float(rounded(value, up=False)) >= limit) == (value >= limit)
+        assert (float(rounded(value, up=True)) <= limit) == (value <= limit)
 
 
 class TestQuantile:

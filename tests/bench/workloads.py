@@ -168,7 +168,8 @@ class Workload:
     churn
         What happens meanwhile.
     goals
-        By number of nodes: the ratio to kube-scheduler that is aimed at. Where it is not said, 1.
+        By number of nodes: the ratio to kube-scheduler that is aimed at, 1 for other numbers.
+        Without any, no ratio is aimed at.
     """
 
     name: str
@@ -198,6 +199,10 @@ class Workload:
         if self.fits and nodes < LARGEST:
             count = min(max(count, ENOUGH), self.fits * nodes)
         return round(before), max(round(count), 1)
+
+    def goal(self, nodes: int) -> float | None:
+        """Return the ratio to kube-scheduler that is aimed at; None where there is none."""
+        return self.goals.get(nodes, 1.0) if self.goals else None
 
     def pods_before(self, nodes: int) -> Iterator[Json]:
         """Yield the pods that run already and those that wait at a gate, and claims in use."""
