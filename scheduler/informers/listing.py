@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -77,14 +78,15 @@ class Listing(Generic[T]):
             self.resource_version = event.resource_version
 
     def take_objects(
-        self, objects: Sequence[msgspec.Raw], reader: ObjectReader[T]
+        self, objects: Sequence[T | msgspec.Raw], reader: ObjectReader[T]
     ) -> list[UnreadableEvent]:
-        """Decode and take in objects of a page; return what could not be decoded."""
+        """Take in objects of a page, decode those that are not; return what could not be read."""
         unreadable = []
         event: WatchEvent[T]
-        for raw in objects:
+        for each in objects:
             try:
-                event = ObjectEvent(EventType.ADDED, reader.read(raw))
+                obj = reader.read(each) if isinstance(each, msgspec.Raw) else reader.accept(each)
+                event = ObjectEvent(EventType.ADDED, obj)
             except UnreadableObjectError as error:
                 event = UnreadableEvent(EventType.ADDED, error.identity, error.problem)
                 unreadable.append(event)
@@ -96,38 +98,81 @@ class Listing(Generic[T]):
         self._present.discard(uid)
 
 
-class Page(NamedTuple):
+class Page(NamedTuple, Generic[T]):
     """One page of a list.
 
     Attributes
     ----------
     objects
-        Not decoded: one bad object shall cost no more.
+        Decoded, or all of them raw.
     token
         Of the next page; empty after the last one.
     """
 
-    objects: Sequence[msgspec.Raw]
+    objects: Sequence[T | msgspec.Raw]
     token: str
     resource_version: str
 
 
-def read_page(body: bytes) -> Page:
-    """Return what the body of an answer has.
+class PageReader(Generic[T]):
+    """Read pages of one kind of objects.
+
+    Parameters
+    ----------
+    struct
+        What objects are decoded to.
+    """
+
+    def __init__(self, struct: type[T]) -> None:
+        self._decode = msgspec.json.Decoder(_page_of(struct)).decode
+
+    def read(self, body: bytes) -> Page[T]:
+        """Return what the body of an answer has.
+
+        The objects of an ordinary page are decoded with it, in 60 % of the time. Those of a page
+        with a bad object are not: that one shall cost no more than itself. Nor are those of a large
+        page, which would let nobody else run for long.
+
+        Raises
+        ------
+        msgspec.MsgspecError, ValueError, RecursionError
+            It is no list.
+        """
+        if len(body) <= _AT_ONCE_BYTES:
+            with suppress(msgspec.MsgspecError, ValueError, RecursionError):
+                return _page(self._decode(body))
+        return read_page(body)
+
+
+def read_page(body: bytes) -> Page[Any]:
+    """Return what the body of an answer has, with no object decoded.
 
     Raises
     ------
     msgspec.MsgspecError, ValueError, RecursionError
         It is no list.
     """
-    page = _PAGE.decode(body)
-    return Page(page.items or (), page.metadata.continue_, page.metadata.resource_version)
+    return _page(_RAW_PAGE.decode(body))
 
 
-class _Page(msgspec.Struct):
+_AT_ONCE_BYTES: Final = 2 << 20
+"""Of a page that is decoded at once: 3 ms."""
+
+_ItemT = TypeVar("_ItemT")
+
+
+class _Page(msgspec.Struct, Generic[_ItemT]):
     metadata: ListMeta
     # Go encodes an empty list as null.
-    items: list[msgspec.Raw] | None = None
+    items: list[_ItemT] | None = None
 
 
-_PAGE: Final = msgspec.json.Decoder(_Page)
+_RAW_PAGE: Final = msgspec.json.Decoder(_Page[msgspec.Raw])
+
+
+def _page_of(struct: type[Any]) -> type[_Page[Any]]:
+    return cast("type[_Page[Any]]", _Page[struct])  # type: ignore[valid-type]
+
+
+def _page(page: _Page[Any]) -> Page[Any]:
+    return Page(page.items or (), page.metadata.continue_, page.metadata.resource_version)

@@ -25,7 +25,7 @@ from cache.resource_versions import INCOMPARABLE, parse_resource_version
 from scheduler.client.errors import ApiError
 from scheduler.client.paths import in_namespace
 from scheduler.informers.backoff import Backoff
-from scheduler.informers.listing import Listing, read_page
+from scheduler.informers.listing import Listing, PageReader
 from scheduler.informers.metadata_list import metadata_pages
 from scheduler.informers.object_reader import ObjectReader
 from scheduler.informers.reflector_log import Diary
@@ -128,6 +128,7 @@ class Reflector(ABC, Generic[T]):
         self._store: Store[T] = Store()
         self._selected = [("labelSelector", kind.label_selector)] if kind.label_selector else []
         self._reader = ObjectReader(kind, transform)
+        self._pages = PageReader[T](self._reader.struct)
         self._read_timeout_s = options.read_timeout_s
         self._page_size = options.page_size
         self._clock = options.clock
@@ -216,7 +217,7 @@ class Reflector(ABC, Generic[T]):
             response = await self._transport.request("GET", path, query=query)
         listing = Listing(self._store)
         try:
-            page = read_page(response.body)
+            page = self._pages.read(response.body)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise ApiError(None, "Unreadable", f"{path}: not a list: {error}") from error
         for event in listing.take_objects(page.objects, self._reader):
@@ -494,7 +495,7 @@ class Reflector(ABC, Generic[T]):
         request = asyncio.ensure_future(self._page(query + freshness))
         try:
             while True:
-                page = read_page((await request).body)
+                page = self._pages.read((await request).body)
                 self._last_byte_at = self._clock()
                 if page.token:
                     # The server makes the next page while this one is decoded.
