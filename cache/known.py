@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cache.devices import Devices
@@ -12,6 +11,7 @@ from cache.namespaces import Namespaces
 from cache.pod_groups import PodGroups
 from cache.scheduler_cache import DEFAULT_TTL_S, SchedulerCache
 from cache.storage import Storage
+from cache.value import Value
 from cache.workloads import Workloads
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from cache.locks import MakeLock
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Value, frozen=True):
     """The observed state of a cluster.
 
     Attributes

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
 
 from cache.pod_group_objects import (
     GroupRules,
@@ -18,6 +19,7 @@ from cache.pod_group_objects import (
     rules_of_pod_group,
     rules_of_x_pod_group,
 )
+from cache.value import MutableValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -210,21 +212,20 @@ def _owners(pod: Pod) -> str:
     return ",".join(f"{namespace}/{name}" for name in names[:_MAX_OWNERS])
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(MutableValue):
     rules: GroupRules | None = None
     described_by: PodGroup | XPodGroup | None = None
-    members: dict[str, Member] = field(default_factory=dict)
-    assumed: set[str] = field(default_factory=set)
+    members: dict[str, Member] = msgspec.field(default_factory=dict)
+    assumed: set[str] = msgspec.field(default_factory=set)
     """By UID; never one that the API shows with a node or as ended."""
-    states: Counter[MemberState] = field(default_factory=Counter)
+    states: Counter[MemberState] = msgspec.field(default_factory=Counter)
     running: int = 0
     leaving: int = 0
     evictions: int = 0
     """How many are under way; each concerns all members."""
     evicted: frozenset[str] = frozenset()
     """By UID: members whose deletion was accepted, and that the API does not show to leave yet."""
-    scheduler_names: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    scheduler_names: Counter[tuple[str, bool]] = msgspec.field(default_factory=Counter)
     """With whether the members that name it have ended."""
     owners: str = ""
 

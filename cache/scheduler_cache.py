@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from cache.expiry import Expiry
@@ -21,7 +20,7 @@ from cache.node_info import NodeInfo
 from cache.node_tree import NodeTree
 from cache.node_usage import usage_for
 from cache.pod_states import Effect, PodState, Stimulus, transition
-from cache.value import Value
+from cache.value import MutableValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -51,8 +50,7 @@ class PlacedPod(NamedTuple):
     node_name: str
 
 
-@dataclass(slots=True)
-class _CachedPod:
+class _CachedPod(MutableValue):
     info: PodInfo
     node_name: str
     state: PodState
@@ -100,8 +98,7 @@ class CacheMark(Value, frozen=True):
     """As in a dump."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheCounts:
+class CacheCounts(Value, frozen=True):
     """Sizes, for metrics."""
 
     nodes: int

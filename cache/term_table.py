@@ -14,7 +14,6 @@ terms have begun to distinguish other pods.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -23,6 +22,7 @@ import numpy as np
 from cache.interning import Interner
 from cache.label_selectors import DOES_NOT_EXIST, IN, NOT_IN
 from cache.term_scopes import TermScopes
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,8 +52,7 @@ _SumsKey: TypeAlias = "tuple[int, object, frozenset[tuple[str, str | None]]]"
 """A generation of a table, what reaches the pod, and its labels as terms tell them apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class TermSum:
+class TermSum(Value, frozen=True):
     """The sum of the terms of one topology, by row.
 
     Parameters

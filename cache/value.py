@@ -1,4 +1,9 @@
-"""Define the base of plain values: frozen classes that only hold what they were made of."""
+"""Define the bases of plain values: classes that only hold what they were made of.
+
+Every start defines their subclasses, which takes 0.01 ms for each. A dataclass takes 0.3 to 0.5 ms,
+because it compiles its methods. :func:`dataclasses.replace` does not accept values,
+:func:`msgspec.structs.replace` does.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +13,12 @@ import msgspec
 class Value(msgspec.Struct, frozen=True):
     """Base of plain values: immutable, equal if all fields are, with a readable repr.
 
-    For values that every start defines: to define a subclass takes 0.1 ms, and a frozen dataclass
-    0.5 ms, because it compiles its methods. :func:`dataclasses.replace` does not accept a value,
-    :func:`msgspec.structs.replace` does.
-
     *Concurrency*: immutable.
+    """
+
+
+class MutableValue(msgspec.Struct):
+    """Base of plain values whose fields are assigned: equal if all fields are, not hashable.
+
+    *Concurrency*: confined to one thread, unless a subclass says otherwise.
     """

@@ -8,7 +8,6 @@ pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go, PreFilter (1.36).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,6 +19,7 @@ from cache.label_selectors import (
     compile_node_selector,
 )
 from cache.node_info import NO_LABELS
+from cache.value import Value
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.cycle_state import StateKey
 from plugins.label_masks import FEW_TERMS, labels_mask, term_mask, together
@@ -42,8 +42,7 @@ MAX_COMPILED_BYTES: Final = 1 << 22
 _compile = remembered(MAX_COMPILED_BYTES)(compile_node_selector)
 
 
-@dataclass(frozen=True, slots=True)
-class RequiredNodeAffinity:
+class RequiredNodeAffinity(Value, frozen=True):
     """The nodeSelector and the required node affinity of a pod; a node must satisfy both.
 
     Parameters

@@ -15,7 +15,6 @@ and ratios are exact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
@@ -25,6 +24,7 @@ from cache.columns import NodesView
 from cache.quantity import INT64_MAX
 from cache.resource_table import FIXED_RESOURCES
 from cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar_resource_name
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -91,8 +91,7 @@ class NodeAmounts(NamedTuple):
     allocatable: int
 
 
-@dataclass(frozen=True, slots=True)
-class Amounts:
+class Amounts(Value, frozen=True):
     """The compared resources over many nodes; 0 allocatable means: not compared on that node.
 
     Parameters

@@ -8,12 +8,13 @@ others everywhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from cache.node_info import claim_keys
+from cache.value import Value
 from plugins import names
 from plugins.claims import claim_not_found, for_claims, named_claim_keys
 from plugins.framework.cluster_events import Action, EventRegistration, Hint, Resource
@@ -60,8 +61,7 @@ CLAIM_IN_USE: Final = unschedulable(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(Value, frozen=True):
     disks: tuple[DiskMount, ...]
     claims: frozenset[str]
     """Claims that no other pod may use, as ``namespace/claim``."""

@@ -13,7 +13,6 @@ one of them is set later by a call: the queue passes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
@@ -111,8 +110,7 @@ class Watch(Protocol[WatchedT_co]):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Knowing(Generic[WatchedT_co]):
+class Knowing(Value, Generic[WatchedT_co], frozen=True):
     """What is known.
 
     Attributes
@@ -219,8 +217,7 @@ class Deciding(Value, frozen=True):
     loop: SchedulingLoop
 
 
-@dataclass(frozen=True, slots=True)
-class Assembly(Generic[WatchedT_co]):
+class Assembly(Value, Generic[WatchedT_co], frozen=True):
     """All parts."""
 
     known: Knowing[WatchedT_co]

@@ -10,10 +10,10 @@ chart, and what ``berth explain`` lists all follow :data:`WATCHED`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from cache.device_amounts import claim_amounts, slice_amounts
 from cache.device_objects import DeviceClass, ResourceClaim, ResourceSlice
@@ -34,6 +34,7 @@ from cache.storage_objects import (
     StorageClass,
     VolumeAttachment,
 )
+from cache.value import Value
 from cache.workload_objects import (
     PodDisruptionBudget,
     ReplicaSet,
@@ -52,8 +53,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceKind(Generic[T]):
+class ResourceKind(Value, Generic[T], frozen=True):
     """A kind of object that is listed and watched.
 
     Attributes
@@ -99,8 +99,7 @@ def _no_amounts(_: object) -> Iterable[Quantity | None]:
     return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedKind(ResourceKind[T]):
+class WatchedKind(ResourceKind[T], frozen=True, kw_only=True):
     """A kind that is watched whatever the profiles are: a row of the table.
 
     Attributes

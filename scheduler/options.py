@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from cache.pod_group_objects import MAX_MEMBERS
 from cache.scheduler_cache import DEFAULT_TTL_S
+from cache.value import Value
 from scheduler.cycle.cycle_watch import DEFAULT_SLOW_CYCLE_S
 from scheduler.debug.cache_audit import DEFAULT_PERIOD_S
 from scheduler.event_handlers import lost_events
@@ -24,12 +26,11 @@ if TYPE_CHECKING:
     from scheduler.profiles.config_reload import ConfigSource
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Value, frozen=True):
     """What the command line adds to the configuration file."""
 
     kubeconfig: str | None = None
-    serving: ServingOptions = field(default_factory=ServingOptions)
+    serving: ServingOptions = msgspec.field(default_factory=ServingOptions)
     seed: int | None = None
     ttl_s: float = DEFAULT_TTL_S
     slow_cycle_s: float = DEFAULT_SLOW_CYCLE_S
@@ -46,18 +47,18 @@ class Options:
     """A group with more members is refused."""
     comparison_period_s: float = DEFAULT_PERIOD_S
     api_comparison_period_s: float = lost_events.DEFAULT_PERIOD_S
-    pool: PoolOptions = field(default_factory=PoolOptions)
+    pool: PoolOptions = msgspec.field(default_factory=PoolOptions)
     """The nodes that this process schedules onto."""
-    operator: OperatorOptions = field(default_factory=OperatorOptions)
-    node_metrics: NodeMetricsConfig = field(default_factory=NodeMetricsConfig)
-    tracing: TracingOptions = field(default_factory=TracingOptions)
+    operator: OperatorOptions = msgspec.field(default_factory=OperatorOptions)
+    node_metrics: NodeMetricsConfig = msgspec.field(default_factory=NodeMetricsConfig)
+    tracing: TracingOptions = msgspec.field(default_factory=TracingOptions)
     journal: JournalOptions | None = None
     """Where decisions are recorded; None for nowhere."""
     supply: PluginSupply | None = None
     """The plugins of users; None where there are none."""
     source: ConfigSource | None = None
     """Where the configuration is read again; None for never."""
-    identity: str = field(default_factory=own_identity)
+    identity: str = msgspec.field(default_factory=own_identity)
 
     @property
     def reserves(self) -> bool:

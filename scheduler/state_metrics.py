@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from cache.device_counts import DeviceCounts
 from scheduler.cycle.partial_gangs import count_partial
@@ -53,7 +54,7 @@ def watch_state(
     metrics.watch_profiles(profiles.names)
     for state, read_each in (
         (declarations.PENDING_PODS, lambda: queue.counts().waiting()),
-        (declarations.CACHE_SIZE, lambda: dataclasses.asdict(cache.counts())),
+        (declarations.CACHE_SIZE, lambda: msgspec.structs.asdict(cache.counts())),
         (declarations.WATCH_STALENESS, lambda: staleness_s(watches(), clock())),
         (declarations.WATCH_RELISTS, lambda: relists(watches())),
         (declarations.UNREADABLE, parts.known.handlers.unreadable),

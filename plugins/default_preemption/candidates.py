@@ -10,12 +10,12 @@ DryRunPreemption).
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from cache.value import Value
 from plugins.default_preemption.choice import Candidate, pick_node
 from plugins.default_preemption.dry_run import NO_VICTIMS, select_victims
 from plugins.default_preemption.dry_run_memory import NOBODY, DryRunMemory, Outcomes
@@ -198,8 +198,7 @@ class Findings:
         return refusals
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Trials:
+class _Trials(Value, frozen=True, eq=False):
     """The dry runs of one search.
 
     Parameters

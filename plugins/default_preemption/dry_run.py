@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from cache.value import MutableValue
 from plugins.default_preemption.importance import importance
 from plugins.framework.status import Code, Status, failure, unresolvable
 from plugins.framework.victims import Victims
@@ -70,8 +70,7 @@ def select_victims(
         return failure(error, f'dry run of preemption on node "{node_info.name}"')
 
 
-@dataclass(slots=True, eq=False)
-class _Trial:
+class _Trial(MutableValue, eq=False):
     """The dry run on one node."""
 
     what_if: WhatIf

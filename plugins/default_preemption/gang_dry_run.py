@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cache.value import Value
+import msgspec
+
+from cache.value import MutableValue, Value
 from plugins.default_preemption.dry_run import NO_VICTIMS, DryRunError, split_by_budgets
 from plugins.default_preemption.importance import start_time_s
 from plugins.framework.status import Code, Status, failure
@@ -101,8 +102,7 @@ def victims_of(
     return Victims(tuple(ordered), violations, whole, lost.total())
 
 
-@dataclass(slots=True)
-class _Unit:
+class _Unit(MutableValue):
     """What is evicted, or stays, as one: a pod, or a gang.
 
     Parameters
@@ -121,13 +121,12 @@ class _Unit:
     is_gang: bool = False
 
 
-@dataclass(slots=True)
-class _Trial:
+class _Trial(MutableValue):
     dry_run: GangDryRun
     state: CycleState
     info: PodInfo
     node_info: NodeInfo
-    others: dict[str, NodeInfo] = field(default_factory=dict)
+    others: dict[str, NodeInfo] = msgspec.field(default_factory=dict)
     """Copies of other nodes, without the pods that are removed."""
 
     def run(self) -> Victims | Status:

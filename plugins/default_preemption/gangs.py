@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from cache.value import Value
+from cache.value import MutableValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -142,8 +142,7 @@ class GroupMembers:
             del self._groups[key]
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(MutableValue):
     """A gang, or None for a group without protection, and what it was derived from."""
 
     source: tuple[GroupRules | None, int, frozenset[str]]

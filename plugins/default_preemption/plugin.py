@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from cache.pod_info import PodInfo
+from cache.value import Value
 from plugins import names
 from plugins.default_preemption.candidates import CandidateSearch
 from plugins.default_preemption.choice import Candidate, pick_node
@@ -76,8 +76,7 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True):
         return min(max(share, self.min_candidate_nodes_absolute), num_nodes)
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(Value, frozen=True):
     """The result of a search for candidates that evicts no pod.
 
     Parameters
@@ -90,7 +89,7 @@ class Survey:
         Why there is no candidate, over all nodes; empty when there is one.
     """
 
-    candidates: Mapping[str, Candidate] = field(default_factory=dict)
+    candidates: Mapping[str, Candidate] = msgspec.field(default_factory=dict)
     refusal: str = ""
     message: str = ""
 

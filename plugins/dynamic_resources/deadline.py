@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
+from cache.value import MutableValue
 from plugins.dynamic_resources.errors import SearchCancelledError, SearchTimeoutError
 from plugins.framework.attempt_budget import UNLIMITED
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 _NEVER_S: Final = float("inf")
 
 
-@dataclass(slots=True, eq=False)
-class SearchTimes:
+class SearchTimes(MutableValue, eq=False):
     """The time that searches take. A journal and a replay put functions of their own here.
 
     Attributes

@@ -11,12 +11,14 @@ pools_incubating.go.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import is_
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from cache.device_slices import pool_id
+from cache.value import MutableValue, Value
 from plugins.dynamic_resources.aged_dict import AgedDict
 from plugins.dynamic_resources.kept_results import KeptResults
 from plugins.dynamic_resources.node_rules import SharedSlices
@@ -30,8 +32,7 @@ if TYPE_CHECKING:
     from cache.objects import Node
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class CounterState:
+class CounterState(Value, frozen=True, eq=False):
     """The counter sets of a pool, and the slices whose devices may consume them.
 
     Attributes
@@ -50,8 +51,7 @@ class CounterState:
     slices: tuple[ResourceSlice, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Pool:
+class Pool(Value, frozen=True, eq=False):
     """The part of a pool that a node can reach.
 
     Attributes
@@ -174,8 +174,7 @@ class _WholePool:
         return known
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(MutableValue):
     """The pools of a node, and all that they were made from."""
 
     version: int
@@ -183,8 +182,8 @@ class _Entry:
     local: Sequence[ResourceSlice]
     shared: SharedSlices
     unusable: tuple[Pool, ...]
-    made_from: list[tuple[PoolId, tuple[ResourceSlice, ...]]] = field(default_factory=list)
-    pools: NodePools = field(default_factory=lambda: NodePools(()))
+    made_from: list[tuple[PoolId, tuple[ResourceSlice, ...]]] = msgspec.field(default_factory=list)
+    pools: NodePools = msgspec.field(default_factory=lambda: NodePools(()))
 
 
 _NO_SLICES: Final[tuple[ResourceSlice, ...]] = ()

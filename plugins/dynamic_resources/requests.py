@@ -6,9 +6,11 @@ allocator_incubating.go (Allocate, validateDeviceRequest).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from cache.value import Value
 from plugins.dynamic_resources.selector_cache import SelectorList
 
 if TYPE_CHECKING:
@@ -32,8 +34,7 @@ EXACT_COUNT: Final = "ExactCount"
 _NOTHING: Final[Mapping[str, Quantity]] = {}
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Request:
+class Request(Value, frozen=True, eq=False):
     """A request, or one alternative of a prioritized list.
 
     Attributes
@@ -73,7 +74,7 @@ class Request:
     class_selectors: SelectorList | None = None
     selectors: SelectorList | None = None
     tolerations: tuple[Toleration, ...] = ()
-    capacity: Mapping[str, Quantity] = field(default_factory=dict)
+    capacity: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
 
     @property
     def result_name(self) -> str:
@@ -115,16 +116,14 @@ class Request:
                 yield taint
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class PrioritizedList:
+class PrioritizedList(Value, frozen=True, eq=False):
     """A request with alternatives, of which the first is taken that can be satisfied."""
 
     name: str
     alternatives: tuple[Request, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class ClaimRequests:
+class ClaimRequests(Value, frozen=True, eq=False):
     """The requests of one claim.
 
     Attributes

@@ -6,10 +6,10 @@ allocator_incubating.go (allocateDevice, rollbackDevice, CmpRequestOverCapacity)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cache.quantity import QuantityError
+from cache.value import Value
 from plugins.dynamic_resources.constraints import MatchAttribute
 from plugins.dynamic_resources.consumable_capacity import consumed_capacity, fits
 from plugins.dynamic_resources.counters import AvailableCounters, CounterSums
@@ -43,8 +43,7 @@ class DevicesInUse:
         self.counters = AvailableCounters(allocated)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Taken:
+class Taken(Value, frozen=True, eq=False):
     """A device that was taken for a request.
 
     Attributes

@@ -8,7 +8,6 @@ and pkg/scheduler/framework/events.go (1.36). The labels are the ``event`` label
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, IntFlag, StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -154,8 +153,7 @@ HintFunction: TypeAlias = Callable[["Pod", Any, Any], Hint]
 """``(pod, old object or None, new object or None) -> Hint``: must be quick and must not raise."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventRegistration:
+class EventRegistration(Value, frozen=True):
     """An event that may make a pod schedulable which the plugin rejected, with its hint."""
 
     event: ClusterEvent

@@ -9,11 +9,11 @@ VolumeLimitScaling, which is off by default.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from cache.value import Value
 from plugins import names
 from plugins.claims import claim_keys, for_claims
 from plugins.framework.cluster_events import Action, EventRegistration, Resource
@@ -57,8 +57,7 @@ if TYPE_CHECKING:
 REJECTED: Final = unschedulable("node(s) exceed max volume count")
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(Value, frozen=True):
     volumes: Counted
     """On a node with a CSINode."""
     without_csi_node: Counted

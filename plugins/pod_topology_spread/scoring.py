@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cache.columns import NodesView
+from cache.value import MutableValue
 from plugins.domain_counts import ABSENT, DomainCounts, sum_by_domain
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.normalize import MAX_NODE_SCORE
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from plugins.taint_tables import TaintTables
 
 
-@dataclass(slots=True, eq=False)
-class CrowdedDomains:
+class CrowdedDomains(MutableValue, eq=False):
     """One soft constraint: the matching pods of each domain, and the weight of a pod.
 
     Parameters

@@ -11,14 +11,15 @@ zonal volumes do; or another node affinity, of which there are few kinds.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 
 from cache.label_selectors import IN
 from cache.quantity import exact_value
 from cache.storage import volume_class
+from cache.value import Value
 from plugins.volume_binding import reachability
 
 if TYPE_CHECKING:
@@ -56,8 +57,7 @@ _FEW: Final = 64
 _MIN_DISTINCT: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Value, frozen=True):
     """The properties of a volume that a claim must match, except size, labels and affinity."""
 
     mode: str
@@ -114,8 +114,7 @@ class LabelDemands:
         return self._node_ids
 
 
-@dataclass(frozen=True, slots=True)
-class FreeVolumes:
+class FreeVolumes(Value, frozen=True):
     """The free volumes of a class at one moment.
 
     Attributes

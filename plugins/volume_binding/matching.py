@@ -10,7 +10,6 @@ feature gate VolumeAttributesClass on.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from cache.distinct import distinct
 from cache.label_selectors import compile_label_selector
 from cache.quantity import exact_value
 from cache.storage import claim_class, namespaced_name
+from cache.value import MutableValue
 from plugins.volume_binding import reachability
 from plugins.volume_binding.free_volumes import (
     ANYWHERE,
@@ -50,8 +50,7 @@ def requested_size(claim: PersistentVolumeClaim) -> int | Fraction:
     return exact_value(claim.spec.resources.requests.get(STORAGE, 0))
 
 
-@dataclass(slots=True, eq=False)
-class ClaimToMatch:
+class ClaimToMatch(MutableValue, eq=False):
     """A claim and the volumes that could be bound to it, wherever they are.
 
     In arrays a volume is a number: that of its row among the free ones, or a negative one, for a

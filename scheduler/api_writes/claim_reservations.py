@@ -15,7 +15,6 @@ bound at the same time all write over the same version, and only one of them suc
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from cache.value import MutableValue
 from scheduler.api_writes.claim_patcher import (
     ClaimConflictError,
     ClaimWriteError,
@@ -50,8 +50,7 @@ CONFLICT_PAUSE_S: Final = 0.01
 Source: k8s.io/client-go util/retry, DefaultRetry (0.36)."""
 
 
-@dataclass(slots=True, eq=False)
-class _Joining:
+class _Joining(MutableValue, eq=False):
     """A pod that waits for its reservation of an allocated claim.
 
     Attributes
@@ -62,7 +61,7 @@ class _Joining:
 
     claim: ResourceClaim
     pod: Pod
-    done: asyncio.Future[ResourceClaim] = field(
+    done: asyncio.Future[ResourceClaim] = msgspec.field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 

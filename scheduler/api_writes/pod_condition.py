@@ -6,9 +6,11 @@ CalculatePodConditionObservedGeneration (1.36, where its feature gate is locked 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
+from cache.value import Value
 from scheduler.client.timestamps import api_time
 
 if TYPE_CHECKING:
@@ -27,8 +29,7 @@ brought it back yet."""
 _CUT_MARK: Final = " ..."
 
 
-@dataclass(frozen=True, slots=True)
-class WantedStatus:
+class WantedStatus(Value, frozen=True):
     """What a pod's status should say: ``PodScheduled`` is False.
 
     Attributes
@@ -68,8 +69,7 @@ class WantedStatus:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ShownStatus:
+class ShownStatus(Value, frozen=True):
     """What a pod's status says.
 
     Attributes

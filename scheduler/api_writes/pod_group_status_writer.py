@@ -22,13 +22,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgspec
 import structlog
 
 from cache.pod_group_objects import GroupSource, PodGroup, XPodGroup, XPodGroupStatus
-from cache.value import Value
+from cache.value import MutableValue, Value
 from scheduler.api_writes.paced_writer import PacedWriter
 from scheduler.api_writes.pod_group_status import (
     DISRUPTION_TARGET,
@@ -90,8 +90,7 @@ class _News(NamedTuple):
     condition: WantedCondition | None = None
 
 
-@dataclass(slots=True)
-class _Wanted:
+class _Wanted(MutableValue):
     """What a group should say and was not written yet.
 
     Attributes
@@ -105,7 +104,7 @@ class _Wanted:
     """
 
     uid: str
-    conditions: dict[str, WantedCondition] = field(default_factory=dict)
+    conditions: dict[str, WantedCondition] = msgspec.field(default_factory=dict)
     x_status: XPodGroupStatus | None = None
 
 

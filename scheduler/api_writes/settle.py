@@ -12,10 +12,12 @@ abandon it. Everything else about an attempt follows from its error, see
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from msgspec.structs import replace
+
+from cache.value import Value
 from scheduler.client.errors import Action, ApiError, classify
 
 if TYPE_CHECKING:
@@ -41,8 +43,7 @@ AGAIN: Final = frozenset({Action.RETRY, Action.SETTLE})
 _IN_DOUBT: Final = frozenset({Action.SETTLE, Action.CONFLICT, Action.GONE})
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Value, frozen=True):
     """An attempt that failed.
 
     Attributes

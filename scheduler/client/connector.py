@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import unquote
 
 from yarl import URL
 
+from cache.value import Value
 from scheduler.client.connection import Connection, ExchangeError
 from scheduler.client.http1 import ResponseParser
 
@@ -25,8 +25,7 @@ P = TypeVar("P", bound=asyncio.Protocol)
 CONNECT_TIMEOUT_S: Final = 5.0
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(Value, frozen=True):
     """Where the server is and by which name it has to prove itself."""
 
     host: str

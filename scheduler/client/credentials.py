@@ -12,10 +12,10 @@ import asyncio
 import math
 import ssl
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import structlog
+from msgspec.structs import replace
 
 from scheduler.client.auth_source import AuthSource, StaticAuth
 from scheduler.client.errors import ClientConfigError

@@ -14,11 +14,11 @@ import datetime as dt
 import math
 import os
 import subprocess
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from cache.value import Value
 from scheduler.client.auth_source import Grant, bearer
 from scheduler.client.errors import ClientConfigError
 from scheduler.client.tls import CertificatePair
@@ -35,8 +35,7 @@ _API_VERSIONS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ExecPlugin:
+class ExecPlugin(Value, frozen=True):
     """How to run a plugin; it is run when what it gave before runs out.
 
     Attributes
@@ -53,7 +52,7 @@ class ExecPlugin:
     command: str
     api_version: str
     args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = msgspec.field(default_factory=dict)
     cluster: Mapping[str, Any] | None = None
     install_hint: str = ""
 

@@ -11,11 +11,12 @@ resourcelock, leaselock.go (0.36).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
+from cache.value import Value
 from scheduler.client.errors import ApiError
 from scheduler.client.paths import segment
 
@@ -33,8 +34,7 @@ CERTIFICATE: Final = "scheduling.berth.dev/certificate"
 _MAX_INT32: Final = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseRecord:
+class LeaseRecord(Value, frozen=True):
     """What an election writes into a Lease.
 
     Attributes
@@ -58,8 +58,7 @@ class LeaseRecord:
     transitions: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(Value, frozen=True):
     """A Lease as the API server has it.
 
     Attributes

@@ -5,22 +5,20 @@ from __future__ import annotations
 import os
 import ssl
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
+from cache.value import Value
 from scheduler.client.errors import ClientConfigError
 
 
-@dataclass(frozen=True, slots=True)
-class CertificatePair:
+class CertificatePair(Value, frozen=True):
     """A client certificate and its key, in PEM, as an exec plugin hands them out."""
 
     certificate: str
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class TlsFiles:
+class TlsFiles(Value, frozen=True):
     """Where the certificates are.
 
     Attributes

@@ -18,12 +18,12 @@ import asyncio
 import math
 import time
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlencode
 
 from yarl import URL
 
+from cache.value import Value
 from scheduler.client.connection import ExchangeError, close_all
 from scheduler.client.connection_pool import ConnectionPool
 from scheduler.client.connector import CONNECT_TIMEOUT_S, Address, Connector, proxy_credentials
@@ -69,8 +69,7 @@ class Measure(Protocol):
         """Take in how long a request waited for the limiter, or that it did not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Value, frozen=True):
     """What a transport may use.
 
     Attributes
@@ -98,7 +97,7 @@ class Transport:
     limiter
         Asked before each request; streams are not limited.
     bounds
-        How many connections there may be, and how large an answer.
+        How many connections there may be, and how large an answer; its defaults if None.
     write_fence
         Asked with the timeout in seconds before a request that is not a read goes out: after the
         wait for the limiter, and once more when the connection is there. Returns how much of the
@@ -122,13 +121,14 @@ class Transport:
         *,
         user_agent: str,
         limiter: Limiter | None = None,
-        bounds: Bounds = Bounds(),
+        bounds: Bounds | None = None,
         write_fence: Callable[[float], float] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._credentials = credentials
         self._user_agent = user_agent
         self._limiter = limiter
+        bounds = bounds or Bounds()
         self._max_body_bytes = bounds.body_bytes
         self.measure: Measure | None = None
         self._write_fence = write_fence

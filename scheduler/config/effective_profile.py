@@ -10,12 +10,13 @@ pkg/scheduler/profile/profile.go and pkg/scheduler/apis/config/validation/valida
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 
+from cache.value import Value
 from plugins import names
 from plugins.default_profile import KUBE_SCHEDULER_PROFILE
 from plugins.framework.interfaces import QueueSortPlugin
@@ -43,8 +44,7 @@ DEFAULT_MULTI_POINT: Final = PluginSet(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EffectiveProfile:
+class EffectiveProfile(Value, frozen=True):
     """One profile with nothing left to look up. Immutable.
 
     Parameters

@@ -10,14 +10,15 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 import structlog
+from msgspec.structs import replace
 
 from cache.pod_group_objects import group_key
 from cache.pod_info import on_node
+from cache.value import MutableValue
 from plugins.framework.cluster_events import ASSIGNED_POD_DELETE
 from plugins.framework.status import SUCCESS, Code, Status, failure
 from scheduler.api_writes.binder import BoundElsewhereError, PodGoneError
@@ -63,8 +64,7 @@ _STOPPED: Final = Status(
 )
 
 
-@dataclass(slots=True)
-class BindingJob:
+class BindingJob(MutableValue):
     """One assumed pod in its binding cycle."""
 
     queued: QueuedPod

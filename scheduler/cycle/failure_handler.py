@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from cache.pod_info import PodInfo
 from cache.resources import MalformedObjectError
+from cache.value import Value
 from plugins.framework.status import Code
 from scheduler.decision.profile_origin import DEFAULT_ORIGIN, PolicyOrigin
 from scheduler.queueing import QueueState
@@ -39,8 +39,7 @@ that it does not use the time of the others."""
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Value, frozen=True):
     """Why an attempt ended without a binding."""
 
     profile: str

@@ -15,10 +15,10 @@ others are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+import msgspec
 import structlog
 
 from cache.pod_group_objects import ignored_label
@@ -88,8 +88,7 @@ class GroupDeciders(Value, frozen=True):
     journal: DecisionJournal | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GroupOutcomes:
+class GroupOutcomes(Value, frozen=True):
     """The handlers of plans, and those that tell of them.
 
     Attributes
@@ -109,7 +108,7 @@ class GroupOutcomes:
     nominate: Callable[[Pod, str], None]
     reports: GroupReports
     metrics: PodGroupMetrics
-    recent: RecentDecisions = field(default_factory=RecentDecisions)
+    recent: RecentDecisions = msgspec.field(default_factory=RecentDecisions)
 
 
 class GroupCycles:

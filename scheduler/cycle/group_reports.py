@@ -11,11 +11,12 @@ group, whose condition says neither which member nor what is missing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import structlog
 
+from cache.value import MutableValue
 from scheduler.api_writes.pod_condition import POD_SCHEDULED
 from scheduler.api_writes.pod_group_status import SCHEDULED, cut_text
 from scheduler.decision.profile_origin import DEFAULT_ORIGIN
@@ -53,8 +54,7 @@ nodes for a group that waits for its object or for more members."""
 log = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True)
-class _Told:
+class _Told(MutableValue):
     """What was reported about a group that waits.
 
     Attributes
@@ -70,7 +70,7 @@ class _Told:
     message: str
     member_text: tuple[str, str]
     members_at_s: float
-    members: set[str] = field(default_factory=set)
+    members: set[str] = msgspec.field(default_factory=set)
 
 
 def short_text(key: GroupKey, message: str) -> str:

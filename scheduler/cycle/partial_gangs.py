@@ -15,13 +15,13 @@ leader counts anew.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from cache.pod_groups import MemberState
 from cache.pod_info import readable_info
+from cache.value import MutableValue
 from plugins.framework.go_duration import parse_go_duration
 from scheduler.api_writes.eviction import Evicted
 from scheduler.client.errors import ApiError
@@ -71,8 +71,7 @@ def _has_member_of(profile_names: Set[str], groups: PodGroups, key: GroupKey) ->
     return not profile_names.isdisjoint(groups.standing(key).scheduler_names)
 
 
-@dataclass(slots=True)
-class _Gang:
+class _Gang(MutableValue):
     """A partial gang.
 
     Attributes

@@ -15,13 +15,13 @@ Otherwise the only remaining event could arrive while the pod is still kept out.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+import msgspec
 import structlog
 
 from cache.pod_group_objects import group_key
-from cache.value import Value
+from cache.value import MutableValue, Value
 from plugins.framework.status import SUCCESS, Status
 from scheduler.api_writes.eviction import Evicted
 from scheduler.process.loop_inbox import LoopInbox
@@ -54,8 +54,7 @@ _CLUSTER: Final = "cluster"
 """What kube-scheduler names as the node of victims of a group."""
 
 
-@dataclass(slots=True, eq=False)
-class Preemption:
+class Preemption(MutableValue, eq=False):
     """One preemptor, and the victims that have to be evicted for it.
 
     Parameters
@@ -88,9 +87,9 @@ class Preemption:
     plugin: str
     last: PodInfo | None = None
     """The last victim, once all others are evicted."""
-    begun: set[GroupKey] = field(default_factory=set)
+    begun: set[GroupKey] = msgspec.field(default_factory=set)
     """The gangs of which a member was evicted: the others have to follow."""
-    leaving: set[GroupKey] = field(default_factory=set)
+    leaving: set[GroupKey] = msgspec.field(default_factory=set)
     """The gangs of which a member leaves, whoever has evicted it."""
 
     @property

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from cache.value import Value
 from scheduler.decision.recent_decisions import RecentDecisions
 
 if TYPE_CHECKING:
@@ -14,8 +16,7 @@ if TYPE_CHECKING:
     from scheduler.tracing.traces import Traces
 
 
-@dataclass(frozen=True, slots=True)
-class Reports:
+class Reports(Value, frozen=True):
     """The means of reporting the outcome of attempts.
 
     Attributes
@@ -31,5 +32,5 @@ class Reports:
     events: EventRecorder
     statuses: PodStatusWriter
     metrics: Metrics
-    recent: RecentDecisions = field(default_factory=RecentDecisions)
+    recent: RecentDecisions = msgspec.field(default_factory=RecentDecisions)
     traces: Traces | None = None

@@ -10,12 +10,12 @@ Only the cycle state is changed here; :mod:`scheduler.cycle.schedule_one` execut
 
 from __future__ import annotations
 
-from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import structlog
+from msgspec.structs import replace
 
 from cache.value import Value
 from plugins.framework.attempt_budget import AttemptBudgetExceededError

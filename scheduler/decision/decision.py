@@ -7,7 +7,6 @@ they cannot contradict each other.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cache.value import Value
@@ -34,8 +33,7 @@ class RejectedNodes(Value, frozen=True):
     node_names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Value, frozen=True):
     """The reasons why nodes were not feasible.
 
     Parameters
@@ -140,8 +138,7 @@ NO_DIAGNOSIS: Final = Diagnosis()
 """Of a pod that was placed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(Value, frozen=True):
     """The scores of the feasible nodes.
 
     ``rows`` and all arrays have the same length and order; rows are valid in this cycle only.
@@ -153,8 +150,7 @@ class Scores:
     total: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Value, frozen=True):
     """The outcome of one scheduling cycle.
 
     A decision names the node and its UID, never a row, because rows are recycled.

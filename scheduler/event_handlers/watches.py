@@ -6,10 +6,10 @@ Pods and nodes go to the event handlers, all other kinds to the places in :mod:`
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
+from msgspec.structs import replace
 
 from cache.pod_templates import PodTemplates
 from scheduler.informers import InformerFactory

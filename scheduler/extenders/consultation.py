@@ -7,12 +7,12 @@ prioritizeNodes.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import structlog
 
+from cache.value import Value
 from plugins.framework.normalize import MAX_NODE_SCORE
 from scheduler.decision.decision import RejectedNodes
 from scheduler.extenders.extender_client import ExtenderError
@@ -49,8 +49,7 @@ SLACK_S: Final = 5.0
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Exclusions:
+class Exclusions(Value, frozen=True):
     """The result of the extenders' filters for some nodes.
 
     ``kept`` are indices into the filtered view, in its order. ``rejected`` contains the nodes for

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, TypeAlias
 
+import msgspec
 import structlog
 
 from scheduler.informers.reflector import Reflector
@@ -122,7 +122,7 @@ class Informer(Reflector[T]):
 
     def statistics(self) -> ReflectorStatistics:
         """Return a copy of the counts."""
-        return dataclasses.replace(self._statistics)
+        return msgspec.structs.replace(self._statistics)
 
     def forget_all(self) -> None:
         """Report all objects as deleted: whoever asks for them has nobody to ask any more."""

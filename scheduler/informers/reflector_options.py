@@ -6,8 +6,11 @@ import asyncio
 import random
 import re
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
@@ -40,8 +43,7 @@ def pages_come_from_cache(server_version: str) -> bool:
     return version is not None and (int(version[1]), int(version[2])) >= _PAGES_FROM_CACHE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReflectorOptions:
+class ReflectorOptions(Value, frozen=True, kw_only=True):
     """What all reflectors of a process share.
 
     Attributes
@@ -68,4 +70,4 @@ class ReflectorOptions:
     paged: Collection[str] = ()
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
-    rng: random.Random = field(default_factory=random.Random)
+    rng: random.Random = msgspec.field(default_factory=random.Random)

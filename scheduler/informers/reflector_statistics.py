@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from cache.value import MutableValue
 
 
-@dataclass(slots=True)
-class ReflectorStatistics:
+class ReflectorStatistics(MutableValue):
     """What a reflector has been through since its start; all are counts.
 
     Attributes

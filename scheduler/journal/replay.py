@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec.structs import replace
 
 from plugins.framework.attempt_budget import UNLIMITED, ReplayedBudget
 from plugins.framework.cycle_state import CycleState

@@ -17,10 +17,10 @@ import math
 import socket
 import time
 import uuid
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import structlog
+from msgspec.structs import replace
 
 from scheduler.client.errors import ApiError
 from scheduler.client.leases import LeaseRecord, released

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cache.value import Value
 
 if TYPE_CHECKING:
     from scheduler.client.leases import Lease, LeaseRecord
@@ -36,8 +39,7 @@ class Step(enum.Enum):
     """We led, and somebody else holds it."""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Value, frozen=True):
     """What this process has seen of the Lease.
 
     Attributes

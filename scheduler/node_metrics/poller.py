@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from cache.value import MutableValue
 from plugins.framework.node_metrics import NoMetrics
 from scheduler.metrics.instruments import Pulled
 from scheduler.node_metrics.latest_values import NodeMetricsBoard
@@ -37,8 +37,7 @@ _JITTER: Final = 0.1
 """Part of an interval by which rounds differ, so that replicas do not ask all at once."""
 
 
-@dataclass(slots=True)
-class MetricStatistics:
+class MetricStatistics(MutableValue):
     """How the questions for one metric went, since the start."""
 
     answered: int = 0

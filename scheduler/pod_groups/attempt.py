@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import numpy as np
 
 from cache.trial import Trial
+from cache.value import MutableValue
 from plugins.framework.attempt_budget import AttemptBudgetExceededError
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.status import SUCCESS, Code, Status, unschedulable
@@ -41,13 +42,12 @@ SHARE: Final = 0.7
 """Of the budget, after which no further domain is tried."""
 
 
-@dataclass(slots=True)
-class _Best:
+class _Best(MutableValue):
     """The try that placed the most members, and what it refused."""
 
     fitting: int = -1
     scope: Scope | None = None
-    refused: Mapping[str, Decision] = field(default_factory=dict)
+    refused: Mapping[str, Decision] = msgspec.field(default_factory=dict)
 
 
 class GroupAttempt:

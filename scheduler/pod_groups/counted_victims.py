@@ -7,11 +7,11 @@ free amounts of all nodes -> what evictions below each priority would free
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import numpy as np
 
+from cache.value import Value
 from plugins.default_preemption import LOWEST_PRIORITY, importance_in, split_by_budgets
 from scheduler.pod_groups.counted_room import CountedRoom
 from scheduler.pod_groups.reprieve import choose
@@ -56,8 +56,7 @@ class CountedVictims(NamedTuple):
     harm: Harm
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Evictable:
+class _Evictable(Value, frozen=True, eq=False):
     """The pods that may be evicted, as columns of shape (n_pods,).
 
     Parameters

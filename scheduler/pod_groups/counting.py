@@ -7,11 +7,11 @@ a shape whatever other filters say, and it is reached where no other filter has 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cache.value import Value
 from plugins.framework.cycle_state import CycleState
 from plugins.framework.interfaces import FilterPlugin
 from plugins.names import INTER_POD_AFFINITY
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from scheduler.runtime.judgement import Search
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Counts:
+class Counts(Value, frozen=True, eq=False):
     """How many members of a shape fit.
 
     Parameters

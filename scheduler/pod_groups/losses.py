@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from cache.value import Value
+import msgspec
+
+from cache.value import MutableValue, Value
 from plugins.default_preemption import (
     Harm,
     importance_in,
@@ -53,8 +54,7 @@ class Unit(Value, frozen=True):
         return self.pods if self.is_whole else self.pods[len(self.pods) - self.spare :]
 
 
-@dataclass(slots=True)
-class Losses:
+class Losses(MutableValue):
     """The pods that a group may evict.
 
     Parameters
@@ -76,8 +76,8 @@ class Losses:
     priority: int
     own: GroupKey
     leaving: Collection[str]
-    _spared_of: dict[GroupKey, frozenset[str]] = field(default_factory=dict)
-    _gang_units: dict[GroupKey, Unit | None] = field(default_factory=dict)
+    _spared_of: dict[GroupKey, frozenset[str]] = msgspec.field(default_factory=dict)
+    _gang_units: dict[GroupKey, Unit | None] = msgspec.field(default_factory=dict)
 
     def units(self, nodes: Iterable[NodeInfo]) -> list[Unit]:
         """Return what may be evicted from some nodes, the most important first.

@@ -15,11 +15,11 @@ members that can still come.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from cache.value import Value
 from plugins.framework.cycle_state import CycleState
 from scheduler.pod_groups.counting import lastingly_rejected
 from scheduler.pod_groups.shapes import has_claims
@@ -49,8 +49,7 @@ class SearchEndedError(Exception):
     """The search has used what it may use."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Value, frozen=True):
     """The verdicts on one member at one moment."""
 
     state: CycleState

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -33,8 +32,7 @@ class Verdict(Enum):
     """A plugin failed, so that nobody knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupTask:
+class GroupTask(Value, frozen=True):
     """A group whose members are to be placed together.
 
     Parameters

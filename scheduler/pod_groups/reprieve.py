@@ -6,9 +6,11 @@ everything is removed -> units stay, the most important first, as long as the gr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
+from cache.value import MutableValue
 from scheduler.pod_groups.losses import WORST_HARM
 
 if TYPE_CHECKING:
@@ -36,8 +38,7 @@ class Room(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Reprieve:
+class Reprieve(MutableValue):
     """A choice of victims among some units, whose removable pods are removed in the beginning.
 
     Parameters
@@ -53,7 +54,7 @@ class Reprieve:
     room: Room
     losses: Losses
     units: Sequence[Unit]
-    victims: dict[str, PodInfo] = field(default_factory=dict)
+    victims: dict[str, PodInfo] = msgspec.field(default_factory=dict)
 
     def run(self) -> dict[str, PodInfo]:
         """Return the victims by UID; the group fits without them, and with no fewer of them.
@@ -107,8 +108,7 @@ class Reprieve:
         self._reprieve_pods(pods[middle:], left)
 
 
-@dataclass(slots=True)
-class _Standing:
+class _Standing(MutableValue):
     """What is decided about the members of a gang."""
 
     kept: int = 0
@@ -116,8 +116,7 @@ class _Standing:
     is_whole: bool = False
 
 
-@dataclass(slots=True)
-class BetterVictims:
+class BetterVictims(MutableValue):
     """A search for victims that do less harm, within a number of questions to the room.
 
     Parameters
@@ -136,9 +135,9 @@ class BetterVictims:
     steps: int
     best: Mapping[str, PodInfo] | None
     best_harm: Harm
-    _pods: list[tuple[PodInfo, Unit]] = field(default_factory=list)
-    _standings: dict[GroupKey, _Standing] = field(default_factory=dict)
-    _evicted: dict[str, PodInfo] = field(default_factory=dict)
+    _pods: list[tuple[PodInfo, Unit]] = msgspec.field(default_factory=list)
+    _standings: dict[GroupKey, _Standing] = msgspec.field(default_factory=dict)
+    _evicted: dict[str, PodInfo] = msgspec.field(default_factory=dict)
 
     def run(self) -> Mapping[str, PodInfo] | None:
         """Return the best victims that are known, by UID. The room is left as it was."""

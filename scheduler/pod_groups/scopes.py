@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from cache.value import Value
 from plugins.names import INTER_POD_AFFINITY
 from plugins.node_resources_fit import NodeResourcesFit
 from scheduler.pod_groups.counting import Counts, count
@@ -35,8 +35,7 @@ MAX_DOMAINS: Final = 64
 rules: those with the most room."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scope:
+class Scope(Value, frozen=True, eq=False):
     """A set of nodes in which the minimum of a group may be placed.
 
     Parameters

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from cache.objects import Volume
+from cache.value import MutableValue
 from plugins.framework.interfaces import (
     FilterPlugin,
     Plugin,
@@ -30,8 +30,7 @@ pack: Final = msgspec.msgpack.Encoder().encode
 _SOURCES: Final = tuple(name for name in Volume.__struct_fields__ if name != "name")
 
 
-@dataclass(slots=True, eq=False)
-class Shape:
+class Shape(MutableValue, eq=False):
     """Members with equal specs, as far as plugins read them; their labels may differ.
 
     Attributes
@@ -41,7 +40,7 @@ class Shape:
     """
 
     index: int
-    members: list[PodInfo] = field(default_factory=list)
+    members: list[PodInfo] = msgspec.field(default_factory=list)
 
     @property
     def first(self) -> PodInfo:

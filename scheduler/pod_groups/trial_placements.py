@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
+from msgspec.structs import replace
 
 from cache.trial import Trial
 from plugins.framework.attempt_budget import AttemptBudgetExceededError

@@ -8,9 +8,10 @@ Who is tried when, and what becomes of the victims, is for :mod:`scheduler.polic
 
 from __future__ import annotations
 
-from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec.structs import replace
 
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.cycle_state import CycleState

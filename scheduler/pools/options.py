@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from cache.label_selectors import Selector
 from cache.value import Value
@@ -37,8 +38,7 @@ class Pool(Value, frozen=True):
     lease: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolOptions:
+class PoolOptions(Value, frozen=True):
     """The pool of a process.
 
     Attributes
@@ -57,7 +57,7 @@ class PoolOptions:
     """
 
     name: str = ""
-    node_selector: Selector = field(default_factory=Selector)
+    node_selector: Selector = msgspec.field(default_factory=Selector)
     topology_keys: frozenset[str] = frozenset()
     pools: tuple[Pool, ...] = ()
     hand_over_after_s: float = HAND_OVER_AFTER_S

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cache.value import Value
 from plugins.framework.status import SUCCESS, Status
 from scheduler.pools.ownership import Ownership
 from scheduler.pools.refusals import Refusals
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from scheduler.pools.options import PoolOptions
 
 
-@dataclass(frozen=True, slots=True)
-class OwnPool:
+class OwnPool(Value, frozen=True):
     """The pool of this process.
 
     Attributes

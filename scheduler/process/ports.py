@@ -7,7 +7,6 @@ tests and a simulation differ in nothing else.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from cache.value import Value
@@ -187,8 +186,7 @@ class Executor(Locks, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Ports(Generic[ApiT_co]):
+class Ports(Value, Generic[ApiT_co], frozen=True):
     """The outside, as a part of the scheduler sees it.
 
     Attributes

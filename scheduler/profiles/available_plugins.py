@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from cache.value import Value
 from plugins.registry import PLUGINS
 from scheduler.config import ConfigError
 from scheduler.user_plugins.catalogue import PluginCatalogue
@@ -32,8 +34,7 @@ if TYPE_CHECKING:
     from scheduler.profiles import PythonSource
 
 
-@dataclass(frozen=True, slots=True)
-class SupplyOptions:
+class SupplyOptions(Value, frozen=True):
     """The sources from which users' plugins are loaded.
 
     Parameters
@@ -51,7 +52,7 @@ class SupplyOptions:
     installed: bool = False
     allow_python: bool = False
     namespace: str = ""
-    containment: ContainmentOptions = field(default_factory=ContainmentOptions)
+    containment: ContainmentOptions = msgspec.field(default_factory=ContainmentOptions)
 
 
 def known_plugins(supply: PluginSupply | None) -> Mapping[str, type[Plugin]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from plugins.framework.args import ArgsError
 from scheduler.config import ConfigError, Mistake

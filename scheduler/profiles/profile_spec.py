@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from cache.resource_versions import parse_resource_version
+from cache.value import Value
 from scheduler.config.file_profile import FileStruct
 
 if TYPE_CHECKING:
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from scheduler.config import Extender, Mistake, Profile
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileObject:
+class ProfileObject(Value, frozen=True):
     """One version of a SchedulingProfile as the API server returns it.
 
     Parameters
@@ -82,8 +82,7 @@ class ShadowOptions(FileStruct, frozen=True):
     budget: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class PythonSource:
+class PythonSource(Value, frozen=True):
     """A Python source of plugins for one profile.
 
     Its plugins run in the profile at every extension point that they implement, with weight 1,
@@ -108,8 +107,7 @@ class PythonSource:
     args: Mapping[str, object] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileVersion:
+class ProfileVersion(Value, frozen=True):
     """One decoded version of a SchedulingProfile, with the sources that it refers to. Immutable.
 
     Parameters
@@ -137,7 +135,7 @@ class ProfileVersion:
     created: str = ""
     mode: Mode = Mode.ACTIVE
     python: tuple[PythonSource, ...] = ()
-    shadow: ShadowOptions = field(default_factory=ShadowOptions)
+    shadow: ShadowOptions = msgspec.field(default_factory=ShadowOptions)
     extenders: tuple[Extender, ...] | None = None
     mistakes: tuple[Mistake, ...] = ()
     object: ProfileObject | None = None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from cache.value import Value
 
 if TYPE_CHECKING:
     from scheduler.config import Mistake
@@ -22,8 +23,7 @@ AS_EXPECTED: Final = "AsExpected"
 NOT_RUNNING: Final = "NotRunning"
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Value, frozen=True):
     """A condition of the API without its type and times."""
 
     status: bool
@@ -33,8 +33,7 @@ class Condition:
     """A text for people with the path of each mistake: ``spec.plugins.score.enabled[0].name``."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileStatus:
+class ProfileStatus(Value, frozen=True):
     """The status of one SchedulingProfile. Immutable.
 
     Parameters

@@ -11,10 +11,10 @@ records the position in it at which it started. Events older than the oldest att
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from cache.value import MutableValue
 from scheduler.queueing.pod_changes import is_older
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ with them old versions of nodes and pods; an attempt that has lost events is tri
 """
 
 
-@dataclass(slots=True, eq=False)
-class Attempt:
+class Attempt(MutableValue, eq=False):
     """One pod from its pop to the end of its scheduling or binding cycle.
 
     Updates of the pod itself are not stored one by one: only the difference between its last

@@ -7,10 +7,11 @@ threads that wait for the queue.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
+
+from cache.value import MutableValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True)
-class _FailedHint:
+class _FailedHint(MutableValue):
     event: ClusterEvent
     pod: Pod
     error: Exception

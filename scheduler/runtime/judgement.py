@@ -9,7 +9,6 @@ may evict pods; nor are extenders, because they may record the requests.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -108,8 +107,7 @@ class Search(Value, frozen=True):
         return Diagnosis(num_nodes, absent=absent, rejected=rejected, narrowing_plugins=narrowing)
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Value, frozen=True):
     """The result of a profile for every node of a snapshot. It is valid until the snapshot changes.
 
     Parameters

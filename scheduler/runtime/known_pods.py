@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from cache.pod_groups import PodGroups
+from cache.value import Value
 
 if TYPE_CHECKING:
     from cache.scheduler_cache import SchedulerCache
@@ -13,8 +15,7 @@ if TYPE_CHECKING:
     from scheduler.runtime.waiting_pods import WaitingPods
 
 
-@dataclass(frozen=True, slots=True)
-class KnownPods:
+class KnownPods(Value, frozen=True):
     """The location of every pod: on a node, in the queue, or held between the two.
 
     Attributes
@@ -36,4 +37,4 @@ class KnownPods:
     cache: SchedulerCache
     queue: SchedulingQueue
     waiting: WaitingPods
-    groups: PodGroups = field(default_factory=PodGroups)
+    groups: PodGroups = msgspec.field(default_factory=PodGroups)

@@ -13,12 +13,12 @@ its nominations change.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from cache.columns import Columns, NodesView
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence, Set
@@ -36,8 +36,7 @@ FEW_NODES: Final = 4
 """Views that are as small as this are looked at node by node."""
 
 
-@dataclass(frozen=True, slots=True)
-class CrowdedNodes:
+class CrowdedNodes(Value, frozen=True):
     """Some nodes of a view, with the pods on them that are nominated for them.
 
     Parameters

@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from cache.value import MutableValue
 from scheduler.serving.certificate import CertificateError, GivenCertificate
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ class ServerError(Exception):
     """The server cannot start; the message is one sentence for a person."""
 
 
-@dataclass(slots=True, eq=False)
-class _Connection:
+class _Connection(MutableValue, eq=False):
     """A connection, from its acceptance to its end.
 
     Parameters

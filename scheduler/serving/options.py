@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from cache.value import Value
 
 SECURE_PORT: Final = 10259
 """kube-scheduler's. Source: pkg/scheduler/apis/config/types.go (1.36)."""
@@ -16,8 +17,7 @@ CACHE_TTL_S: Final = 10.0
 """Of an answer about a token or a right. Source: as above."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServingOptions:
+class ServingOptions(Value, frozen=True):
     """Where and to whom berth answers.
 
     Parameters

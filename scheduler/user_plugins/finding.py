@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from cache.value import Value
 from scheduler.user_plugins.installed import installed
 from scheduler.user_plugins.plugin_source import PluginSource, digest_of
 
@@ -16,8 +18,7 @@ MAX_BYTES: Final = 1 << 20
 """The largest size of a file: that of a ConfigMap."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Value, frozen=True):
     """The sources that one search found.
 
     Parameters
@@ -29,7 +30,7 @@ class Found:
     """
 
     sources: tuple[PluginSource, ...] = ()
-    problems: Mapping[str, str] = field(default_factory=dict)
+    problems: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 def entry_points() -> tuple[PluginSource, ...]:

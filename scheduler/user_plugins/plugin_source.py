@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final, Literal, TypeAlias
+
+from cache.value import Value
 
 SourceKind: TypeAlias = Literal["entry-point", "directory", "config-map"]
 
@@ -13,8 +14,7 @@ SOURCE_ATTRIBUTE: Final = "plugin_source"
 """The attribute of a user's plugin class that holds its source."""
 
 
-@dataclass(frozen=True, slots=True)
-class PluginSource:
+class PluginSource(Value, frozen=True):
     """One piece of code that defines plugins. Immutable.
 
     Parameters

@@ -9,10 +9,11 @@ Groups of pods that have not begun are placed as one by the planner of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from cache.pod_info import PodInfo, is_terminal
 from cache.resources import MalformedObjectError

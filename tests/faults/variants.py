@@ -7,9 +7,10 @@ named too.
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
+
+from msgspec.structs import replace
 
 import cache.scheduler_cache as scheduler_cache
 import scheduler.informers.backoff as backoff

@@ -7,9 +7,10 @@ the real code, so a scenario that passes with a variant does not test what it sa
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
+
+from msgspec.structs import replace
 
 from cache.pod_info import PodInfo
 from cache.scheduler_cache import SchedulerCache

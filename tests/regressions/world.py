@@ -11,10 +11,12 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 from unittest.mock import patch
+
+from msgspec.structs import replace
 
 from plugins.registry import PLUGINS
 from scheduler.assembly import Setting, assemble

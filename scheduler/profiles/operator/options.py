@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
+
+from cache.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorOptions:
+class OperatorOptions(Value, frozen=True):
     """Which SchedulingProfiles are applied, and what they may contain.
 
     Parameters
@@ -35,7 +37,7 @@ class OperatorOptions:
     enabled: bool = False
     allow_python: bool = False
     namespace: str = ""
-    selector: Mapping[str, str] = field(default_factory=dict)
+    selector: Mapping[str, str] = msgspec.field(default_factory=dict)
     scheduler_names: frozenset[str] | None = None
     extender_urls: tuple[str, ...] = ()
     kopf_kubeconfig: str | None = None

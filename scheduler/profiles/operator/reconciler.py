@@ -7,11 +7,11 @@ the events of an object and of a later object with the same name may not. Only
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import structlog
+from msgspec.structs import replace
 
 from scheduler.client.errors import ApiError
 from scheduler.profiles import Mode, ProfileObject

@@ -12,10 +12,10 @@ import contextlib
 import math
 import random
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import structlog
+from msgspec.structs import replace
 
 from cache.value import Value
 from scheduler.api_writes.settle import AGAIN, REFUSED, Failure, settle

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import structlog
 
+from cache.value import Value
 from scheduler.user_plugins.containment.circuit_breaker import BreakerRules
 from scheduler.user_plugins.containment.watchdog import DEFAULT_TIMEOUT_S
 from scheduler.user_plugins.plugin_trial import TrialLimits
@@ -21,8 +22,7 @@ DEFAULT_BUDGET_S: Final = 0.01
 """The average duration that a call may have. A cycle of Berth's own plugins takes a tenth of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContainmentOptions:
+class ContainmentOptions(Value, frozen=True):
     """The options for users' plugins from the command line.
 
     Parameters
@@ -39,8 +39,8 @@ class ContainmentOptions:
     timeout_s: float = DEFAULT_TIMEOUT_S
     budget_s: float = DEFAULT_BUDGET_S
     state_dir: Path | None = None
-    breaker: BreakerRules = field(default_factory=BreakerRules)
-    trial: TrialLimits = field(default_factory=TrialLimits)
+    breaker: BreakerRules = msgspec.field(default_factory=BreakerRules)
+    trial: TrialLimits = msgspec.field(default_factory=TrialLimits)
 
 
 def add_containment_flags(parser: argparse.ArgumentParser) -> None:

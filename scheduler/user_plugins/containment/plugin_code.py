@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Literal, TypeAlias, cast
 
+from cache.value import Value
 from plugins.authoring import policy_name
 
 FailurePolicy: TypeAlias = Literal["Ignore", "Fail"]
 
 
-@dataclass(frozen=True, slots=True)
-class PluginCode:
+class PluginCode(Value, frozen=True):
     """One version of a user's plugin. Immutable.
 
     Parameters

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from scheduler.process.version import VERSION
 from scheduler.user_plugins.installed import installed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -16,8 +15,7 @@ Suite: TypeAlias = Literal["use", "all", "bench"]
 _MIB: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class TrialLimits:
+class TrialLimits(Value, frozen=True):
     """The limits of a trial.
 
     Parameters

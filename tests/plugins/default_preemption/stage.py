@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from plugins.default_preemption import DefaultPreemption
 from plugins.framework.cycle_state import CycleState

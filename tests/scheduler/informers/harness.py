@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec.structs import replace
 
 from scheduler.client.credentials import Credentials
 from scheduler.client.transport import Bounds, Transport

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from plugins.registry import PLUGINS
 from scheduler.config import default_config, parse_config, running_profiles

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import os
 import signal
@@ -123,7 +122,7 @@ def test_an_extender_that_was_not_asked_is_in_the_notes(play, monkeypatch):
     async def scene(asked: Asked):
         fpga = Extender("http://extender", managed_resources=(ManagedResource("example.com/fpga"),))
         for extenders in ((fpga,), (fpga, Extender("http://extender"))):
-            asked.profiles = [dataclasses.replace(each, extenders=extenders) for each in PROFILES]
+            asked.profiles = [replace(each, extenders=extenders) for each in PROFILES]
             yield (await asked.why())["notes"]
 
     async def notes(asked: Asked):

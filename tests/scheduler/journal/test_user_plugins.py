@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from threading import get_ident
 
 import pytest
+from msgspec.structs import replace
 
 from cache.node_info import NodeInfo
 from plugins.framework.cycle_state import CycleState

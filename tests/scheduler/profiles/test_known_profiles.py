@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from scheduler.config import ConfigError, Profile, default_config
 from scheduler.config.file_profile import PluginConfig, PluginEntry, Plugins, PluginSet

@@ -3,12 +3,12 @@ from __future__ import annotations
 import asyncio
 import ssl
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
 import pytest
 import structlog
+from msgspec.structs import replace
 
 from scheduler.client.errors import ApiError
 from scheduler.serving import listener as listener_module

@@ -150,8 +150,7 @@ class _Context:
         self.files.shake_hands(self)
 
 
-@dataclass(frozen=True, slots=True)
-class SimTls(TlsFiles):
+class SimTls(TlsFiles, frozen=True):
     """The certificates of a process whose files are in memory."""
 
     files: Any = None

@@ -7,8 +7,9 @@ What must hold is what holds in all worlds: I4, that a store is what the cluster
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from scheduler.event_handlers.watches import NUMEROUS
 from tests.storm import users

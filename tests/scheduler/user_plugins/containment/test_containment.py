@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import queue
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from plugins.authoring import ABSENT
 from scheduler.metrics import Metrics
