@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.process.expected_error import ExpectedError
 from scheduler.process.log_setup import errors_to_stderr
+from scheduler.process.numeric_threads import start_no_numeric_threads
 from scheduler.process.process_memory import calm_collector
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 0, 1 when it failed, 2 for wrong usage."""
     words = sys.argv[1:] if arguments is None else arguments
     is_run = words[:1] == ["run"]
+    start_no_numeric_threads()
     if is_run:
         # Before the imports: nothing of what they bring is garbage.
         calm_collector()
