@@ -15,11 +15,10 @@ from scheduler.informers.watch_events import (
     ObjectEvent,
     T,
     UnreadableEvent,
-    WatchEvent,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from scheduler.informers.object_reader import ObjectReader
     from scheduler.informers.store import Store
@@ -77,25 +76,22 @@ class Listing(Generic[T]):
         elif event.initial_events_end:
             self.resource_version = event.resource_version
 
-    def take_objects(
-        self, objects: Sequence[T | msgspec.Raw], reader: ObjectReader[T]
-    ) -> list[UnreadableEvent]:
-        """Take in objects of a page, decode those that are not; return what could not be read."""
-        unreadable = []
-        event: WatchEvent[T]
-        for each in objects:
-            try:
-                obj = reader.read(each) if isinstance(each, msgspec.Raw) else reader.accept(each)
-                event = ObjectEvent(EventType.ADDED, obj)
-            except UnreadableObjectError as error:
-                event = UnreadableEvent(EventType.ADDED, error.identity, error.problem)
-                unreadable.append(event)
-            self.take(event)
-        return unreadable
-
     def _forget(self, uid: str) -> None:
         self._objects.pop(uid, None)
         self._present.discard(uid)
+
+
+def read_objects(
+    objects: Iterable[T | msgspec.Raw], reader: ObjectReader[T]
+) -> Iterator[ObjectEvent[T] | UnreadableEvent]:
+    """Decode those objects of a page that are not yet; yield what each of them is to a listing."""
+    for each in objects:
+        try:
+            obj = reader.read(each) if isinstance(each, msgspec.Raw) else reader.accept(each)
+        except UnreadableObjectError as error:
+            yield UnreadableEvent(EventType.ADDED, error.identity, error.problem)
+        else:
+            yield ObjectEvent(EventType.ADDED, obj)
 
 
 class Page(NamedTuple, Generic[T]):

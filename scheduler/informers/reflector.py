@@ -25,7 +25,7 @@ from cache.resource_versions import INCOMPARABLE, parse_resource_version
 from scheduler.client.errors import ApiError
 from scheduler.client.paths import in_namespace
 from scheduler.informers.backoff import Backoff
-from scheduler.informers.listing import Listing, PageReader
+from scheduler.informers.listing import Listing, PageReader, read_objects
 from scheduler.informers.metadata_list import metadata_pages
 from scheduler.informers.object_reader import ObjectReader
 from scheduler.informers.reflector_log import Diary
@@ -220,8 +220,7 @@ class Reflector(ABC, Generic[T]):
             page = self._pages.read(response.body)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise ApiError(None, "Unreadable", f"{path}: not a list: {error}") from error
-        for event in listing.take_objects(page.objects, self._reader):
-            self._count_unreadable(event)
+        self._read_into(listing, page.objects)
         version = parse_resource_version(page.resource_version)
         if INCOMPARABLE < version < seen:
             why = f"{path}: a list of {version}, older than {seen}"
@@ -492,6 +491,8 @@ class Reflector(ABC, Generic[T]):
                 ("resourceVersion", self._version),
                 ("resourceVersionMatch", "NotOlderThan"),
             ]
+        # Taken in at once, while the server makes the next page: nobody relies on the store yet.
+        is_first = not self._synced.is_set() and not self._machine.believes_rewind
         request = asyncio.ensure_future(self._page(query + freshness))
         try:
             while True:
@@ -503,8 +504,9 @@ class Reflector(ABC, Generic[T]):
                 for start in range(0, len(page.objects), _STRETCH_OBJECTS):
                     await asyncio.sleep(0)  # the loop has binds to send meanwhile
                     stretch = page.objects[start : start + _STRETCH_OBJECTS]
-                    for event in listing.take_objects(stretch, self._reader):
-                        self._count_unreadable(event)
+                    objects = self._read_into(listing, stretch)
+                    if is_first and (deltas := self._store.added(objects)):
+                        self._deliver(deltas)
                 if not page.token:
                     break
         finally:
@@ -516,6 +518,17 @@ class Reflector(ABC, Generic[T]):
         ending = await self._take_in(listing)
         self._statistics.paged_lists += ending.outcome is Outcome.SYNCED
         return ending
+
+    def _read_into(self, listing: Listing[T], objects: Sequence[T | msgspec.Raw]) -> list[T]:
+        """Have a listing take in objects of a page; return those that can be read."""
+        found = []
+        for event in read_objects(objects, self._reader):
+            listing.take(event)
+            if isinstance(event, UnreadableEvent):
+                self._count_unreadable(event)
+            else:
+                found.append(event.object)
+        return found
 
     async def _page(self, query: Sequence[tuple[str, str]]) -> RawResponse:
         try:

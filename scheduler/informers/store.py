@@ -133,6 +133,13 @@ class Store(Generic[T]):
         elif _is_newer(metadata.resource_version, old.metadata.resource_version):
             self._update(old, obj, deltas)
 
+    def added(self, objects: Iterable[T]) -> list[Delta[T]]:
+        """Take in objects of a list that is not complete; return what changes."""
+        deltas: list[Delta[T]] = []
+        for obj in objects:
+            self.apply(EventType.ADDED, obj, deltas)
+        return deltas
+
     def discard(self, uid: str, deltas: list[Delta[T]]) -> None:
         """Remove the object with that UID, if there is one, appending its deletion to `deltas`."""
         for each in self._removals:

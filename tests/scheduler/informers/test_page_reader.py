@@ -4,9 +4,8 @@ import msgspec
 import pytest
 
 from scheduler.informers import listing
-from scheduler.informers.listing import Listing, PageReader, read_page
+from scheduler.informers.listing import PageReader, read_objects, read_page
 from scheduler.informers.object_reader import ObjectReader
-from scheduler.informers.store import Store
 from scheduler.kinds import PODS
 
 PODS_READER = PageReader(PODS.struct)
@@ -22,11 +21,9 @@ def body(*items, **metadata):
     )
 
 
-def taken(page):
-    """Return what a listing has of a page: its objects, and what could not be read."""
-    found = Listing(Store())
-    unreadable = found.take_objects(page.objects, ObjectReader(PODS))
-    return list(found.objects), unreadable
+def told(page):
+    """Return what a listing is told of the objects of a page."""
+    return list(read_objects(page.objects, ObjectReader(PODS)))
 
 
 def test_objects_of_an_ordinary_page_come_decoded():
@@ -48,7 +45,7 @@ def test_objects_of_an_ordinary_page_come_decoded():
 def test_both_ways_read_the_same(pages, at_once):
     raw, page = read_page(body(*pages)), PODS_READER.read(body(*pages))
     assert at_once == (not any(isinstance(each, msgspec.Raw) for each in page.objects))
-    assert taken(page) == taken(raw)
+    assert told(page) == told(raw)
 
 
 def test_a_large_page_is_not_decoded_at_once(monkeypatch):

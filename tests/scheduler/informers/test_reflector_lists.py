@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cache.objects import Pod
+    from tests.fakes.api_faults import Hold
     from tests.fakes.api_server import FakeApiServer
 
 
@@ -129,6 +130,71 @@ def test_where_pages_are_cheap_lists_come_in_pages_and_the_next_is_made_meanwhil
             assert verbs[:7] == [*first, "watch", *first]
             # When the last object of the first page was decoded, the second page was asked for.
             assert asked[499] >= 2
+
+    run(main)
+
+
+def test_a_first_list_is_told_page_by_page() -> None:
+    async def main() -> None:
+        holds = []
+
+        def prepare(server: FakeApiServer) -> None:
+            fill(600)(server)
+            holds.append(server.faults.hold("pods", "continue"))
+
+        async with rig(prepare=prepare, paged={"pods"}, synced=False) as it:
+            await until(lambda: len(it.mirror.objects) == 500)
+            assert not it.informer.has_synced
+            holds[0].release()
+            await until(lambda: it.informer.has_synced)
+            assert holds_the_truth(it)
+            assert len(it.mirror.told()) == 600
+
+    run(main)
+
+
+def test_a_first_list_that_breaks_off_is_made_good_by_the_next() -> None:
+    async def main() -> None:
+        servers: list[FakeApiServer] = []
+        holds: list[Hold] = []
+
+        def prepare(server: FakeApiServer) -> None:
+            fill(600)(server)
+            server.faults.refuse("pods", "continue", 410)
+            servers.append(server)
+
+        def note(read: Pod) -> Pod:
+            if not holds:
+                holds.append(servers[0].faults.hold("pods", "list"))
+            return read
+
+        async with rig(prepare=prepare, paged={"pods"}, synced=False, transform=note) as it:
+            await until(lambda: holds and holds[0].waiting)
+            assert len(it.mirror.told()) == 500
+            it.server.delete("pods", "web-0007")
+            holds[0].release()
+            await until(lambda: it.informer.has_synced)
+            assert holds_the_truth(it)
+            assert ("deleted", "web-0007") in it.mirror.told()
+
+    run(main)
+
+
+def test_a_later_list_is_told_when_it_is_complete() -> None:
+    async def main() -> None:
+        async with rig(prepare=fill(600), paged={"pods"}) as it:
+            held = it.server.faults.hold("pods", "continue")
+            it.server.faults.hold_watch("pods")
+            it.server.create("pods", pod("aaa"))
+            gone_event(it.server)
+            it.server.faults.release_watch("pods")
+            it.mirror.told()
+            await until(lambda: len(it.server.requests_of("continue")) == 2)
+            assert it.mirror.told() == []
+            held.release()
+            await it.caught_up()
+            await until(lambda: holds_the_truth(it))
+            assert it.mirror.told() == [("added", "aaa")]
 
     run(main)
 
