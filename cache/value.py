@@ -7,6 +7,8 @@ because it compiles its methods. :func:`dataclasses.replace` does not accept val
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 
@@ -22,3 +24,7 @@ class MutableValue(msgspec.Struct):
 
     *Concurrency*: confined to one thread, unless a subclass says otherwise.
     """
+
+
+PLAIN_VALUES: Final = (Value, MutableValue)
+"""Both, for those who tell them from other structs, which are objects of the API or messages."""

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 
 from cache.byte_bounded import ByteBounded
+from cache.value import PLAIN_VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +28,7 @@ _OURS: Final = ("cache.", "plugins.", "scheduler.")
 _SERIES: Final = (list, tuple, set, frozenset, deque)
 _TRIES: Final = 10
 _ROW: Final = (str, bytes, int, float, bool, type(None), msgspec.Struct)
-"""Whatever holds one of these holds rows of a table, and no further tables."""
+"""Whatever holds one of these, and no plain value, holds rows of a table and no further tables."""
 
 _PROXIES: Final = weakref.ProxyTypes
 """Not even their class can be asked for once what they stand for is gone; others hold that."""
@@ -74,7 +75,9 @@ class _Census:
         limited = []
         while waiting:
             value = waiting.pop()
-            if type(value) in _PROXIES or isinstance(value, (*_ROW, type)) or id(value) in seen:
+            if type(value) in _PROXIES or isinstance(value, type) or _is_row(value):
+                continue
+            if id(value) in seen:
                 continue
             if isinstance(value, ByteBounded) and not is_bounded:
                 limited.append(value)
@@ -165,7 +168,11 @@ def _unless_rows(values: list[Any]) -> list[Any]:
     """Return the values of a container, or nothing when they are rows of a table."""
     if not values or type(values[0]) in _PROXIES:
         return values
-    return [] if isinstance(values[0], _ROW) else values
+    return [] if _is_row(values[0]) else values
+
+
+def _is_row(value: Any) -> bool:
+    return isinstance(value, _ROW) and not isinstance(value, PLAIN_VALUES)
 
 
 def _attributes(value: Any) -> dict[str, Any]:

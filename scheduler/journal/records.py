@@ -15,7 +15,7 @@ import msgspec
 
 from cache.objects import Namespace
 from cache.pod_group_objects import GroupKey, UnreadablePodGroup, UnreadableXPodGroup
-from cache.value import Value
+from cache.value import PLAIN_VALUES
 from scheduler.journal.forms import decision_form, plan_form, victims_form
 from scheduler.kinds import WATCHED
 from scheduler.user_plugins.plugin_source import SOURCE_ATTRIBUTE
@@ -231,7 +231,7 @@ class RecordEncoder:
             out.append([what, subject, more])
 
     def _argument(self, value: Any) -> Any:
-        if isinstance(value, msgspec.Struct) and not isinstance(value, Value):
+        if isinstance(value, msgspec.Struct) and not isinstance(value, PLAIN_VALUES):
             return self._objects.number(value)
         if isinstance(value, GroupKey):
             return [value.namespace, value.name, value.source.value]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from cache.value import Value
+from cache.value import PLAIN_VALUES
 from scheduler.cycle.signature_reuse import MAX_POD_BYTES
 from tests.storm.simulation import InvariantError
 
@@ -116,7 +116,7 @@ def _inside(name: str, one: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(one, types.FunctionType):
         yield from ((name, cell.cell_contents) for cell in one.__closure__ or () if _is_set(cell))
     elif type(one).__module__.startswith(OWN) and (
-        isinstance(one, Value) or not isinstance(one, msgspec.Struct)
+        isinstance(one, PLAIN_VALUES) or not isinstance(one, msgspec.Struct)
     ):
         # Structs are objects of the API, which users make as large as they like.
         yield from _attributes(one)

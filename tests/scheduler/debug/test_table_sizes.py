@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cache.byte_bounded import ByteBounded
+from cache.value import MutableValue
 from scheduler.debug.table_sizes import table_sizes
 from tests.builders import node, pod
 from tests.scheduler.parts import Parts
@@ -29,6 +30,12 @@ class SlottedHolder:
         self.rows = rows
 
 
+class PlainHolder(MutableValue):
+    __module__ = "cache.of_this_test"
+
+    rows: object
+
+
 def items(sizes: dict[str, dict[str, int]], name: str) -> int:
     return sizes[f"cache.of_this_test.{name}"]["items"]
 
@@ -48,6 +55,11 @@ def test_each_kind_of_table_is_counted(table: object) -> None:
 
 def test_slots_are_attributes() -> None:
     assert items(table_sizes(SlottedHolder([1, 2])), "SlottedHolder.rows") == 2
+
+
+def test_plain_values_are_no_rows() -> None:
+    sizes = table_sizes(Holder(parts={"a": PlainHolder([1, 2])}))
+    assert items(sizes, "PlainHolder.rows") == 2
 
 
 def test_tables_of_one_name_are_added_up() -> None:
