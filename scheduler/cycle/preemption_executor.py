@@ -315,12 +315,10 @@ class PreemptionExecutor:
             failure = next((each for each in outcomes if isinstance(each, BaseException)), None)
             if failure is None:
                 preemption.last = preemption.victims[-1]
-                had_node = self._has_node(preemption.last)
                 last = await self._evict(preemption, preemption.last)
+                # One that is gone already may have lost its node before: its binding has failed.
                 is_here = self._live(preemption.last) is not None
-                # Its binding may have failed meanwhile.
-                has_node = self._has_node(preemption.last) if is_here else had_node
-                is_told = last is Evicted.DELETED and has_node
+                is_told = last is Evicted.DELETED and is_here and self._has_node(preemption.last)
         except Exception as error:  # noqa: BLE001 - whatever it is, the preemptor must not wait
             failure = error
         finally:

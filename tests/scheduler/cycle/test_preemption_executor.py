@@ -342,6 +342,26 @@ class TestWhenNoEventWillCome:
 
         assert asyncio.run(scene()) is QueueState.ACTIVE
 
+    def test_a_last_victim_whose_binding_fails_and_which_is_gone_before_the_answer(self):
+        async def scene() -> QueueState:
+            api = FakeEvictionApi()
+            api.gate.clear()
+            made = Scene(api, *victims(1))
+            made.preempt(victims(1))
+            made.refuse()
+            await _until(lambda: api.under_way > 0)
+            # The failure of its binding wakes others, but the preemptor is kept out. To the watch
+            # it never had a node, so that its end is no news to anybody.
+            made.queue.move_all(ASSIGNED_POD_DELETE, made.live["v0"], None)
+            del made.live["v0"]
+            before = made.state
+            api.gate.set()
+            await made.executor.drain(30)
+            assert before is QueueState.GATED
+            return made.state
+
+        assert asyncio.run(scene()) is QueueState.ACTIVE
+
     @pytest.mark.parametrize("count", [1, 3])
     def test_a_refusal(self, count):
         scene = play(victims(count), FakeEvictionApi(deletes=[FORBIDDEN] * count))
