@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -18,7 +19,7 @@ from scheduler.informers.watch_events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from scheduler.informers.object_reader import ObjectReader
     from scheduler.informers.store import Store
@@ -120,7 +121,12 @@ class PageReader(Generic[T]):
     """
 
     def __init__(self, struct: type[T]) -> None:
-        self._decode = msgspec.json.Decoder(_page_of(struct)).decode
+        self._struct = struct
+
+    @cached_property
+    def _decode(self) -> Callable[[bytes], _Page[Any]]:
+        # Not for kinds that are never listed in pages: most of them come as a stream.
+        return msgspec.json.Decoder(_page_of(self._struct)).decode
 
     def read(self, body: bytes) -> Page[T]:
         """Return what the body of an answer has.
