@@ -76,6 +76,16 @@ class Limit(NamedTuple):
             ),
         )
 
+    def beside(
+        self, target: str, mine: Mapping[int, float], theirs: Mapping[int, float], form: str
+    ) -> Iterator[Row]:
+        """Yield the row of the ratio of two contenders' figures by round, if both have some."""
+        compared = ratio(mine, theirs)
+        if compared is not None:
+            medians = (form.format(statistics.median(each.values())) for each in (mine, theirs))
+            measured = f"{' against '.join(medians)} ({self.text(compared.value)})"
+            yield Row(target, measured, self.verdict(compared.value))
+
 
 def at_least(value: float) -> Limit:
     """Return a limit that larger figures reach."""
@@ -150,16 +160,13 @@ class ShareOfBinding:
     def rows(self, results: Results, ours: str) -> Iterator[Row]:
         """Yield one row."""
         group = _basic(results, self.nodes)
-        mine, theirs = rates(group.get(ours, [])), rates(group.get(self.contender, []))
-        compared = ratio(mine, theirs)
-        if compared is not None:
-            yield Row(
-                f"{self.limit.value:.2f} times the pods/s of {self.contender}, Basic, "
-                f"{self.nodes:,} nodes",
-                f"{statistics.median(mine.values()):.0f} against "
-                f"{statistics.median(theirs.values()):.0f} ({self.limit.text(compared.value)})",
-                self.limit.verdict(compared.value),
-            )
+        yield from self.limit.beside(
+            f"{self.limit.value:.2f} times the pods/s of {self.contender}, Basic, "
+            f"{self.nodes:,} nodes",
+            rates(group.get(ours, [])),
+            rates(group.get(self.contender, [])),
+            "{:.0f}",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,16 +204,13 @@ class ServersCpu:
                 {each.number: each.server_cpu_s_per_1000_pods for each in group.get(name, [])}
                 for name in (ours, PEER)
             )
-            compared = ratio(mine, theirs)
-            if compared is not None:
-                yield Row(
-                    f"the servers' CPU at most {self.limit.value:.2f} times that with {PEER}, "
-                    f"Basic, {nodes:,} nodes",
-                    f"{statistics.median(mine.values()):.2f} s against "
-                    f"{statistics.median(theirs.values()):.2f} s "
-                    f"({self.limit.text(compared.value)})",
-                    self.limit.verdict(compared.value),
-                )
+            yield from self.limit.beside(
+                f"the servers' CPU at most {self.limit.value:.2f} times that with {PEER}, "
+                f"Basic, {nodes:,} nodes",
+                mine,
+                theirs,
+                "{:.2f} s",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,16 +268,13 @@ class FirstBinding:
         """Yield a row for each cluster."""
         for cluster, group in by_cluster(results.starts).items():
             mine_s, theirs_s = (first_binds(group.get(name, [])) for name in (ours, PEER))
-            compared = ratio(mine_s, theirs_s)
-            if compared is not None:
-                yield Row(
-                    f"first binding not later than {PEER}'s, {cluster.nodes:,} nodes, "
-                    f"{cluster.running:,} running pods, {cluster.pods:,} that wait",
-                    f"{statistics.median(mine_s.values()):.2f} s against "
-                    f"{statistics.median(theirs_s.values()):.2f} s "
-                    f"({self.limit.text(compared.value)})",
-                    self.limit.verdict(compared.value),
-                )
+            yield from self.limit.beside(
+                f"first binding not later than {PEER}'s, {cluster.nodes:,} nodes, "
+                f"{cluster.running:,} running pods, {cluster.pods:,} that wait",
+                mine_s,
+                theirs_s,
+                "{:.2f} s",
+            )
 
 
 @dataclass(frozen=True, slots=True)
