@@ -16,6 +16,6 @@ settings.load_profile("berth")
 def pytest_collection_finish() -> None:
     """Hide what was imported and collected from the garbage collector.
 
-    A full collection looks at millions of objects otherwise, and an attempt's budget pays for it.
+    A full collection looks at all of it otherwise, and an attempt's budget pays for that.
     """
     gc.freeze()

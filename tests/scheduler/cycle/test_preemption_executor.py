@@ -169,6 +169,17 @@ async def _until(holds: Callable[[], bool]) -> None:
     raise AssertionError("it never came true")
 
 
+async def evicting_one() -> Scene:
+    """Return a scene in which the API server has not answered yet to the deletion of ``v0``."""
+    api = FakeEvictionApi()
+    api.gate.clear()
+    made = Scene(api, *victims(1))
+    made.preempt(victims(1))
+    made.refuse()
+    await _until(lambda: api.under_way > 0)
+    return made
+
+
 def play(listed: list[PodInfo], api: FakeEvictionApi | None = None, **held: Any) -> Scene:
     async def scene() -> Scene:
         made = Scene(api or FakeEvictionApi(), *listed)
@@ -262,15 +273,10 @@ class TestWhileItRuns:
 
     def test_the_watch_may_be_faster_than_the_answer_to_the_delete(self):
         async def scene() -> QueueState:
-            api = FakeEvictionApi()
-            api.gate.clear()
-            made = Scene(api, *victims(1))
-            made.preempt(victims(1))
-            made.refuse()
-            await _until(lambda: api.under_way > 0)
+            made = await evicting_one()
             made.watch_shows_gone("v0")
             room = made.state
-            api.gate.set()
+            made.api.gate.set()
             await made.executor.drain(30)
             return room
 
@@ -344,18 +350,13 @@ class TestWhenNoEventWillCome:
 
     def test_a_last_victim_whose_binding_fails_and_which_is_gone_before_the_answer(self):
         async def scene() -> QueueState:
-            api = FakeEvictionApi()
-            api.gate.clear()
-            made = Scene(api, *victims(1))
-            made.preempt(victims(1))
-            made.refuse()
-            await _until(lambda: api.under_way > 0)
+            made = await evicting_one()
             # The failure of its binding wakes others, but the preemptor is kept out. To the watch
             # it never had a node, so that its end is no news to anybody.
             made.queue.move_all(ASSIGNED_POD_DELETE, made.live["v0"], None)
             del made.live["v0"]
             before = made.state
-            api.gate.set()
+            made.api.gate.set()
             await made.executor.drain(30)
             assert before is QueueState.GATED
             return made.state
