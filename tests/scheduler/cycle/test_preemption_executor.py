@@ -3,190 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from cache.pod_group_objects import GROUP_LABEL, GroupKey, GroupSource
-from cache.scheduler_cache import SchedulerCache
 from plugins.framework.cluster_events import ASSIGNED_POD_DELETE
-from plugins.framework.status import SUCCESS, unresolvable
+from plugins.framework.status import SUCCESS
 from plugins.framework.victims import Victims
-from scheduler.api_writes.event_recorder import EventRecorder
-from scheduler.api_writes.eviction import Evictor
-from scheduler.api_writes.pod_status_writer import PodStatusWriter
 from scheduler.client.errors import ApiError
 from scheduler.cycle.preemption_executor import (
     MAX_EVICTIONS,
-    PreemptionExecutor,
-    PreemptionReports,
 )
-from scheduler.cycle.reports import Reports
-from scheduler.metrics import Metrics
 from scheduler.pod_groups.preemption import GroupVictims
 from scheduler.queueing import entry_uid
 from scheduler.queueing.queue_states import QueueState
-from scheduler.runtime.known_pods import KnownPods
-from scheduler.runtime.waiting_pods import WaitingPods
 from tests.builders import pod
-from tests.fakes.clock import FakeClock
 from tests.fakes.eviction_api import FakeEvictionApi
-from tests.fakes.ports import FakeExecutor, fake_ports
-from tests.fakes.write_api import FakeWriteApi
+from tests.scheduler.cycle.preemption_scene import (
+    FORBIDDEN,
+    PREEMPTOR,
+    Scene,
+    eventually,
+    evicting_one,
+    play,
+    victims,
+)
 from tests.scheduler.informers.harness import until
-from tests.scheduler.queueing.queues import make_queue
 from tests.scheduler.queueing.test_groups import GroupStage, member
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cache.objects import Pod
     from cache.pod_info import PodInfo
-    from plugins.framework.status import Status
-    from scheduler.queueing import QueuedPod
-    from tests.builders import PodBuilder
-
-PREEMPTOR = pod("preemptor").uid("u-p").scheduler("berth").priority(10)
-FORBIDDEN = ApiError(403, "Forbidden", "no")
-
-
-def victims(count: int) -> list[PodInfo]:
-    return [pod(f"v{i}").uid(f"u-{i}").on("n1").info() for i in range(count)]
-
-
-class GangLog:
-    """What is reported of gangs, with the deletes so far."""
-
-    def __init__(self, api: FakeEvictionApi) -> None:
-        self._api = api
-        self.lines: list[tuple[str, str, int]] = []
-
-    def evicting(self, key: GroupKey, message: str) -> None:
-        self.lines.append(("evicting", str(key), len(self._api.deleted)))
-
-    async def told(self, key: GroupKey) -> None:
-        await asyncio.sleep(0)
-        self.lines.append(("told", str(key), len(self._api.deleted)))
-
-    def spared(self, key: GroupKey, message: str) -> None:
-        self.lines.append(("spared", str(key), len(self._api.deleted)))
-
-
-class Scene:
-    """A queue with one pod that preempts, and an executor for it.
-
-    ``live`` is what the watch has shown, by name.
-    """
-
-    def __init__(self, api: FakeEvictionApi, *present: PodInfo) -> None:
-        loop = asyncio.get_running_loop()
-        self.api, self.writes = api, FakeWriteApi()
-        self.clock = FakeClock()
-        self.live: dict[str, Pod] = {each.name: each.pod for each in present}
-        self.live["preemptor"] = PREEMPTOR.build()
-        self.metrics = Metrics()
-        self.queue = make_queue(self.clock, pre_enqueue=self._pre_enqueue)
-        ports = fake_ports(self.writes)
-        self.recorder = EventRecorder(ports, instance="test")
-        self.writer = PodStatusWriter(ports, lambda uid: False)
-        self.held: set[str] = set()
-        self.unplaced: set[str] = set()
-        self.gangs = GangLog(api)
-        evictor = Evictor(
-            fake_ports(api, executor=FakeExecutor(_wait)),
-            self._live_pod,
-            lambda uid, plugin: uid in self.held,
-            lambda uid: uid not in self.unplaced,
-        )
-        self.pods = KnownPods(SchedulerCache(), self.queue, WaitingPods())
-        self.executor = PreemptionExecutor(
-            loop,
-            self.clock,
-            evictor,
-            self._live_pod,
-            self.pods,
-            PreemptionReports(Reports(self.recorder, self.writer, self.metrics), self.gangs),
-        )
-        self.queued = self._pop(PREEMPTOR)
-
-    def _live_pod(self, namespace: str, name: str) -> Pod | None:
-        return self.live.get(name)
-
-    def _pre_enqueue(self, made: Pod) -> Status:
-        return unresolvable("wait") if self.executor.is_running(made.metadata.uid) else SUCCESS
-
-    def _pop(self, made: PodBuilder) -> QueuedPod:
-        self.queue.add(made.info())
-        popped = self.queue.pop(timeout_s=0)
-        assert popped is not None
-        return popped
-
-    def refuse(self, node_name: str = "n1", queued: QueuedPod | None = None) -> None:
-        """End the attempt as the failure handler does."""
-        queued = queued or self.queued
-        queued.unschedulable_plugins = frozenset({"NodeResourcesFit"})
-        self.queue.add_unschedulable(queued)
-        self.queue.nominator.add(queued.info, node_name)
-
-    def preempt(self, listed: list[PodInfo]) -> None:
-        self.executor.start(self.queued.info, "n1", Victims(tuple(listed)), "DefaultPreemption")
-
-    def watch_shows_gone(self, name: str) -> None:
-        """What the watch brings of a pod that is gone: the store first, then the handlers."""
-        self.queue.move_all(ASSIGNED_POD_DELETE, self.live.pop(name), None)
-
-    async def play(self, listed: list[PodInfo]) -> Scene:
-        self.recorder.start()
-        self.writer.start()
-        self.preempt(listed)
-        self.refuse()
-        await self.executor.drain(30)
-        await self.writer.drain(30)
-        await self.recorder.drain(30)
-        await self.writer.stop()
-        await self.recorder.stop()
-        return self
-
-    @property
-    def state(self) -> QueueState:
-        return self.queue.state_of("u-p")
-
-    def counter(self, name: str) -> float:
-        body, _ = self.metrics.render()
-        lines = [line for line in body.decode().splitlines() if line.startswith(name + " ")]
-        return float(lines[0].split()[-1]) if lines else 0.0
-
-
-async def _wait(seconds: float) -> None:
-    await asyncio.sleep(0)
-
-
-async def _until(holds: Callable[[], bool]) -> None:
-    for _ in range(100_000):
-        if holds():
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("it never came true")
-
-
-async def evicting_one() -> Scene:
-    """Return a scene in which the API server has not answered yet to the deletion of ``v0``."""
-    api = FakeEvictionApi()
-    api.gate.clear()
-    made = Scene(api, *victims(1))
-    made.preempt(victims(1))
-    made.refuse()
-    await _until(lambda: api.under_way > 0)
-    return made
-
-
-def play(listed: list[PodInfo], api: FakeEvictionApi | None = None, **held: Any) -> Scene:
-    async def scene() -> Scene:
-        made = Scene(api or FakeEvictionApi(), *listed)
-        made.held |= set(held.get("held", ()))
-        return await made.play(listed)
-
-    return asyncio.run(scene())
 
 
 def test_all_victims_are_deleted_the_last_one_by_itself():
@@ -226,7 +73,7 @@ def test_not_more_than_so_many_evictions_are_under_way_at_a_time():
         listed = victims(MAX_EVICTIONS + 20)
         made = Scene(api, *listed)
         made.preempt(listed)
-        await _until(lambda: api.under_way >= MAX_EVICTIONS)
+        await eventually(lambda: api.under_way >= MAX_EVICTIONS)
         for _ in range(50):
             await asyncio.sleep(0)
         api.gate.set()
@@ -256,12 +103,12 @@ class TestWhileItRuns:
             made = Scene(api, *listed)
             made.preempt(listed)
             made.refuse()
-            await _until(lambda: api.under_way > 0)
+            await eventually(lambda: api.under_way > 0)
             rooms = []
             made.watch_shows_gone("v0")
             rooms.append(made.state)
             api.gate.set()
-            await _until(lambda: "v1" in api.deleted)
+            await eventually(lambda: "v1" in api.deleted)
             made.watch_shows_gone("v1")
             rooms.append(made.state)
             await made.executor.drain(30)
@@ -491,7 +338,7 @@ class TestGangs:
             api.gate.clear()
             found = Victims(tuple(listed), 0, gangs)
             made.executor.start(made.queued.info, "n1", found, "DefaultPreemption")
-            await _until(lambda: api.under_way >= MAX_EVICTIONS)
+            await eventually(lambda: api.under_way >= MAX_EVICTIONS)
             made.live.pop("preemptor")
             api.gate.set()
             await made.executor.drain(30)
