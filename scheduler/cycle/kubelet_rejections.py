@@ -6,16 +6,21 @@ creates another one, which would be placed on the same node and rejected again, 
 controller, the scheduler and the kubelet work. Pods without a controller are successors of those
 of their namespace that have the same containers: workflow engines create such pods.
 
+Where no other node is feasible, one successor goes after a pause. The others wait for what the
+kubelet says of it: if nothing comes within another pause, two go, then four, and so on.
+
 *Source*: pkg/kubelet/lifecycle/predicate.go and handlers.go, pkg/kubelet/cm (1.36).
 """
 
 from __future__ import annotations
 
 import hashlib
+import threading
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from cache.value import Value
 
@@ -33,7 +38,8 @@ to the maximum."""
 
 PAUSE_S: Final = 2.0
 MAX_PAUSE_S: Final = 60.0
-"""The same for a successor that has no other node: so long it waits before it goes there."""
+"""The same for successors that have no other node: so long they wait before the first of them goes
+there, and again after it, until the kubelet has had time to reject it."""
 
 MAX_REMEMBERED: Final = 4096
 """Pairs of a family of pods and a node. Beyond it those that are over are forgotten, and if that
@@ -70,12 +76,35 @@ log = structlog.get_logger(__name__)
 
 
 class _Rejection(Value, frozen=True):
-    """The number of times a node has rejected pods of one owner, and the end of its avoidance."""
+    """The number of times a node has rejected pods of one owner, and the end of its avoidance.
+
+    Attributes
+    ----------
+    pause_s
+        The length of each pause.
+    wave
+        The number of pods that may go there between the present pause and the next one.
+    gone
+        The number of them that have gone.
+    """
 
     count: int
     avoided_until_s: float
-    paused_until_s: float
     forgotten_s: float
+    pause_s: float
+    paused_until_s: float
+    wave: int = 1
+    gone: int = 0
+
+    def after_one_more(self, now_s: float) -> _Rejection:
+        """Return what holds after one more pod has gone there without being rejected yet."""
+        if self.gone + 1 < self.wave:
+            return replace(self, gone=self.gone + 1)
+        paused_until_s = max(now_s, self.paused_until_s) + self.pause_s
+        return replace(self, gone=0, wave=2 * self.wave, paused_until_s=paused_until_s)
+
+
+_NEVER: Final[Mapping[str, _Rejection]] = {}
 
 
 class KubeletRejections:
@@ -88,7 +117,8 @@ class KubeletRejections:
 
     Notes
     -----
-    *Concurrency*: :meth:`see` on the I/O loop, :meth:`avoided` from any thread.
+    *Concurrency*: :meth:`see` on the I/O loop, :meth:`placed` on the scheduling thread,
+    :meth:`avoided` from any thread.
     """
 
     def __init__(
@@ -101,6 +131,7 @@ class KubeletRejections:
         self._by_family: dict[str, Mapping[str, _Rejection]] = {}
         self._has_templates = False
         self._size = 0
+        self._lock = threading.Lock()  # for those who replace what is in it
 
     def see(self, pod: Pod) -> None:
         """Count a terminated pod of our profiles if a kubelet rejected it."""
@@ -120,7 +151,22 @@ class KubeletRejections:
         family = _controller(pod)
         if not family:
             family, self._has_templates = _template(pod), True
-        self._remember(family, node_name)
+        with self._lock:
+            self._remember(family, node_name)
+
+    def placed(self, pod: Pod, node_name: str) -> None:
+        """Count a pod that was assumed on a node, in case that node rejected others of its family.
+
+        *Cost*: as :meth:`avoided`.
+        """
+        if not self._by_family:
+            return
+        family = self._family(pod)
+        with self._lock:
+            rejections = self._by_family.get(family, _NEVER)
+            if node_name in rejections:
+                after = rejections[node_name].after_one_more(self._clock())
+                self._by_family[family] = {**rejections, node_name: after}
 
     def avoided(self, pod: Pod) -> Mapping[str, float]:
         """Return the nodes that a pod should avoid, each with the seconds of its pause.
@@ -131,10 +177,7 @@ class KubeletRejections:
         """
         if not self._by_family:
             return _NOWHERE
-        family = _controller(pod)
-        if not family and self._has_templates:
-            family = _template(pod)
-        rejections = self._by_family.get(family)
+        rejections = self._by_family.get(self._family(pod))
         if rejections is None:
             return _NOWHERE
         now_s = self._clock()
@@ -144,6 +187,11 @@ class KubeletRejections:
             if now_s < each.avoided_until_s
         }
 
+    def _family(self, pod: Pod) -> str:
+        """Return what stands for the pod's family; empty where no pod of its kind was rejected."""
+        family = _controller(pod)
+        return family or (_template(pod) if self._has_templates else "")
+
     def _remember(self, family: str, node_name: str) -> None:
         now_s = self._clock()
         if self._size >= MAX_REMEMBERED:
@@ -152,12 +200,14 @@ class KubeletRejections:
         count = before[node_name].count + 1 if node_name in before else 1
         growth = 2.0 ** min(count - 1, 16)
         avoided_s = min(AVOID_S * growth, MAX_AVOID_S)
+        pause_s = min(PAUSE_S * growth, MAX_PAUSE_S)
         rejection = _Rejection(
             count,
             now_s + avoided_s,
-            now_s + min(PAUSE_S * growth, MAX_PAUSE_S),
             # Whoever rejects again soon after has not been avoided for long enough.
             now_s + avoided_s + MAX_AVOID_S,
+            pause_s,
+            now_s + pause_s,
         )
         self._size += node_name not in before
         self._by_family[family] = {**before, node_name: rejection}

@@ -26,6 +26,7 @@ from scheduler.runtime.waiting_pods import WaitingPod
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cache.objects import Pod
     from cache.pod_info import PodInfo
     from cache.snapshot import Snapshot
     from plugins.framework.cycle_state import Mark
@@ -98,11 +99,26 @@ class Deciders(Value, frozen=True):
     journal: DecisionJournal | None = None
 
 
+def _no_one(_pod: Pod, _node_name: str) -> None:
+    """Do nothing."""
+
+
 class Outcomes(Value, frozen=True):
-    """The handlers of decisions: pods with a node are bound, all others return to the queue."""
+    """The handlers of decisions: pods with a node are bound, all others return to the queue.
+
+    Attributes
+    ----------
+    bindings
+        Binds pods.
+    failures
+        Returns pods to the queue.
+    assumed
+        Called on the scheduling thread with each pod that was assumed, and the name of its node.
+    """
 
     bindings: BindingCycles
     failures: FailureHandler
+    assumed: Callable[[Pod, str], None] = _no_one
 
 
 class SchedulingLoop:
@@ -145,6 +161,7 @@ class SchedulingLoop:
         self._bindings = outcomes.bindings
         self._waiting_pods = pods.waiting
         self._failures = outcomes.failures
+        self._on_assumed = outcomes.assumed
         self._recorder = reports.events
         self._metrics = reports.metrics
         self._under_way: _CycleUnderWay | None = None
@@ -355,6 +372,7 @@ class SchedulingLoop:
             log.warning("pod is placed already", pod=info.key, error=str(error))
             self._queue.done(info.uid)
             return None
+        self._on_assumed(info.pod, node_name)
         if queued.group is not None:
             self._groups.assume(queued.group.key, (info.uid,))
         job = self._assumed = BindingJob(queued, decision, state, framework)

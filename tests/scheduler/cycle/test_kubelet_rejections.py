@@ -129,6 +129,53 @@ def test_it_is_avoided_for_longer_each_time_and_never_for_ever():
     assert (max(times), max(pauses)) == (MAX_AVOID_S, MAX_PAUSE_S)
 
 
+def goes(rejections: KubeletRejections, pod) -> bool:
+    """Whether a pod that has no other node goes to n1."""
+    if rejections.avoided(pod)["n1"]:
+        return False
+    rejections.placed(pod, "n1")
+    return True
+
+
+@pytest.mark.parametrize("owner", [pytest.param("rs", id="of one controller"), ""])
+def test_one_goes_after_a_pause_then_two_then_four(owner):
+    scene = Scene().play(made(owner))
+    waves = []
+    for _ in range(5):
+        waves.append(sum(goes(scene.rejections, made(owner, phase="Pending")) for _ in range(9)))
+        scene.clock.advance(PAUSE_S)
+    assert waves == [0, 1, 2, 4, 8]
+
+
+def test_after_another_rejection_one_goes_again():
+    scene = Scene().play(made())
+    for _ in range(3):
+        scene.clock.advance(PAUSE_S)
+        while goes(scene.rejections, made()):
+            pass
+    with scene.rejections._lock:
+        scene.rejections._remember("rs", "n1")
+    assert not goes(scene.rejections, made())
+    scene.clock.advance(2 * PAUSE_S)
+    assert [goes(scene.rejections, made()) for _ in range(3)] == [True, False, False]
+    scene.clock.advance(2 * PAUSE_S - 0.1)
+    assert not goes(scene.rejections, made())
+
+
+@pytest.mark.parametrize(
+    ("other", "node_name"),
+    [
+        pytest.param(made("other"), "n1", id="another family"),
+        pytest.param(made("rs"), "n2", id="another node"),
+    ],
+)
+def test_pods_that_go_elsewhere_do_not_count(other, node_name):
+    scene = Scene().play(made())
+    scene.clock.advance(PAUSE_S)
+    scene.rejections.placed(other, node_name)
+    assert scene.rejections.avoided(made()) == {"n1": 0}
+
+
 def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr(kubelet_rejections, "MAX_REMEMBERED", 10)
     scene = Scene().play()

@@ -77,6 +77,7 @@ class Stage:
         self.profiles = Profiles
         self.traces: Traces | None = None
         self.guard = BindGuard(parts.cache, parts.profiles, enabled=False)
+        self.assumed: list[tuple[str, str]] = []
 
     async def play(self) -> Stage:
         """Queue the pod, run its cycle, and wait until its binding has ended."""
@@ -114,7 +115,11 @@ class Stage:
             ports,
             parts.pods,
             Deciders(self.profiles([framework]), SchedulingCycle(Snapshot(), HostSelector(1))),
-            Outcomes(self.bindings, failures),
+            Outcomes(
+                self.bindings,
+                failures,
+                lambda pod, node_name: self.assumed.append((pod.metadata.name, node_name)),
+            ),
             reports,
         )
         self.recorder.start()
@@ -170,6 +175,7 @@ def test_a_pod_that_fits_is_bound_and_told():
     assert stage.api.bound_to == ["n1"]
     assert stage.events == ["Scheduled"]
     assert stage.conditions == []
+    assert stage.assumed == [(stage.pod.metadata.name, "n1")]
     assert stage.parts.queue.counts().in_flight == 0
     assert stage.parts.milli_cpu_on("n1") == 1000
 
@@ -177,6 +183,7 @@ def test_a_pod_that_fits_is_bound_and_told():
 def test_a_pod_that_does_not_fit_waits_and_says_why():
     stage = play(TOO_LARGE.build(), [])
     assert stage.api.bound_to == []
+    assert stage.assumed == []
     assert stage.events == ["FailedScheduling"]
     (condition,) = stage.conditions
     assert (condition["reason"], condition["message"]) == (
