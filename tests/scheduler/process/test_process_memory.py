@@ -56,20 +56,18 @@ def collector():
 def test_no_run_of_the_collector_looks_at_what_has_stayed():
     calm_collector()
     calm_collector()  # once or twice is the same
-    looked_at: list[tuple[int, int]] = []
+    looked_at: list[int] = []
 
     def count(phase: str, info: dict[str, int]) -> None:
         if phase == "start":
-            generation = info["generation"]
-            found = sum(len(gc.get_objects(each)) for each in range(generation + 1))
-            looked_at.append((generation, found))
+            looked_at.append(sum(len(gc.get_objects(each)) for each in range(3)))
 
     gc.callbacks.append(count)
     kept = [[index] for index in range(200_000)]
     gc.callbacks.remove(count)
     assert len(kept) == 200_000
-    assert {generation for generation, _ in looked_at} == {0, 1}
-    assert max(found for _, found in looked_at) < 20_000
+    assert len(looked_at) > 40
+    assert max(looked_at) < 5_000
 
 
 @pytest.mark.usefixtures("collector")
