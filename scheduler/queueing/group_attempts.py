@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from plugins.framework.cluster_events import SCHEDULE_ATTEMPT_FAILURE, UNSCHEDULED_POD_UPDATE
 from scheduler.queueing.group_entries import GROUP_CHANGED
+from scheduler.queueing.pod_moves import PodMoves
 from scheduler.queueing.queue_states import PAUSING_OR_ACTIVE, QueueState
 from scheduler.queueing.queued_group import entry_uid
 from scheduler.queueing.requeue_check import Verdict
@@ -15,16 +16,14 @@ if TYPE_CHECKING:
 
     from cache.pod_group_objects import GroupKey
     from cache.pod_info import PodInfo
-    from scheduler.queueing.group_entries import GroupEntries, Refusers
+    from scheduler.queueing.group_entries import Refusers
     from scheduler.queueing.in_flight import Attempt
-    from scheduler.queueing.pods_by_state import PodsByState
     from scheduler.queueing.queued_group import QueuedGroup
     from scheduler.queueing.queued_pod import QueuedPod
-    from scheduler.queueing.reporting_lock import ReportingLock
     from scheduler.queueing.requeue_check import WakeUps
 
 
-class GroupAttempts:
+class GroupAttempts(PodMoves):
     """The methods of the queue about groups.
 
     Notes
@@ -34,13 +33,7 @@ class GroupAttempts:
     *Cost*: O(members) for the end of an attempt.
     """
 
-    _clock: Callable[[], float]
-    _lock: ReportingLock
-    _pods: PodsByState
-    _groups: GroupEntries
     _wake_ups: WakeUps
-    _move_locked: Callable[..., None]
-    _try_active_locked: Callable[..., bool]
     _judge_anew_locked: Callable[[QueuedPod], None]
     _replace_locked: Callable[[QueuedPod, PodInfo], None]
     _count_failure_locked: Callable[[QueuedPod, Attempt], None]
