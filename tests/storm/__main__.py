@@ -7,8 +7,8 @@ import gc
 import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,8 +133,9 @@ def _everywhere(seeds: Sequence[int], options: argparse.Namespace) -> Iterator[P
     if options.processes == 1:
         yield from map(run, seeds)
         return
-    with ProcessPoolExecutor(options.processes, max_tasks_per_child=50) as pool:
-        yield from pool.map(run, seeds)
+    # Not ProcessPoolExecutor: on Python 3.11 it stops when a process has played its last world.
+    with get_context("spawn").Pool(options.processes, maxtasksperchild=50) as pool:
+        yield from pool.imap(run, seeds)
 
 
 def _line(played: Played) -> str:
