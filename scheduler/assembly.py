@@ -288,7 +288,7 @@ def _know(
         capacity=EVENTS_WAITING,
         pressure=lambda: len(slots) > BINDS_BEFORE_EVENTS,
     )
-    rejections = KubeletRejections(events, metrics, clock)
+    rejections = KubeletRejections(events, metrics, clock, executor.lock)
     foreign = ForeignBinds(
         cluster.cache, metrics, clock, ports.clock.wall, reserves=setting.options.reserves
     )

@@ -27,6 +27,7 @@ from cache.value import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from cache.locks import MakeLock
     from cache.objects import Pod
     from scheduler.api_writes.event_recorder import EventRecorder
     from scheduler.metrics import Metrics
@@ -114,6 +115,8 @@ class KubeletRejections:
     ----------
     clock
         Seconds of a monotonic clock.
+    make_lock
+        Creates the lock.
 
     Notes
     -----
@@ -122,7 +125,11 @@ class KubeletRejections:
     """
 
     def __init__(
-        self, recorder: EventRecorder, metrics: Metrics, clock: Callable[[], float]
+        self,
+        recorder: EventRecorder,
+        metrics: Metrics,
+        clock: Callable[[], float],
+        make_lock: MakeLock = threading.Lock,
     ) -> None:
         self._recorder = recorder
         self._metrics = metrics
@@ -131,7 +138,7 @@ class KubeletRejections:
         self._by_family: dict[str, Mapping[str, _Rejection]] = {}
         self._has_templates = False
         self._size = 0
-        self._lock = threading.Lock()  # for those who replace what is in it
+        self._lock = make_lock()  # for those who replace what is in it
 
     def see(self, pod: Pod) -> None:
         """Count a terminated pod of our profiles if a kubelet rejected it."""

@@ -99,5 +99,5 @@ def test_the_executor_makes_the_locks_of_all_parts() -> None:
     assert holders_of_locks(parts, MarkedLock) >= {
         *("SchedulerCache", "Namespaces", "Workloads", "DisruptionBudgets", "KnownObjects"),
         *("Storage", "AssumeCache", "ReportingLock", "Nominator", "WaitingPods", "PreBindings"),
-        *("EventRecorder", "PodStatusWriter", "Shadows"),
+        *("EventRecorder", "PodStatusWriter", "Shadows", "KubeletRejections"),
     }

@@ -71,6 +71,14 @@ def test_no_run_of_the_collector_looks_at_what_has_stayed():
 
 
 @pytest.mark.usefixtures("collector")
+def test_whoever_asks_for_a_look_at_everything_sees_what_is_left():
+    calm_collector()
+    kept = [[]]
+    gc.collect()
+    assert any(each is kept for each in gc.get_objects())
+
+
+@pytest.mark.usefixtures("collector")
 def test_cycles_that_do_not_last_are_collected():
     calm_collector()
     collected: list[int] = []
