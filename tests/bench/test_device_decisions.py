@@ -34,6 +34,7 @@ def test_every_cluster_has_devices_for_all_claims() -> None:
         assert point.allocated + 10 * point.claims < point.nodes * point.devices
 
 
+@pytest.mark.usefixtures("interpreter_as_it_is")
 def test_the_command_adds_to_the_file(tmp_path: Path) -> None:
     path = tmp_path / "figures.json"
     size = ["--scale", "0.004", "--decisions", "2", "--json", str(path)]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gc
 import re
 import signal
 import subprocess
@@ -15,8 +14,9 @@ from tests.controlplane.control_plane import free_ports
 from tests.controlplane.objects import make_node, make_pod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("interpreter_as_it_is")
 
 KUBECONFIG = """
 apiVersion: v1
@@ -32,17 +32,6 @@ contexts: [{{name: c, context: {{cluster: k, user: u}}}}]
 def logs_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Log configuration is the process's: other tests have theirs."""
     monkeypatch.setattr(run_command, "configure_logging", lambda log_format, level: None)
-
-
-@pytest.fixture(autouse=True)
-def interpreter_as_it_is() -> Iterator[None]:
-    """Put back what ``run`` sets for the process."""
-    interval_s, threshold, callbacks = sys.getswitchinterval(), gc.get_threshold(), gc.callbacks[:]
-    yield
-    sys.setswitchinterval(interval_s)
-    gc.set_threshold(*threshold)
-    gc.callbacks[:] = callbacks
-    gc.unfreeze()
 
 
 @pytest.fixture

@@ -75,6 +75,7 @@ def test_without_a_source_nothing_changes():
     assert b"berth_node_metric" not in metrics.render()[0]
 
 
+@pytest.mark.usefixtures("interpreter_as_it_is")
 def test_a_bad_file_is_told_before_anything_starts(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(run_command, "configure_logging", lambda log_format, level: None)
     file = tmp_path / "metrics.yaml"

@@ -42,17 +42,7 @@ def test_free_pages_between_others_go_back_to_the_system():
     assert len(kept) == 60
 
 
-@pytest.fixture
-def collector():
-    """Put the collector back as it was: other tests run in this process."""
-    callbacks, threshold = list(gc.callbacks), gc.get_threshold()
-    yield
-    gc.callbacks[:] = callbacks
-    gc.set_threshold(*threshold)
-    gc.unfreeze()
-
-
-@pytest.mark.usefixtures("collector")
+@pytest.mark.usefixtures("interpreter_as_it_is")
 def test_no_run_of_the_collector_looks_at_what_has_stayed():
     calm_collector()
     calm_collector()  # once or twice is the same
@@ -70,7 +60,7 @@ def test_no_run_of_the_collector_looks_at_what_has_stayed():
     assert max(looked_at) < 5_000
 
 
-@pytest.mark.usefixtures("collector")
+@pytest.mark.usefixtures("interpreter_as_it_is")
 def test_whoever_asks_for_a_look_at_everything_sees_what_is_left():
     calm_collector()
     kept = [[]]
@@ -78,7 +68,7 @@ def test_whoever_asks_for_a_look_at_everything_sees_what_is_left():
     assert any(each is kept for each in gc.get_objects())
 
 
-@pytest.mark.usefixtures("collector")
+@pytest.mark.usefixtures("interpreter_as_it_is")
 def test_cycles_that_do_not_last_are_collected():
     calm_collector()
     collected: list[int] = []
@@ -102,7 +92,7 @@ class Cycle:
         self.itself = self
 
 
-@pytest.mark.usefixtures("collector")
+@pytest.mark.usefixtures("interpreter_as_it_is")
 @pytest.mark.parametrize(
     ("mib", "freed"),
     [
