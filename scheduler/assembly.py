@@ -500,7 +500,7 @@ def _decide(
         journal.break_ties_by(known.foreign)
         cycle = SchedulingCycle(Snapshot(), journal.ties, journal.told_by(known.rejections), coming)
         preemption = GroupPreemption(cycle.snapshot, services, journal.wall)
-    outcomes = Outcomes(acting.bindings, acting.failures, known.rejections.placed)
+    outcomes = Outcomes(acting.bindings, acting.failures, known.rejections.count_assumed)
     groups = GroupCycles(
         ports,
         known.pods,

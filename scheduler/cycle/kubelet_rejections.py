@@ -120,7 +120,7 @@ class KubeletRejections:
 
     Notes
     -----
-    *Concurrency*: :meth:`see` on the I/O loop, :meth:`placed` on the scheduling thread,
+    *Concurrency*: :meth:`see` on the I/O loop, :meth:`count_assumed` on the scheduling thread,
     :meth:`avoided` from any thread.
     """
 
@@ -161,7 +161,7 @@ class KubeletRejections:
         with self._lock:
             self._remember(family, node_name)
 
-    def placed(self, pod: Pod, node_name: str) -> None:
+    def count_assumed(self, pod: Pod, node_name: str) -> None:
         """Count a pod that was assumed on a node, in case that node rejected others of its family.
 
         *Cost*: as :meth:`avoided`.

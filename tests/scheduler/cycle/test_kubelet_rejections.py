@@ -133,7 +133,7 @@ def goes(rejections: KubeletRejections, pod) -> bool:
     """Whether a pod that has no other node goes to n1."""
     if rejections.avoided(pod)["n1"]:
         return False
-    rejections.placed(pod, "n1")
+    rejections.count_assumed(pod, "n1")
     return True
 
 
@@ -172,7 +172,7 @@ def test_after_another_rejection_one_goes_again():
 def test_pods_that_go_elsewhere_do_not_count(other, node_name):
     scene = Scene().play(made())
     scene.clock.advance(PAUSE_S)
-    scene.rejections.placed(other, node_name)
+    scene.rejections.count_assumed(other, node_name)
     assert scene.rejections.avoided(made()) == {"n1": 0}
 
 
