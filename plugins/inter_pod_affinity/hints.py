@@ -105,20 +105,23 @@ class AffinityHints:
         # Differs: kube-scheduler's hint ignores a namespaceSelector unless no labels at all satisfy
         it; here it selects the same namespaces as in the filter. And where several anti-affinity
         terms exist, a pod that any of them selects wakes the waiting pod, while kube-scheduler
-        wakes it only for a pod that all of them select.
+        wakes it only for a pod that all of them select. A pod that the anti-affinity of others
+        keeps out wakes for a node that joins or changes its labels, while kube-scheduler asks for
+        the pod's own terms alone.
         """
         changes = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
         by_one_term = GroupHint(TERMS, self._about_one_term, is_addition=True)
         by_one_of_its = GroupHint(LABELS, self._about_one_of_its_terms, is_addition=True)
+        to_a_node = Action.ADD | Action.UPDATE_NODE_LABEL
+        by_others_terms = GroupHint(TERMS, _about_terms_of_others, is_addition=True)
         return (
             EventRegistration.on(Resource.POD, changes, GroupHint(TERMS, _about_pod)),
             EventRegistration.on(Resource.POD, Action.DELETE, GroupHint(LABELS, _about_terms_of)),
             EventRegistration.on(Resource.POD, Action.UPDATE_POD_LABEL, AFTER_OWN_CHANGE),
             EventRegistration.on(Resource.POD, changes, by_one_term),
             EventRegistration.on(Resource.POD, Action.DELETE, by_one_of_its),
-            EventRegistration.on(
-                Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, GroupHint(TERMS, _about_node)
-            ),
+            EventRegistration.on(Resource.NODE, to_a_node, GroupHint(TERMS, _about_node)),
+            EventRegistration.on(Resource.NODE, to_a_node, by_others_terms),
         )
 
     def _about_one_term(self, old: Pod | None, new: Pod | None) -> Question[RequiredTerms]:
@@ -226,6 +229,21 @@ def _about_node(old: Node | None, new: Node | None) -> Question[RequiredTerms]:
             )
         )
     )
+
+
+def _about_terms_of_others(old: Node | None, new: Node | None) -> Question[RequiredTerms]:
+    """Return the hint for pods that the anti-affinity of others may have kept from all nodes.
+
+    A new node can be in a domain without those others, and the pod's own affinity has to find its
+    topology keys there. A changed label can take one of those others, and with it what it forbids,
+    from one domain to another.
+    """
+    if old is not None:
+        return YES
+    if new is None:
+        return NO
+    labels = new.metadata.labels
+    return Question(lambda terms: all(term.topology_key in labels for term in terms.near))
 
 
 def _topics_of(old: Pod | None, new: Pod | None) -> set[Topic]:

@@ -112,3 +112,23 @@ ZONE_A, ZONE_B = node("n").label("zone", "a").build(), node("n").label("zone", "
 )
 def test_nodes(waiting: Pod, old: Node | None, new: Node, expected: Hint) -> None:
     assert ask(PLUGIN, Resource.NODE, waiting, old, new) is expected
+
+
+ANYBODY = pod("w").label("app", "b").build()
+
+
+@pytest.mark.parametrize(
+    ("waiting", "old", "new", "expected"),
+    [
+        pytest.param(ANYBODY, None, BARE, Hint.QUEUE, id="a node"),
+        pytest.param(WANTS, None, BARE, Hint.SKIP, id="a node where it has no company"),
+        pytest.param(ANYBODY, ZONE_A, ZONE_B, Hint.QUEUE, id="others move"),
+        pytest.param(WANTS, ZONE_A, BARE, Hint.QUEUE, id="others leave a zone that has company"),
+        pytest.param(ANYBODY, BARE, None, Hint.SKIP, id="a node goes"),
+    ],
+)
+def test_a_node_may_be_without_those_who_kept_a_pod_away(
+    waiting: Pod, old: Node | None, new: Node | None, expected: Hint
+) -> None:
+    assert ask(PLUGIN, Resource.NODE, waiting, old, new) is Hint.SKIP
+    assert ask(PLUGIN, Resource.NODE, waiting, old, new, additions=True) is expected
