@@ -14,6 +14,7 @@ import shlex
 import sys
 import tempfile
 import time
+from collections import deque
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -42,6 +43,9 @@ _TAKE_A_FOLDER: Final = frozenset({"--plugin-dir", "--state-dir"})
 
 IN_A_ROW: Final = 5
 """So many pods on one of nine equal nodes are no accident."""
+
+STAY: Final = 40
+"""Pods that stay; older ones go, so that no node fills up while berth has not read the file yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,7 @@ class _Scene:
     def __init__(self, api: BlockingApi, folder: Path) -> None:
         self._api = api
         self._numbers = count()
+        self._there: deque[str] = deque()
         self.file = folder / "cheap_nodes_first.py"
 
     def place(self) -> str:
@@ -106,6 +111,9 @@ class _Scene:
             return bool(node)
 
         self._api.wait_until(is_bound, f"{name} is bound")
+        self._there.append(path)
+        if len(self._there) > STAY:
+            self._api.delete(self._there.popleft())
         return placed[0]
 
     def until(self, holds: Callable[[list[str]], bool], what: str) -> float:
