@@ -6,6 +6,7 @@ dictionary lookup and no column, and the columns of the others are kept within a
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,25 +24,52 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 1 << 26
 """64 MiB: some 600 columns of 15 000 nodes, more than the keys that pods ask for at one time."""
 
+ABSENT: Final = 0
+"""The id that stands for nodes without the label."""
+
 _SPARE: Final = 64
 _BYTES_BY_VALUE: Final = 120
 """Of a value in list and dictionary. Its text belongs to a node."""
+
+_VERSIONS: Final = count()
 
 
 class LabelColumn:
     """The values of one label key over all nodes, as small integers.
 
-    ``ids`` is int32 of shape (n_nodes,), 0 where the label is absent; ``values[id]`` is the
-    text, with None at 0.
+    ``ids`` is int32 of shape (n_nodes,), ``ABSENT`` where the label is absent; ``values[id]`` is
+    the text, with None at ``ABSENT``. What is computed from the ids is good for one ``version``,
+    which no other column has.
     """
 
-    __slots__ = ("_ids_by_value", "ids", "key", "values")
+    __slots__ = ("_ids_by_value", "_in_use", "ids", "key", "values", "version")
 
     def __init__(self, key: str, capacity: int = 0) -> None:
         self.key = key
         self.values: list[str | None] = [None]
         self.ids = np.zeros(capacity, dtype=np.int32)
+        self.version = next(_VERSIONS)
         self._ids_by_value: dict[str, int] = {}
+        self._in_use: tuple[int, npt.NDArray[np.bool_]] | None = None
+
+    @property
+    def in_use(self) -> npt.NDArray[np.bool_]:
+        """Return bool (number of value ids,), read-only: the values that some node has.
+
+        ``ABSENT`` is none of them. *Cost*: one pass over the nodes for each version.
+        """
+        if self._in_use is None or self._in_use[0] != self.version:
+            in_use = self.in_use_at(self.ids)
+            in_use.flags.writeable = False
+            self._in_use = (self.version, in_use)
+        return self._in_use[1]
+
+    def in_use_at(self, ids: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        """Return bool (number of value ids,): the values of some nodes, without ``ABSENT``."""
+        in_use = np.zeros(len(self.values), dtype=np.bool_)
+        in_use[ids] = True
+        in_use[ABSENT] = False
+        return in_use
 
     def id_of(self, value: str) -> int | None:
         """Return the id of a value, or None when no node has it."""
@@ -49,15 +77,22 @@ class LabelColumn:
 
     def set(self, row: int, value: str | None) -> None:
         """Set a node's value; a new value gets a new id."""
-        if value is None:
-            self.ids[row] = 0
-            return
-        known = self._ids_by_value.get(value)
-        if known is None:
-            known = len(self.values)
-            self._ids_by_value[value] = known
-            self.values.append(value)
-        self.ids[row] = known
+        value_id = ABSENT
+        if value is not None:
+            known = self._ids_by_value.get(value)
+            if known is None:
+                known = self._ids_by_value[value] = len(self.values)
+                self.values.append(value)
+            value_id = known
+        if self.ids[row] != value_id:
+            self.ids[row] = value_id
+            self.version = next(_VERSIONS)
+
+    def move(self, row: int, last: int) -> None:
+        """Forget the node of a row; the last node moves there."""
+        self.ids[row] = self.ids[last]
+        self.ids[last] = ABSENT
+        self.version = next(_VERSIONS)
 
     def fill(self, infos: Sequence[NodeInfo]) -> None:
         """Set the values of all nodes."""
@@ -67,7 +102,7 @@ class LabelColumn:
         for info in infos:
             value = info.labels.get(key)
             if value is None:
-                ids.append(0)
+                ids.append(ABSENT)
                 continue
             value_id = known.get(value)
             if value_id is None:
@@ -75,6 +110,25 @@ class LabelColumn:
                 self.values.append(value)
             ids.append(value_id)
         self.ids[: len(ids)] = ids
+        self.version = next(_VERSIONS)
+
+
+def sum_by_value(
+    column: LabelColumn, ids: npt.NDArray[np.int32], amounts: npt.NDArray[np.integer]
+) -> npt.NDArray[np.int64]:
+    """Return int64 (number of value ids,): the sum of the amounts of the nodes with each value.
+
+    Parameters
+    ----------
+    ids
+        int32 (n,): the values of the nodes that count.
+    amounts
+        The amount of each. Nodes without the label are left out: entry ``ABSENT`` is 0.
+    """
+    # Sums are exact: counts of pods times a weight of 100 stay far below 2**53.
+    sums = np.bincount(ids, weights=amounts, minlength=len(column.values)).astype(np.int64)
+    sums[ABSENT] = 0
+    return sums
 
 
 class LabelColumns:
@@ -144,8 +198,7 @@ class LabelColumns:
         """Remove a node with these labels; the last node moves into its row."""
         self.num_nodes_with.replace(labels, {})
         for column in self._columns.values():
-            column.ids[row] = column.ids[last]
-            column.ids[last] = 0
+            column.move(row, last)
 
     def grow(self, capacity: int) -> None:
         """Grow to a larger capacity of nodes."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from cache.label_columns import sum_by_value
 from cache.pod_counts import PodCounts
 from cache.term_groups import TermGroups
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from cache.affinity_terms import TermKind
     from cache.change_journal import RowChanges
+    from cache.label_columns import LabelColumn
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from cache.pod_table import PodQuery
@@ -83,6 +85,25 @@ class TermIndex:
             found.flags.writeable = False
             return found
         return counts.count(query, len(self._node_infos))
+
+    def sum_by_label(
+        self, query: PodQuery, column: LabelColumn, ids: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.int64]:
+        """Return int64 (number of value ids,), read-only: the matching pods by their node's label.
+
+        Parameters
+        ----------
+        column, ids
+            A label of all nodes, see :meth:`cache.label_columns.LabelColumns.get`. Pods of nodes
+            without it are left out.
+
+        *Cost*: see :meth:`cache.pod_counts.PodCounts.sum_by_label`.
+        """
+        if len(query.selector.requirements) > FEW_REQUIREMENTS:
+            sums = sum_by_value(column, ids, self.count(query))
+            sums.flags.writeable = False
+            return sums
+        return self._synced_counts().sum_by_label(query, column, ids)
 
     def weigh(
         self, wanted: Mapping[PodQuery, int], check: Callable[[], None]

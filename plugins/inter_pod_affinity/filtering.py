@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from cache.affinity_terms import TermKind, pod_terms
+from cache.label_columns import ABSENT
 from cache.term_group import AskedPod
 from cache.value import Value
-from plugins.domain_counts import ABSENT, DomainCounts
+from plugins.domain_counts import DomainCounts
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import SUCCESS, unresolvable, unschedulable
@@ -118,15 +119,13 @@ class AffinityCounts:
         if affinity:
             self._query = query_of_all(affinity, namespaces, budget)
             self.is_self_affine = self._query.matches(self._info.pod)
-            matching = columns.terms.count(self._query)
             for key, times in _times(affinity).items():
-                self.affinity[key] = DomainCounts.summed(columns, key, matching * times)
+                self.affinity[key] = DomainCounts.of_pods(columns, key, self._query, times)
         if anti_affinity:
             unweighted = ((1, term) for term in anti_affinity)
             weights = weights_by_query(unweighted, namespaces, known, budget)
             for key, wanted in weights.items():
-                _, worth = columns.terms.weigh(wanted, budget.check)
-                self.anti_affinity[key] = DomainCounts.summed(columns, key, worth)
+                self.anti_affinity[key] = _weighed(columns, key, wanted, budget)
             self._anti_queries = _by_query(weights)
 
     def _count_existing(self, columns: Columns) -> None:
@@ -307,6 +306,17 @@ def _times(terms: Sequence[AffinityTerm]) -> dict[str, int]:
     for term in terms:
         times[term.topology_key] = times.get(term.topology_key, 0) + 1
     return times
+
+
+def _weighed(
+    columns: Columns, key: str, wanted: Mapping[PodQuery, int], budget: AttemptBudget
+) -> DomainCounts:
+    """Return the sums by domain of the pods that queries match, with the queries' weights."""
+    if len(wanted) == 1:
+        ((query, weight),) = wanted.items()
+        return DomainCounts.of_pods(columns, key, query, weight)
+    _, worth = columns.terms.weigh(wanted, budget.check)
+    return DomainCounts.summed(columns, key, worth)
 
 
 def _add(sums: dict[str, npt.NDArray[np.int64]], key: str, amounts: npt.NDArray[np.int64]) -> None:

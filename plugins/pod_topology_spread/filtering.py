@@ -9,19 +9,23 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from cache.columns import NodesView
-from plugins.domain_counts import ABSENT, DomainCounts, sum_by_domain
+from cache.label_columns import ABSENT, sum_by_value
+from plugins.domain_counts import DomainCounts
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.results import ALL_PASS, NodeVerdicts
 from plugins.framework.status import SUCCESS, unresolvable, unschedulable
-from plugins.pod_topology_spread.inclusion import Inclusion, with_all_labels
+from plugins.pod_topology_spread.inclusion import (
+    Inclusion,
+    is_on_every_node,
+    with_all_labels,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from cache.columns import Columns
+    from cache.columns import Columns, NodesView
     from cache.label_columns import LabelColumn
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
@@ -111,12 +115,18 @@ class SpreadDomains:
         """The most matching pods that a domain may have to accept the pod."""
         return self.constraint.max_skew + self.minimum - self.self_match
 
-    def mask(self, nodes: NodesView) -> BoolArray:
-        """Return bool (n_nodes,): the nodes where the pod keeps within the skew."""
-        column, ids = nodes.label(self.constraint.topology_key)
+    def mask(self, nodes: NodesView) -> BoolArray | None:
+        """Return bool (n_nodes,): the nodes where the pod keeps within the skew.
+
+        None stands for every node.
+        """
+        key = self.constraint.topology_key
+        column, ids = nodes.columns.labels.get(key)
         fits = self.counts.by_id(column) <= self.most
+        if is_on_every_node(nodes.columns, key) and not (column.in_use & ~fits).any():
+            return None
         fits[ABSENT] = False
-        return fits.take(ids)
+        return fits.take(nodes.take(ids))
 
 
 class SpreadCounts:
@@ -182,12 +192,18 @@ class SpreadCounts:
         return SUCCESS
 
     def verdicts(self, nodes: NodesView) -> NodeVerdicts:
-        """Judge all nodes of a view. *Cost*: a pass or two over a column for each constraint."""
+        """Judge all nodes of a view.
+
+        *Cost*: a pass or two over a column for each constraint that some node does not satisfy.
+        """
         if not self._domains:
             return NodeVerdicts(np.zeros(len(nodes), dtype=np.bool_), status=NO_LABEL)
-        masks = [each.mask(nodes) for each in self._domains]
-        passed = masks[0]
-        for mask in masks[1:]:
+        all_masks = ((each, each.mask(nodes)) for each in self._domains)
+        masks = [(each, mask) for each, mask in all_masks if mask is not None]
+        if not masks:
+            return ALL_PASS
+        (_, passed), *others = masks
+        for _, mask in others:
             passed = passed & mask
         if passed.all():
             return ALL_PASS
@@ -195,7 +211,7 @@ class SpreadCounts:
         def detail() -> tuple[npt.NDArray[np.integer], Sequence[Status]]:
             which = np.zeros(len(nodes), dtype=np.intp)
             # The first constraint that rejects is written last.
-            for each, mask in zip(reversed(self._domains), reversed(masks), strict=True):
+            for each, mask in reversed(masks):
                 _, ids = nodes.label(each.constraint.topology_key)
                 which[~mask] = (ids != ABSENT)[~mask]
             return which, _STATUSES
@@ -219,12 +235,14 @@ def count_spread(
     *Cost*: a few passes over columns for each constraint; next to nothing when no node has the
     labels of all.
     """
-    nodes = NodesView(columns)
-    labelled = with_all_labels(nodes, constraints)
+    labelled = with_all_labels(columns, constraints)
     if labelled is not None and not labelled.any():
         # No pod counts, so no skew is too large: maxSkew is at least 1. What remains is the label
         # that each node lacks.
         return SpreadCounts(info, affinity, ())
+    if len({each.topology_key for each in constraints}) == 1:
+        # A node without the one label is in none of the domains anyway.
+        labelled = None
     inclusion = Inclusion(columns, info.pod.spec, taint_tables, affinity, budget)
     domains = []
     for at, constraint in enumerate(constraints):
@@ -232,13 +250,14 @@ def count_spread(
             budget.check()
         column, ids = columns.labels.get(constraint.topology_key)
         mask = inclusion.mask(constraint, labelled)
-        counted = ids if mask is None else ids[mask]
-        present = np.bincount(counted, minlength=len(column.values)) > 0
+        present = column.in_use if mask is None else column.in_use_at(ids[mask])
         if constraint.query is None:
             sums = np.zeros(len(column.values), dtype=np.int64)
+        elif mask is None:
+            sums = columns.terms.sum_by_label(constraint.query, column, ids)
         else:
             matching = columns.terms.count(constraint.query)
-            sums = sum_by_domain(column, counted, matching if mask is None else matching[mask])
+            sums = sum_by_value(column, ids[mask], matching[mask])
         self_match = int(constraint.selector.matches(info.labels))
         domains.append(SpreadDomains(constraint, self_match, column, sums, present))
     return SpreadCounts(info, affinity, domains)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cache.columns import NodesView
-from plugins.domain_counts import ABSENT
+from cache.label_columns import ABSENT
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.required_node_affinity import required_node_affinity
 
@@ -77,23 +77,30 @@ class Inclusion:
         return mask
 
 
-def with_all_labels(nodes: NodesView, constraints: Iterable[Constraint]) -> BoolArray | None:
+def with_all_labels(columns: Columns, constraints: Iterable[Constraint]) -> BoolArray | None:
     """Return bool (n_nodes,): the nodes with the topology keys of all constraints.
 
     None stands for every node.
 
-    *Cost*: constant when no node has one of the keys; else a pass over a column for each.
+    *Cost*: constant when every node has the keys, or none has one of them; else a pass over a
+    column for each key that some nodes lack.
     """
     keys = dict.fromkeys(each.topology_key for each in constraints)
-    known = nodes.columns.label_keys
+    known = columns.label_keys
     if any(key not in known for key in keys):
-        return np.zeros(len(nodes), dtype=np.bool_)
+        return np.zeros(len(columns), dtype=np.bool_)
     mask: BoolArray | None = None
     for key in keys:
-        _, ids = nodes.label(key)
-        present: BoolArray = ids != ABSENT
-        mask = _both(mask, present)
-    return None if mask is not None and mask.all() else mask
+        if not is_on_every_node(columns, key):
+            _, ids = columns.labels.get(key)
+            present: BoolArray = ids != ABSENT
+            mask = _both(mask, present)
+    return mask
+
+
+def is_on_every_node(columns: Columns, key: str) -> bool:
+    """Return whether every node has a label key."""
+    return columns.label_keys.get(key, 0) == len(columns)
 
 
 def _both(one: BoolArray | None, other: BoolArray | None) -> BoolArray | None:

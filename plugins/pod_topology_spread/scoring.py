@@ -10,19 +10,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cache.columns import NodesView
+from cache.label_columns import ABSENT, sum_by_value
 from cache.value import MutableValue
-from plugins.domain_counts import ABSENT, DomainCounts, sum_by_domain
+from plugins.domain_counts import DomainCounts
 from plugins.framework.attempt_budget import UNLIMITED
 from plugins.framework.normalize import MAX_NODE_SCORE
 from plugins.pod_topology_spread.constraints import HOSTNAME
-from plugins.pod_topology_spread.inclusion import Inclusion, with_all_labels
+from plugins.pod_topology_spread.inclusion import (
+    Inclusion,
+    is_on_every_node,
+    with_all_labels,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
+    from cache.columns import NodesView
+    from cache.label_columns import LabelColumn
     from cache.node_info import NodeInfo
     from cache.pod_info import PodInfo
     from plugins.framework.attempt_budget import AttemptBudget
@@ -64,21 +70,34 @@ class CrowdedDomains(MutableValue, eq=False):
             count = sum(matches(info.pod) for info in node_info.pods.values())
         return float(count) * self.weight + float(self.constraint.max_skew - 1)
 
+    def by_id(self, column: LabelColumn) -> npt.NDArray[np.float64] | None:
+        """Return float64 (number of value ids,): what the constraint adds by domain, 0 for none.
+
+        None where each node is counted for itself.
+        """
+        if self.counts is None:
+            return None
+        by_id = self.counts.by_id(column).astype(np.float64)
+        by_id *= self.weight
+        by_id += float(self.constraint.max_skew - 1)
+        by_id[ABSENT] = 0.0
+        return by_id
+
     def at(self, nodes: NodesView) -> npt.NDArray[np.float64]:
         """Return float64 (n_nodes,): the amount that the constraint adds to each node's score."""
-        constraint = self.constraint
-        column, ids = nodes.label(constraint.topology_key)
-        extra = float(constraint.max_skew - 1)
-        if self.counts is not None:
-            by_id = self.counts.by_id(column).astype(np.float64) * self.weight + extra
-            by_id[ABSENT] = 0.0
-            return by_id.take(ids)
+        constraint, columns = self.constraint, nodes.columns
+        column, ids = columns.labels.get(constraint.topology_key)
+        by_id = self.by_id(column)
+        if by_id is not None:
+            return by_id.take(nodes.take(ids))
         if constraint.query is None:
-            counts: npt.NDArray[np.float64] = np.zeros(len(nodes), dtype=np.float64)
+            scores = np.zeros(len(nodes), dtype=np.float64)
         else:
-            counts = nodes.take(nodes.columns.terms.count(constraint.query)).astype(np.float64)
-        scores = counts * self.weight + extra
-        scores[ids == ABSENT] = 0.0
+            scores = nodes.take(columns.terms.count(constraint.query)).astype(np.float64)
+            scores *= self.weight
+        scores += float(constraint.max_skew - 1)
+        if not is_on_every_node(columns, constraint.topology_key):
+            scores[nodes.take(ids) == ABSENT] = 0.0
         return scores
 
 
@@ -124,15 +143,20 @@ class SpreadScores:
 
         *Cost*: a few passes over a column for each constraint.
         """
+        if len(self._domains) == 1:
+            (only,) = self._domains
+            column, ids = nodes.columns.labels.get(only.constraint.topology_key)
+            by_id = only.by_id(column)
+            if by_id is not None:
+                return _whole(by_id).take(nodes.take(ids))
         score = np.zeros(len(nodes), dtype=np.float64)
         for each in self._domains:
             score += each.at(nodes)
-        # Halves are rounded up, as Go rounds them; numpy would round them to the even number.
-        whole = np.floor(score)
-        whole += score - whole >= 0.5
+        whole = _whole(score)
         for key in self._required_keys:
-            whole[nodes.label(key)[1] == ABSENT] = 0.0
-        return whole.astype(np.int64)
+            if not is_on_every_node(nodes.columns, key):
+                whole[nodes.label(key)[1] == ABSENT] = 0
+        return whole
 
     def normalized(self, scores: IntArray) -> IntArray:
         """Return 0..100 for the raw scores of the feasible nodes, highest for the least crowded."""
@@ -168,8 +192,7 @@ def crowded_domains(
         Whether nodes without the labels of all constraints neither count nor get a score.
     """
     columns = feasible.columns
-    everywhere = NodesView(columns)
-    labelled = with_all_labels(everywhere, constraints) if requires_all else None
+    labelled = with_all_labels(columns, constraints) if requires_all else None
     if labelled is not None and not labelled.any():
         return SpreadScores((), np.ones(len(feasible), dtype=np.bool_), ())
     scored = None if labelled is None else feasible.take(labelled)
@@ -182,29 +205,57 @@ def crowded_domains(
         if constraint.topology_key == HOSTNAME:
             domains.append(CrowdedDomains(constraint, _weight(num_scored), None))
             continue
-        column, ids = columns.labels.get(constraint.topology_key)
+        mask = inclusion.mask(constraint, labelled)
+        domains.append(_by_domain(constraint, feasible, scored, mask))
+    keys = dict.fromkeys(each.topology_key for each in constraints) if requires_all else ()
+    return SpreadScores(domains, None if scored is None else ~scored, tuple(keys))
+
+
+def _by_domain(
+    constraint: Constraint, feasible: NodesView, scored: BoolArray | None, mask: BoolArray | None
+) -> CrowdedDomains:
+    """Count the pods of a constraint in the domains of those feasible nodes that are ``scored``.
+
+    Parameters
+    ----------
+    mask
+        bool (n_nodes,): the nodes whose pods count; None for all.
+    """
+    columns, key = feasible.columns, constraint.topology_key
+    column, ids = columns.labels.get(key)
+    absent = ABSENT
+    everywhere = is_on_every_node(columns, key)
+    if not everywhere:
         # A node without the label is in the domain of the empty value.
-        empty = column.id_of("")
-        if empty is not None:
-            ids = np.where(ids == ABSENT, np.int32(empty), ids)
+        absent = column.id_of("") or ABSENT
+        ids = np.where(ids == ABSENT, np.int32(absent), ids)
+    if scored is None and everywhere and len(feasible) == len(columns):
+        present = column.in_use
+        num_domains = int(np.count_nonzero(present))
+    else:
         offered = feasible.take(ids)
         if scored is not None:
             offered = offered[scored]
-        present = np.bincount(offered, minlength=len(column.values)) > 0
-        mask = inclusion.mask(constraint, labelled)
+        present = column.in_use_at(offered)
+        has_nameless = not everywhere and bool((offered == ABSENT).any())
+        num_domains = int(np.count_nonzero(present)) + has_nameless
+    if constraint.query is None:
         sums = np.zeros(len(column.values), dtype=np.int64)
-        if constraint.query is not None:
-            matching = columns.terms.count(constraint.query)
-            if mask is not None:
-                ids, matching = ids[mask], matching[mask]
-            sums = sum_by_domain(column, ids, matching)
-            sums[~present] = 0
-            sums[ABSENT] = 0
-        weight = _weight(int(np.count_nonzero(present)))
-        counts = DomainCounts(constraint.topology_key, column, sums)
-        domains.append(CrowdedDomains(constraint, weight, counts))
-    keys = dict.fromkeys(each.topology_key for each in constraints) if requires_all else ()
-    return SpreadScores(domains, None if scored is None else ~scored, tuple(keys))
+    elif mask is None and absent == ABSENT:
+        sums = columns.terms.sum_by_label(constraint.query, column, ids) * present
+    else:
+        matching = columns.terms.count(constraint.query)
+        if mask is not None:
+            ids, matching = ids[mask], matching[mask]
+        sums = sum_by_value(column, ids, matching) * present
+    return CrowdedDomains(constraint, _weight(num_domains), DomainCounts(key, column, sums))
+
+
+def _whole(scores: npt.NDArray[np.float64]) -> IntArray:
+    """Return int64 of the same shape: halves are rounded up, as Go rounds them."""
+    whole = np.floor(scores)
+    whole += scores - whole >= 0.5
+    return whole.astype(np.int64)
 
 
 def _weight(num_domains: int) -> float:

@@ -126,6 +126,45 @@ def test_counts_cannot_be_written_to() -> None:
     assert not cluster.snapshot.columns.terms.count(APP_A).flags.writeable
 
 
+def by_zone(cluster: Cluster) -> dict[str | None, int]:
+    cluster.cache.update_snapshot(cluster.snapshot)
+    column, ids = cluster.snapshot.columns.labels.get(ZONE)
+    sums = cluster.snapshot.columns.terms.sum_by_label(APP_A, column, ids)
+    return dict(zip(column.values, sums.tolist(), strict=True))
+
+
+def zoned(**zones: str) -> Cluster:
+    cluster = Cluster("nowhere")
+    for name, zone in zones.items():
+        cluster.cache.add_node(node(name).label(ZONE, zone).build())
+    return cluster
+
+
+def test_sums_by_a_label_follow_pods_and_nodes() -> None:
+    cluster = zoned(n="a", m="b", o="b")
+    cluster.put(*(pod(f"p-{on}").label("app", "a").on(on) for on in ("n", "m", "nowhere")))
+    assert by_zone(cluster) == {None: 0, "a": 1, "b": 1}
+    cluster.put(pod("q").label("app", "a").on("o"), pod("other").label("app", "b").on("o"))
+    assert by_zone(cluster) == {None: 0, "a": 1, "b": 2}
+    cluster.cache.update_node(node("m").label(ZONE, "a").build())
+    assert by_zone(cluster) == {None: 0, "a": 2, "b": 1}
+    cluster.cache.remove_pod(pod("p-n").on("n").info())
+    cluster.cache.remove_node("n")
+    assert by_zone(cluster) == {None: 0, "a": 1, "b": 1}
+
+
+def test_rows_are_passed_over_once_for_pods_that_come_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = zoned(n="a", m="b")
+    cluster.put(pod("first").label("app", "a").on("n"))
+    by_zone(cluster)
+    monkeypatch.delattr(pod_counts, "sum_by_value")
+    for number in range(3 * pod_counts._FEW):
+        cluster.put(pod(f"p{number}").label("app", "a").on("m"))
+        assert by_zone(cluster) == {None: 0, "a": 1, "b": number + 1}
+
+
 def test_a_term_is_kept_once_for_all_pods_that_have_it_and_goes_with_the_last() -> None:
     cluster = Cluster("n", "m")
     pods = [pod(f"p{i}").pod_anti_affinity("zone", app="a").on("nm"[i % 2]) for i in range(6)]

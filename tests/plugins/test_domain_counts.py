@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 
 from cache.columns import NodesView
-from plugins.domain_counts import ABSENT, DomainCounts, sum_by_domain
+from cache.label_columns import sum_by_value
+from plugins.domain_counts import DomainCounts
 from tests.builders import node
 
 NODES = NodesView.of(
@@ -18,8 +19,7 @@ NODES = NodesView.of(
 
 def counted() -> DomainCounts:
     column, ids = NODES.label("zone")
-    sums = sum_by_domain(column, ids, np.array([1, 10, 100, 1000]))
-    sums[ABSENT] = 0
+    sums = sum_by_value(column, ids, np.array([1, 10, 100, 1000]))
     return DomainCounts("zone", column, sums)
 
 

@@ -60,6 +60,7 @@ class TermIndexHistory(RuleBasedStateMachine):
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         self.queries: list[PodQuery] = []
+        self.summed: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
         self.namespaces = Namespaces()
         self.serial = 0
 
@@ -127,6 +128,30 @@ class TermIndexHistory(RuleBasedStateMachine):
         counts = self.snapshot.columns.terms.count(query)
         assert counts.tolist() == expected
         assert not counts.flags.writeable
+
+    @precondition(lambda self: self.queries)
+    @rule(data=st.data(), key=st.sampled_from(related_pods.TOPOLOGY_KEYS))
+    def pods_are_summed_by_label(self, data, key):
+        query = data.draw(st.sampled_from(self.queries))
+        expected: dict[str, int] = {}
+        for node in self.snapshot.columns.node_infos:
+            if key in node.labels:
+                found = sum(query.matches(info.pod) for info in node.pods.values())
+                expected[node.labels[key]] = expected.get(node.labels[key], 0) + found
+        column, ids = self.snapshot.columns.labels.get(key)
+        sums = self.snapshot.columns.terms.sum_by_label(query, column, ids)
+        in_use = {column.values[each] for each in np.flatnonzero(column.in_use)}
+        assert in_use == set(expected)
+        # Values that no node has any more count nothing.
+        shown = dict(zip(column.values, sums.tolist(), strict=True))
+        assert {value: count for value, count in shown.items() if value in expected} == expected
+        assert sum(shown.values()) == sum(expected.values())
+        assert not sums.flags.writeable
+        self.summed.append((sums, sums.copy()))
+
+    @invariant()
+    def sums_that_were_given_stay_as_they_were(self):
+        assert all((sums == then).all() for sums, then in self.summed)
 
     @precondition(lambda self: self.queries)
     @rule(data=st.data())
@@ -209,6 +234,7 @@ class CrampedTermIndexHistory(TermIndexHistory):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(pod_counts, "MAX_BYTES", 5000)
+        self.patch.setattr(pod_counts, "MAX_BYTES_OF_SUMS", 2000)
         self.patch.setattr(pod_counts, "MAX_JOURNAL", 3)
         self.patch.setattr(pod_table, "MAX_BYTES", 1000)
         self.patch.setattr(pod_table, "_FIRST_CAPACITY", 2)
