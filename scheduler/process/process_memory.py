@@ -20,12 +20,17 @@ that it looked at before count as gone when they go. A look takes 0.4 us for eac
 busy machine, while nothing else runs. With 8 000, the longest looks took 34 to 38 ms there, with
 4 000 11 to 18 ms, and all looks together as long."""
 
+_AT_FIRST: Final = 1_000_000
+"""The same until the first lists are in: what is imported and listed stays, nothing is garbage, and
+at the start no pod waits for anything but the end of it. It bounds the garbage of a start that takes
+long, because its lists are refused again and again."""
+
 _EVERYTHING: Final = 2
 """The oldest generation."""
 
 
 def calm_collector() -> None:
-    """Have the cyclic collector look at few objects at a time, and at each only once.
+    """Have the cyclic collector look at each object only once, and hardly ever at the start.
 
     A cluster is millions of small objects that stay, and hardly any of the garbage is cyclic. What
     has been imported until now, and later what a look has left over, is not looked at again: a look
@@ -37,7 +42,7 @@ def calm_collector() -> None:
     looked at, which is seldom.
     """
     gc.freeze()
-    gc.set_threshold(_YOUNG_OBJECTS)
+    gc.set_threshold(_AT_FIRST)
     if _freeze_survivors not in gc.callbacks:
         gc.callbacks.append(_freeze_survivors)
 
@@ -49,11 +54,13 @@ def _freeze_survivors(phase: str, info: dict[str, int]) -> None:
 
 
 def settle_memory() -> None:
-    """Take what the first lists brought out of the collector's sight: it stays for long.
+    """Have the collector look at few objects at a time, from the end of the first lists on.
 
-    Without a look at it: the first pods would wait for that, 30 ms with 20 000 pods that run.
+    What these brought stays for long and is taken out of the collector's sight, without a look at
+    it: the first pods would wait for that, 30 ms with 20 000 pods that run.
     """
     gc.freeze()
+    gc.set_threshold(_YOUNG_OBJECTS)
 
 
 def look_at_everything() -> None:

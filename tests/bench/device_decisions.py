@@ -23,7 +23,7 @@ from plugins.framework.cycle_state import CycleState
 from scheduler.cycle.host_selection import HostSelector
 from scheduler.cycle.rehearsal import read_ahead
 from scheduler.cycle.scheduling_cycle import SchedulingCycle
-from scheduler.process.process_memory import calm_collector
+from scheduler.process.process_memory import calm_collector, settle_memory
 from tests.bench import device_clusters, large_clusters
 from tests.bench.deciding import STAY, Parts
 from tests.bench.device_clusters import COUNTERS, KINDS, ONE_KIND
@@ -187,6 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     calm_collector()
+    settle_memory()
     results = Results.load(options.json)
     session = results.begin(datetime.now(UTC).isoformat(timespec="seconds"))
     for point in SERIES:

@@ -11,6 +11,7 @@ from scheduler.process.process_memory import (
     Aging,
     calm_collector,
     resident_bytes,
+    settle_memory,
     trim_memory,
 )
 from tests.scheduler.client.virtual_loop import run_in_virtual_time
@@ -46,6 +47,7 @@ def test_free_pages_between_others_go_back_to_the_system():
 def test_no_run_of_the_collector_looks_at_what_has_stayed():
     calm_collector()
     calm_collector()  # once or twice is the same
+    settle_memory()
     looked_at: list[int] = []
 
     def count(phase: str, info: dict[str, int]) -> None:
@@ -61,6 +63,17 @@ def test_no_run_of_the_collector_looks_at_what_has_stayed():
 
 
 @pytest.mark.usefixtures("interpreter_as_it_is")
+def test_nothing_is_looked_at_while_the_process_starts():
+    calm_collector()
+    looks: list[str] = []
+    gc.callbacks.append(lambda phase, info: looks.append(phase))
+    kept = [[index] for index in range(200_000)]
+    gc.callbacks.pop()
+    assert len(kept) == 200_000
+    assert not looks
+
+
+@pytest.mark.usefixtures("interpreter_as_it_is")
 def test_whoever_asks_for_a_look_at_everything_sees_what_is_left():
     calm_collector()
     kept = [[]]
@@ -71,6 +84,7 @@ def test_whoever_asks_for_a_look_at_everything_sees_what_is_left():
 @pytest.mark.usefixtures("interpreter_as_it_is")
 def test_cycles_that_do_not_last_are_collected():
     calm_collector()
+    settle_memory()
     collected: list[int] = []
 
     def count(phase: str, info: dict[str, int]) -> None:
