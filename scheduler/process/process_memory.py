@@ -21,9 +21,9 @@ busy machine, while nothing else runs. With 8 000, the longest looks took 34 to 
 4 000 11 to 18 ms, and all looks together as long."""
 
 _AT_FIRST: Final = 1_000_000
-"""The same until the first lists are in: what is imported and listed stays, nothing is garbage, and
-at the start no pod waits for anything but the end of it. It bounds the garbage of a start that takes
-long, because its lists are refused again and again."""
+"""The same until the first lists are in. What is imported and listed stays, and at the start no pod
+waits for anything but the end of it. This bounds the garbage of a start that takes long because its
+lists are refused again and again."""
 
 _EVERYTHING: Final = 2
 """The oldest generation."""

@@ -12,12 +12,12 @@ import msgspec
 
 from tests.fakes.api_objects import ApiProblemError
 from tests.storm import objects
-from tests.storm.api_server import stamp
+from tests.storm.api_servers import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.storm.api_server import ApiServers
+    from tests.storm.api_servers import ApiServers
     from tests.storm.etcd import Change, Etcd, Key
     from tests.storm.simulation import Simulation
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cache.pod_group_objects import GROUP_LABEL
 from tests.storm import objects
-from tests.storm.api_server import stamp
+from tests.storm.api_servers import stamp
 from tests.storm.cluster import OTHER, OWN
 from tests.storm.troubles import Trouble
 

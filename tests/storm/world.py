@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
 from tests.storm import objects, users
-from tests.storm.api_server import ApiServers
+from tests.storm.api_servers import ApiServers
 from tests.storm.cluster import OWN, Cluster
 from tests.storm.extras import EXTRAS
 from tests.storm.invariants import TAKEOVER_S, Invariants

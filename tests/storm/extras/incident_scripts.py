@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plugins.inline_disks import DisksInUse
 from plugins.node_volume_limits.usage import VolumeUsage
 from scheduler.queueing import QueueState
-from tests.storm.api_server import stamp
+from tests.storm.api_servers import stamp
 from tests.storm.extras.policies import Policies
 from tests.storm.extras.volumes import PROVISIONED, SELECTED_NODE, claim_object
 from tests.storm.faults.answers import MISSING
