@@ -42,7 +42,7 @@ _COLLECTIONS: Final = frozenset({tuple, list, set, frozenset})
 _NEWCOMERS: Final = 4
 """Newcomers may have a fourth of the bytes once not all fit: the authors' choice."""
 
-_LARGEST: Final = 8
+LARGEST: Final = 8
 """An entry may have an eighth of the bytes, so that a few of them do not push out all others."""
 
 _OFTEN: Final = 4
@@ -134,7 +134,7 @@ class ByteBounded(Generic[K, V]):
         if self._age != self._ages.number:
             self._drop_old()
         weight = self._weigh(key, value)
-        if weight > self._max_bytes // _LARGEST:
+        if weight > self._max_bytes // LARGEST:
             return
         entry = _Entry(value, weight, self._age)
         mark = hash(key)
@@ -178,8 +178,10 @@ class ByteBounded(Generic[K, V]):
             for entry in entries.values():
                 yield entry.value
 
-    def weigh_again(self) -> None:
-        """Weigh all entries again, after they have grown or shrunk."""
+    def weigh_again(self, max_bytes: int | None = None) -> None:
+        """Weigh all entries again, after they have grown or shrunk; the limit may be another."""
+        if max_bytes is not None:
+            self._max_bytes = max_bytes
         for entries in (self._newcomers, self._kept):
             for key, entry in entries.items():
                 entry.weight = self._weigh(key, entry.value)
@@ -233,7 +235,7 @@ def remembered(max_bytes: int) -> Callable[[Callable[..., V]], Callable[..., V]]
 
     def decorate(function: Callable[..., V]) -> Callable[..., V]:
         lock = threading.Lock()
-        at_most = max_bytes // _LARGEST
+        at_most = max_bytes // LARGEST
 
         def weigh(arguments: tuple[Hashable, ...], result: V) -> int:
             return deep_bytes(arguments, result, at_most=at_most)

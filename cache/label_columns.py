@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from cache.byte_bounded import ByteBounded
+from cache.byte_bounded import LARGEST, ByteBounded
 from cache.ref_counts import RefCounts
 
 if TYPE_CHECKING:
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from cache.node_info import NodeInfo
 
 MAX_BYTES: Final = 1 << 26
-"""64 MiB: some 600 columns of 15 000 nodes, more than the keys that pods ask for at one time."""
+"""64 MiB: some 600 columns of 15 000 nodes, more than the keys that pods ask for at one time. More
+nodes may have more: as much as a few columns of keys such as the host's name take."""
 
 ABSENT: Final = 0
 """The id that stands for nodes without the label."""
 
 _SPARE: Final = 64
+_BYTES_BY_ID: Final = 4
 _BYTES_BY_VALUE: Final = 120
 """Of a value in list and dictionary. Its text belongs to a node."""
 
@@ -151,7 +153,7 @@ class LabelColumns:
         self._capacity = capacity
         self.num_nodes_with = RefCounts()
         """How many nodes have each key; keys that no node has are left out."""
-        self._columns: ByteBounded[str, LabelColumn] = ByteBounded(MAX_BYTES, _weight)
+        self._columns: ByteBounded[str, LabelColumn] = ByteBounded(_limit(capacity), _weight)
         self._zeros = np.zeros(capacity, dtype=np.int32)
         self.num_filled = 0
         """How many columns have been filled so far: what asking has cost."""
@@ -206,7 +208,12 @@ class LabelColumns:
         self._zeros = np.zeros(capacity, dtype=np.int32)
         for column in self._columns.values():
             column.ids = np.pad(column.ids, (0, capacity - len(column.ids)))
-        self._columns.weigh_again()
+        self._columns.weigh_again(_limit(capacity))
+
+
+def _limit(capacity: int) -> int:
+    """Return a limit below which a column is kept even if each node has a value of its own."""
+    return max(MAX_BYTES, LARGEST * (capacity + 1) * (_BYTES_BY_ID + _BYTES_BY_VALUE))
 
 
 def _weight(_key: str, column: LabelColumn) -> int:

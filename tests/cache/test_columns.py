@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cache import label_columns
 from cache.columns import FEW_ROWS, MAX_DERIVED_BYTES, Columns, ColumnSpec, NodesView
 from cache.node_info import NodeInfo
 from cache.objects import Node, NodeMeta, NodeSpec, NodeStatus, Taint
@@ -228,6 +229,15 @@ def test_a_label_table_does_not_grow_with_nodes_that_came_and_went():
         table, ids = columns.labels.get("host")
     assert [table.values[i] for i in ids] == ["stays", "h499"]
     assert len(table.values) < 100
+
+
+@pytest.mark.parametrize("number", [1, 64, 65, 1000])
+def test_a_label_with_a_value_for_each_node_is_filled_once_at_any_size(monkeypatch, number):
+    monkeypatch.setattr(label_columns, "MAX_BYTES", 1)
+    columns = columns_of(*(info(f"n{at}", labels={"host": f"n{at}"}) for at in range(number)))
+    for _ in range(3):
+        columns.labels.get("host")
+    assert columns.labels.num_filled == 1
 
 
 def test_the_label_keys_of_all_nodes_are_known():
