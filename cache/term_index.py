@@ -77,7 +77,7 @@ class TermIndex:
         """Return int64 (n_nodes,), read-only: the number of pods of each node that match.
 
         *Cost*: that of the changed rows, see :meth:`cache.pod_counts.PodCounts.count`. The very
-        first question takes in all pods, some 2 us each.
+        first question takes in all pods, some 0.7 us each.
         """
         counts = self._synced_counts()
         if len(query.selector.requirements) > FEW_REQUIREMENTS:
@@ -150,6 +150,8 @@ class TermIndex:
     def _synced_counts(self) -> PodCounts:
         if self._counts is None:
             self._counts = PodCounts()
+            self._counts.fill(info.pods for info in self._node_infos)
+            self._counts_cursor = self._changes.cursor
         for row in self._changes.since(self._counts_cursor):
             info = self._at(row)
             self._counts.set_row(row, _NO_PODS if info is None else info.pods)

@@ -126,6 +126,22 @@ def test_counts_cannot_be_written_to() -> None:
     assert not cluster.snapshot.columns.terms.count(APP_A).flags.writeable
 
 
+def test_the_pods_that_run_before_the_first_question_are_taken_in_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster("n", "m", "empty")
+    everywhere = [pod(f"p{i}").label("app", "ab"[i % 2]).on("nm"[i % 3 % 2]) for i in range(600)]
+    cluster.put(*everywhere, pod("going").label("app", "a").on("m").terminating())
+    with monkeypatch.context() as patched:
+        patched.delattr(PodTable, "add")
+        assert cluster.counts() == {"n": 200, "m": 101, "empty": 0}
+    cluster.cache.remove_pod(everywhere[0].info())
+    cluster.put(pod("late").label("app", "a").on("empty"))
+    assert cluster.counts() == {"n": 199, "m": 101, "empty": 1}
+    living = PodQuery(frozenset({"default"}), selector_of_labels({"app": "a"}), False)
+    assert cluster.counts(living) == {"n": 199, "m": 100, "empty": 1}
+
+
 def by_zone(cluster: Cluster) -> dict[str | None, int]:
     cluster.cache.update_snapshot(cluster.snapshot)
     column, ids = cluster.snapshot.columns.labels.get(ZONE)
