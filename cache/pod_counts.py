@@ -3,7 +3,7 @@
 Each query in use has a column. Changes of pods are recorded in a journal; a column applies them
 on its next use, at the cost of the changes since its last use. A new column, or one that was
 unused for so long that the journal no longer reaches back to it, is counted from the table of
-all pods.
+all pods. The sums of a column by a label of the nodes, such as their zone, follow in the same way.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ MAX_BYTES: Final = 1 << 25
 MAX_JOURNAL: Final = 128
 """Up to so many changes are remembered and taken in one by one, at about 0.7 us each. More of them
 cost more than counting 10 000 pods anew."""
-
 
 MAX_BYTES_OF_SUMS: Final = 1 << 24
 """16 MiB: thousands of selectors with zones, a hundred with 15 000 hosts."""
