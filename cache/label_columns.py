@@ -118,7 +118,7 @@ class LabelColumn:
 def sum_by_value(
     column: LabelColumn, ids: npt.NDArray[np.int32], amounts: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.int64]:
-    """Return int64 (number of value ids,): the sum of the amounts of the nodes with each value.
+    """Return int64 (number of value ids,), read-only: the sum of the nodes' amounts by value.
 
     Parameters
     ----------
@@ -130,6 +130,7 @@ def sum_by_value(
     # Sums are exact: counts of pods times a weight of 100 stay far below 2**53.
     sums = np.bincount(ids, weights=amounts, minlength=len(column.values)).astype(np.int64)
     sums[ABSENT] = 0
+    sums.flags.writeable = False
     return sums
 
 

@@ -165,7 +165,6 @@ class PodCounts:
             changes = self._journal.each_since(known.position)
         if known is None or changes is None:
             values = sum_by_value(column, ids, self.count(query, len(ids)))
-            values.flags.writeable = False
             if query in self._columns:
                 self._sums.put(key, _Sums(column.version, now, values))
             return values

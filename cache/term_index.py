@@ -100,9 +100,7 @@ class TermIndex:
         *Cost*: see :meth:`cache.pod_counts.PodCounts.sum_by_label`.
         """
         if len(query.selector.requirements) > FEW_REQUIREMENTS:
-            sums = sum_by_value(column, ids, self.count(query))
-            sums.flags.writeable = False
-            return sums
+            return sum_by_value(column, ids, self.count(query))
         return self._synced_counts().sum_by_label(query, column, ids)
 
     def weigh(
