@@ -32,7 +32,7 @@ from scheduler.what_if.new_pods import place_groups, place_pods
 from scheduler.what_if.placer import DEFAULT_CPU_S, Placer
 from scheduler.what_if.policy_moves import policy_moves
 from scheduler.what_if.question import QuestionError
-from scheduler.what_if.queue import place_group
+from scheduler.what_if.queue_order import place_group
 from scheduler.what_if.result import (
     DRAINED,
     GROUP,

@@ -16,7 +16,7 @@ from scheduler.runtime.judgement import LikePods
 from scheduler.what_if.alike_pods import made, may_be_counted, place_alike
 from scheduler.what_if.placer import Outcome
 from scheduler.what_if.question import MAX_REPLICAS, QuestionError
-from scheduler.what_if.queue import group_would_fit, place_all, place_group
+from scheduler.what_if.queue_order import group_would_fit, place_all, place_group
 from scheduler.what_if.result import GROUP, PODS
 from scheduler.what_if.tally import Tally
 

@@ -4,7 +4,7 @@
                              | refused, but preemption helps: evict, decide again
 
 Groups of pods that have not begun are placed as one by the planner of
-:mod:`scheduler.pod_groups`; see :mod:`scheduler.what_if.queue`.
+:mod:`scheduler.pod_groups`; see :mod:`scheduler.what_if.queue_order`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from scheduler.what_if.kinds_of_pods import DrainKind, drain_kind
-from scheduler.what_if.queue import place_all
+from scheduler.what_if.queue_order import place_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
